@@ -1,0 +1,1 @@
+"""Architectures, search, vocabularies and bundles. Importing this package loads nothing heavy."""

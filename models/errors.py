@@ -1,0 +1,68 @@
+"""Every error the project raises on purpose, in one tree.
+
+    TandemError
+    ├── ConfigError        a recipe, model configuration or setting is wrong
+    ├── CorpusError        a training or evaluation file is missing, malformed or not parallel
+    ├── VocabularyError    a vocabulary cannot be built, read or used
+    ├── BundleError        a bundle is refused; ``faults`` lists every reason at once
+    ├── CheckpointError    a training checkpoint cannot be read or does not fit the recipe
+    ├── OptionError        a decoding option is out of bounds; ``field``, ``bound``, ``value``
+    └── DecodingError      a step produced numbers that cannot be right (NaN, infinity)
+
+A message says what was wrong, the bound and the value, and what to do. The service maps this tree, and its own
+HTTP-level errors, to status codes in one place (``service/errors.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class TandemError(Exception):
+    """Root of the tree: catch this to catch everything the project raises on purpose."""
+
+
+class ConfigError(TandemError):
+    """A recipe, model configuration or setting is wrong."""
+
+
+class CorpusError(TandemError):
+    """A training or evaluation file is missing, malformed or not parallel."""
+
+
+class VocabularyError(TandemError):
+    """A vocabulary cannot be built, read or used."""
+
+
+class BundleError(TandemError):
+    """A bundle is refused.
+
+    Attributes:
+        faults: every reason, one sentence each.
+    """
+
+    def __init__(self, path: object, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__(f"{path}: " + "; ".join(self.faults))
+
+
+class CheckpointError(TandemError):
+    """A training checkpoint cannot be read or does not fit the recipe."""
+
+
+class OptionError(TandemError):
+    """A decoding option is out of bounds.
+
+    Attributes:
+        field: the option's name.
+        bound: the bound it broke, in words (``"at most 10"``).
+        value: what was given.
+    """
+
+    def __init__(self, field: str, bound: str, value: object) -> None:
+        self.field, self.bound, self.value = field, bound, value
+        super().__init__(f"{field} must be {bound}, but is {value!r}")
+
+
+class DecodingError(TandemError):
+    """A step produced numbers that cannot be right (NaN or infinity)."""

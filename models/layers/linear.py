@@ -1,0 +1,90 @@
+"""Linear maps and convolutions as matrix products, optionally weight-normalised.
+
+A one-dimensional convolution is a concatenation of k shifted copies followed by one product: at these widths this is as
+fast as a convolution kernel on a CPU, needs no transposition, and is the same code for a whole sentence and for one
+incremental position.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Linear(nn.Module):
+    """``y = x W^T + b``, W optionally written as ``g v / |v|`` per output (Salimans and Kingma 2016).
+
+    Args:
+        inputs: width of x.
+        outputs: width of y.
+        bias: whether b exists.
+        weight_norm: whether W has a separate gain; :meth:`fold` removes it.
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool = True, weight_norm: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+        self.gain = nn.Parameter(torch.ones(outputs)) if weight_norm else None
+        self.init_xavier()
+
+    def init_xavier(self) -> None:
+        """Uniform with variance 2 / (inputs + outputs) (Glorot and Bengio 2010)."""
+        nn.init.xavier_uniform_(self.weight)
+        self._reset_gain()
+
+    def init_normal(self, deviation: float) -> None:
+        """N(0, deviation), as ConvS2S section 3.5 asks."""
+        nn.init.normal_(self.weight, 0.0, deviation)
+        self._reset_gain()
+
+    def _reset_gain(self) -> None:
+        if self.gain is not None:
+            with torch.no_grad():
+                self.gain.copy_(self.weight.norm(dim=1))
+
+    def effective_weight(self) -> Tensor:
+        """W, outputs x inputs."""
+        if self.gain is None:
+            return self.weight
+        return self.weight * (self.gain / self.weight.norm(dim=1))[:, None]
+
+    def fold(self) -> None:
+        """Write the gain into the weight."""
+        if self.gain is not None:
+            with torch.no_grad():
+                self.weight.copy_(self.effective_weight())
+            self.gain = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.effective_weight(), self.bias)
+
+
+class GatedConvolution(nn.Module):
+    """Convolution over time to twice the width, then a gated linear unit: ``glu(conv_k(x))``.
+
+    The caller provides the context positions: N x (T + k - 1) x C becomes N x T x C'.
+
+    Args:
+        width: input channels C.
+        outputs: output channels C' (after the gate).
+        kernel: k.
+        weight_norm: normalise each of the 2 C' filters.
+    """
+
+    def __init__(self, width: int, outputs: int, kernel: int, *, weight_norm: bool) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.linear = Linear(kernel * width, 2 * outputs, weight_norm=weight_norm)
+
+    def init_for_gate(self, retain: float) -> None:
+        """N(0, sqrt(4 p / n)), n = k C, since the gate halves the standard deviation (ConvS2S section 3.5)."""
+        self.linear.init_normal(math.sqrt(4.0 * retain / self.linear.weight.size(1)))
+
+    def forward(self, x_NTC: Tensor) -> Tensor:
+        length = x_NTC.size(1) - self.kernel + 1
+        taps = [x_NTC[:, k : k + length] for k in range(self.kernel)]
+        return F.glu(self.linear(torch.cat(taps, dim=-1)), dim=-1)

@@ -1,0 +1,30 @@
+"""Beam search and sampling over any runtime's graphs. Needs no torch.
+
+    batch = DecodeBatch(graphs, beam_size=5)
+    batch.join([Sentence("a", (ids,), options)])
+    while len(batch):
+        for finished in batch.step(): ...
+"""
+
+from __future__ import annotations
+
+from models.search.graphs import Array, Graphs, GraphSpec, GraphSpecs, TensorSpec, specs_from_json, specs_to_json
+from models.search.hypotheses import Counters, Finished, Hypothesis, Sentence, SentenceError
+from models.search.options import Sampling, SearchOptions
+
+__all__ = [
+    "Array",
+    "Counters",
+    "Finished",
+    "GraphSpec",
+    "GraphSpecs",
+    "Graphs",
+    "Hypothesis",
+    "Sampling",
+    "SearchOptions",
+    "Sentence",
+    "SentenceError",
+    "TensorSpec",
+    "specs_from_json",
+    "specs_to_json",
+]

@@ -1,0 +1,160 @@
+"""Beam search as small functions around a frozen record of the live hypotheses.
+
+    candidates -> retire (those ending with EOS) -> extend (the first K others live on)
+
+Shape suffixes: B places for sentences, K live rows of a sentence (1 before the first step), R = B x K rows,
+C candidates, L tokens. Dead rows have the score -inf; places without a sentence have only dead rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.search.graphs import Array
+from models.search.hypotheses import Ended
+
+_GROWTH = 32  # tokens by which the room for hypotheses grows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Live:
+    """The live hypotheses of every sentence of a batch.
+
+    Attributes:
+        tokens_BKL, totals_BKL: tokens so far, and the accumulated score after each; only the first ``age`` count.
+        score_BK: accumulated log-probability, float32; -inf for dead rows.
+        last_BK: the next input token of each row.
+        parent_BK: the row of the previous step that each row continues, counted over the whole batch.
+        age_B: tokens so far, which is also the position of the next input.
+    """
+
+    tokens_BKL: NDArray[np.int64]
+    totals_BKL: NDArray[np.float32]
+    score_BK: NDArray[np.float32]
+    last_BK: NDArray[np.int64]
+    parent_BK: NDArray[np.int64]
+    age_B: NDArray[np.int64]
+
+    @property
+    def alive_BK(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.score_BK)
+
+    def select(self, places: Sequence[int]) -> Live:
+        """The hypotheses of the chosen places, in that order."""
+        chosen = list(places)
+        return Live(
+            self.tokens_BKL[chosen],
+            self.totals_BKL[chosen],
+            self.score_BK[chosen],
+            self.last_BK[chosen],
+            self.parent_BK[chosen],
+            self.age_B[chosen],
+        )
+
+    def vacate(self, places: Sequence[int]) -> Live:
+        """The same with all rows of those places dead."""
+        score_BK = self.score_BK.copy()
+        score_BK[list(places)] = -np.inf
+        return replace(self, score_BK=score_BK)
+
+    def put(self, places: Sequence[int], other: Live) -> Live:
+        """The same with the hypotheses of ``other``, one per place, written over those places."""
+        order = np.arange(len(self.age_B) + len(other.age_B))
+        order[list(places)] = len(self.age_B) + np.arange(len(places))
+        return self.join(other).select(order[: len(self.age_B)].tolist())
+
+    def join(self, other: Live) -> Live:
+        """These places, then those of ``other``."""
+        room = max(self.tokens_BKL.shape[2], other.tokens_BKL.shape[2])
+        return Live(
+            np.concatenate([_widen(self.tokens_BKL, room), _widen(other.tokens_BKL, room)]),
+            np.concatenate([_widen(self.totals_BKL, room), _widen(other.totals_BKL, room)]),
+            np.concatenate([self.score_BK, other.score_BK]),
+            np.concatenate([self.last_BK, other.last_BK]),
+            np.concatenate([self.parent_BK, other.parent_BK]),
+            np.concatenate([self.age_B, other.age_B]),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Continuations of each sentence, best first; at least K of them, impossible ones with the score -inf."""
+
+    scores_BC: NDArray[np.float32]
+    tokens_BC: NDArray[np.int64]
+    parents_BC: NDArray[np.int64]
+
+
+def begin(sentences: int, bos: int) -> Live:
+    """One live row per sentence, about to read BOS."""
+    return Live(
+        np.zeros((sentences, 1, _GROWTH), np.int64),
+        np.zeros((sentences, 1, _GROWTH), np.float32),
+        np.zeros((sentences, 1), np.float32),
+        np.full((sentences, 1), bos, np.int64),
+        np.arange(sentences, dtype=np.int64)[:, None],
+        np.zeros(sentences, np.int64),
+    )
+
+
+def candidates(scores_BC: Array, tokens_BC: Array, parents_BC: Array, *, beam_size: int, eos: int) -> Candidates:
+    """The step graph's candidates in their binding order: by score, then parent, then token.
+
+    Top-k kernels differ in how they order ties; this makes the order the same everywhere. ``parents_BC`` counts
+    within the sentence.
+    """
+    order_BC = np.lexsort((tokens_BC, parents_BC, -scores_BC), axis=-1)
+    missing = ((0, 0), (0, max(0, beam_size - scores_BC.shape[1])))  # a tiny vocabulary has fewer than K
+    return Candidates(
+        np.pad(np.take_along_axis(scores_BC, order_BC, 1).astype(np.float32), missing, constant_values=-np.inf),
+        np.pad(np.take_along_axis(tokens_BC, order_BC, 1).astype(np.int64), missing, constant_values=eos),
+        np.pad(np.take_along_axis(parents_BC, order_BC, 1).astype(np.int64), missing),
+    )
+
+
+def retire(live: Live, found: Candidates, *, beam_size: int, eos: int) -> dict[int, tuple[Ended, ...]]:
+    """The hypotheses that end now, by place: EOS counts only among the first K candidates."""
+    first_BK = slice(None), slice(beam_size)
+    ends_BK = (found.tokens_BC[first_BK] == eos) & np.isfinite(found.scores_BC[first_BK])
+    ended: dict[int, tuple[Ended, ...]] = {}
+    for place, rank in np.argwhere(ends_BK).tolist():
+        row, total = found.parents_BC[place, rank], float(found.scores_BC[place, rank])
+        ended[place] = (*ended.get(place, ()), snapshot(live, place, int(row), total))
+    return ended
+
+
+def snapshot(live: Live, place: int, row: int, end_total: float | None) -> Ended:
+    """One live hypothesis as it stands, with the total after EOS where it ends with EOS."""
+    age = int(live.age_B[place])
+    tokens = tuple(live.tokens_BKL[place, row, :age].tolist())
+    totals = tuple(live.totals_BKL[place, row, :age].tolist())
+    return Ended(tokens, totals, False) if end_total is None else Ended(tokens, (*totals, end_total))
+
+
+def extend(live: Live, found: Candidates, *, beam_size: int, eos: int) -> Live:
+    """The first K candidates that do not end live on; where there are fewer, the remaining rows are dead."""
+    sentences, rows = live.score_BK.shape
+    goes_on_BC = (found.tokens_BC != eos) & np.isfinite(found.scores_BC)
+    order_BK = np.argsort(~goes_on_BC, axis=1, kind="stable")[:, :beam_size]
+    alive_BK = np.take_along_axis(goes_on_BC, order_BK, 1)
+    # A dead row still runs through the graph: it needs a valid parent, and the token that nothing follows.
+    parents_BK = np.where(alive_BK, np.take_along_axis(found.parents_BC, order_BK, 1), 0)
+    last_BK = np.where(alive_BK, np.take_along_axis(found.tokens_BC, order_BK, 1), eos)
+    score_BK = np.where(alive_BK, np.take_along_axis(found.scores_BC, order_BK, 1), np.float32(-np.inf))
+    place_B1 = np.arange(sentences)[:, None]
+    room = live.tokens_BKL.shape[2]
+    room += _GROWTH if live.age_B.max() >= room else 0
+    tokens_BKL = _widen(live.tokens_BKL, room)[place_B1, parents_BK]
+    totals_BKL = _widen(live.totals_BKL, room)[place_B1, parents_BK]
+    here = place_B1, np.arange(beam_size)[None], live.age_B[:, None]
+    tokens_BKL[here], totals_BKL[here] = last_BK, score_BK
+    return Live(tokens_BKL, totals_BKL, score_BK, last_BK, place_B1 * rows + parents_BK, live.age_B + 1)
+
+
+def _widen(array_BKL: Array, room: int) -> Array:
+    missing = room - array_BKL.shape[2]
+    return np.pad(array_BKL, ((0, 0), (0, 0), (0, missing))) if missing else array_BKL

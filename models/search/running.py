@@ -1,0 +1,317 @@
+"""A running batch as one frozen record: start, advance, merge, select.
+
+Every function returns a new record and leaves the old one usable: a step that fails changes nothing. Pools alone are
+written in place, at slots that no row of the old record sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from models.search import beam
+from models.search.beam import Candidates, Live
+from models.search.constraints import constrain
+from models.search.graphs import Array, Graphs, TensorSpec, source_specs, vocabulary_size
+from models.search.hypotheses import Admitted, Counters, Ended, SentenceError
+from models.search.sampling import draw, log_sum_exp
+from models.search.tensors import Tensors, blank, fit, fresh_slots, join, seen_slots, slots_for, stack
+
+ENCODE_STRETCH, ENCODE_SLACK = 1.5, 8  # sources are encoded together up to 1.5 x shortest + 8 tokens
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """The graphs of one model and what search needs to know about them.
+
+    Attributes:
+        step: ``"step"`` for beam search, ``"step_logits"`` for sampling.
+    """
+
+    graphs: Graphs
+    step: str
+    beam_size: int
+    bos: int
+    eos: int
+    vocabulary_size: int = field(init=False)
+    memory: tuple[TensorSpec, ...] = field(init=False)
+    rows: tuple[TensorSpec, ...] = field(init=False)
+    pools: tuple[TensorSpec, ...] = field(init=False)
+    inputs: dict[str, TensorSpec] = field(init=False)
+
+    def __post_init__(self) -> None:
+        spec = self.graphs.specs[self.step]
+        fields: dict[str, Any] = {
+            "vocabulary_size": vocabulary_size(self.graphs.specs),
+            "memory": self.graphs.specs["encode"].outputs_of_kind("memory"),
+            "rows": spec.of_kind("rows"),
+            "pools": spec.of_kind("pool"),
+            "inputs": {tensor.name: tensor for tensor in spec.inputs},
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def encode(self, sources: Sequence[tuple[Array, ...]]) -> Tensors:
+        """All encode outputs of sources padded to a common length."""
+        inputs: Tensors = {}
+        for index, spec in enumerate(source_specs(self.graphs.specs)):
+            own = [source[index] for source in sources]
+            inputs[spec.name] = stack(own, spec)
+            inputs[f"{spec.name}.length"] = np.array([len(one) for one in own], np.int64)
+        return self.graphs.run("encode", inputs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """A batch between two steps.
+
+    Attributes:
+        places: the sentence of each place; None where one left and its place waits for another.
+        ended: per place, the hypotheses that ended so far.
+        live: the live hypotheses; their parents point into ``rows`` and ``history``.
+        memory: what encode returned, a place each.
+        rows: row state as the last step returned it, not yet reordered.
+        pools: append-only state, a place each.
+        history: the slots each row of the last step sees, not yet reordered; None for models without pools.
+        sizes: current size of each source axis and of the slot axis.
+    """
+
+    places: tuple[Admitted | None, ...]
+    ended: tuple[tuple[Ended, ...], ...]
+    live: Live
+    memory: Tensors
+    rows: Tensors
+    pools: Tensors
+    history: Array | None
+    sizes: Mapping[str, int]
+
+    @property
+    def occupied(self) -> list[int]:
+        return [place for place, admitted in enumerate(self.places) if admitted is not None]
+
+    @property
+    def vacant(self) -> list[int]:
+        return [place for place, admitted in enumerate(self.places) if admitted is None]
+
+    def vacate(self, places: Sequence[int]) -> Running:
+        """The same with those places empty; their rows are dead from now on."""
+        gone = set(places)
+        return replace(
+            self,
+            places=tuple(None if place in gone else one for place, one in enumerate(self.places)),
+            ended=tuple(() if place in gone else one for place, one in enumerate(self.ended)),
+            live=self.live.vacate(places),
+        )
+
+
+def start(model: Model, admitted: Sequence[Admitted]) -> Running:
+    """Encode sentences, those of similar length together, and set up one row each, about to read BOS."""
+    ordered = sorted(admitted, key=lambda one: tuple(map(len, one.sentence.sources)))
+    groups: list[list[Admitted]] = []
+    for one in ordered:
+        if groups and _alike(groups[-1][0], one):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    encoded = [model.encode([one.sentence.sources for one in group]) for group in groups]
+    sizes = {**_source_sizes(ordered), "slot": slots_for(0)}
+    initial = {spec.field: spec for spec in model.graphs.specs["encode"].outputs_of_kind("init")}
+    rows: Tensors = {}
+    for spec in model.rows:
+        first = initial.get(spec.field)
+        parts = [one[first.name] for one in encoded] if first else []
+        rows[spec.name] = join(parts, first, sizes) if first else blank(spec, len(ordered), sizes)
+    return Running(
+        places=tuple(ordered),
+        ended=((),) * len(ordered),
+        live=beam.begin(len(ordered), model.bos),
+        memory={spec.name: join([one[spec.name] for one in encoded], spec, sizes) for spec in model.memory},
+        rows=rows,
+        pools={spec.name: blank(spec, len(ordered), sizes) for spec in model.pools},
+        history=blank(model.inputs["history"], len(ordered), sizes) if model.pools else None,
+        sizes=sizes,
+    )
+
+
+def advance(model: Model, running: Running) -> tuple[Running, Counters]:
+    """One step for every place: the hypotheses that end are added to ``ended``, the others live on.
+
+    Raises:
+        SentenceError: the log-sum-exp of a live row is NaN or infinite; ``running`` is still good.
+    """
+    sentences, rows = running.live.score_BK.shape
+    history, slots, running = _room_for_new_entries(model, running)
+    inputs, constraints = _inputs(model, running, history)
+    outputs = model.graphs.run(model.step, inputs)
+    found = _found(model, running, outputs, constraints)
+    alive_R = running.live.alive_BK.reshape(-1)
+    if history is not None and slots is not None:
+        place_R, slot_R = np.repeat(np.arange(sentences), rows)[alive_R], slots.reshape(-1)[alive_R]
+        for spec in model.pools:
+            running.pools[spec.name][place_R, slot_R] = outputs[f"append.{spec.field}"][alive_R]
+        history[np.flatnonzero(alive_R), slot_R] = 0.0
+    ended = beam.retire(running.live, found, beam_size=model.beam_size, eos=model.eos)
+    after = replace(
+        running,
+        ended=tuple((*old, *ended.get(place, ())) for place, old in enumerate(running.ended)),
+        live=beam.extend(running.live, found, beam_size=model.beam_size, eos=model.eos),
+        rows={spec.name: outputs[spec.name] for spec in model.rows},
+        history=history,
+    )
+    return after, _count(running, history, int(alive_R.sum()))
+
+
+def merge(model: Model, running: Running, joining: Running) -> Running:
+    """Both batches as one, after both have taken their last step: joiners take vacant places where they fit."""
+    moved = replace(joining.live, parent_BK=joining.live.parent_BK + _old_rows(running))
+    joining = replace(joining, live=moved)
+    vacant = running.vacant[: len(joining.places)]
+    if len(vacant) < len(joining.places) or any(running.sizes[a] < n for a, n in joining.sizes.items()):
+        return _append(model, select(model, running, running.occupied), joining)
+    for group, specs in ((joining.memory, model.memory), (joining.pools, model.pools)):
+        for spec in specs:
+            target = running.memory if group is joining.memory else running.pools
+            target[spec.name][vacant] = fit(group[spec.name], spec, running.sizes)
+    joined = dict(zip(vacant, range(len(vacant)), strict=True))
+    return replace(
+        running,
+        places=tuple(joining.places[joined[p]] if p in joined else one for p, one in enumerate(running.places)),
+        ended=tuple(joining.ended[joined[p]] if p in joined else one for p, one in enumerate(running.ended)),
+        live=running.live.put(vacant, joining.live),
+        **_joined_rows(model, running, joining, running.sizes),
+    )
+
+
+def select(model: Model, running: Running, places: Sequence[int]) -> Running:
+    """Only those places, in that order, with all padding that they do not need cut off."""
+    chosen = list(places)
+    kept = [one for place in chosen if (one := running.places[place]) is not None]
+    sizes = {**running.sizes, **_source_sizes(kept)}
+    live = running.live.select(chosen)
+    if running.history is not None and kept:
+        alive_rows = live.parent_BK[live.alive_BK]
+        last = np.flatnonzero((running.history[alive_rows] == 0).any(axis=0))
+        sizes["slot"] = slots_for(int(last[-1]) + 1 if len(last) else 0)
+    history = running.history
+    return Running(
+        places=tuple(running.places[place] for place in chosen),
+        ended=tuple(running.ended[place] for place in chosen),
+        live=live,
+        memory={spec.name: fit(running.memory[spec.name][chosen], spec, sizes) for spec in model.memory},
+        rows={spec.name: fit(running.rows[spec.name], spec, sizes) for spec in model.rows},
+        pools={spec.name: fit(running.pools[spec.name][chosen], spec, sizes) for spec in model.pools},
+        history=None if history is None else fit(history, model.inputs["history"], sizes),
+        sizes=sizes,
+    )
+
+
+def _append(model: Model, running: Running, joining: Running) -> Running:
+    sizes = {axis: max(size, joining.sizes[axis]) for axis, size in running.sizes.items()}
+    if not running.places:
+        sizes = dict(joining.sizes)
+    return Running(
+        places=(*running.places, *joining.places),
+        ended=(*running.ended, *joining.ended),
+        live=running.live.join(joining.live),
+        memory={s.name: join([running.memory[s.name], joining.memory[s.name]], s, sizes) for s in model.memory},
+        pools={s.name: join([running.pools[s.name], joining.pools[s.name]], s, sizes) for s in model.pools},
+        sizes=sizes,
+        **_joined_rows(model, running, joining, sizes),
+    )
+
+
+def _joined_rows(model: Model, running: Running, joining: Running, sizes: Mapping[str, int]) -> dict[str, Any]:
+    history = running.history
+    if history is not None and joining.history is not None:
+        history = join([history, joining.history], model.inputs["history"], sizes)
+    rows = {spec.name: join([running.rows[spec.name], joining.rows[spec.name]], spec, sizes) for spec in model.rows}
+    return {"rows": rows, "history": history}
+
+
+def _old_rows(running: Running) -> int:
+    """Rows of the last step, which the parents of this one count over."""
+    if running.history is not None:
+        return len(running.history)
+    return max([len(array) for array in running.rows.values()], default=0)
+
+
+def _room_for_new_entries(model: Model, running: Running) -> tuple[Array | None, Array | None, Running]:
+    """The reordered history, the slots that this step may write, and the batch with pools large enough for them."""
+    if running.history is None:
+        return None, None, running
+    sentences, rows = running.live.score_BK.shape
+    history = running.history[running.live.parent_BK.reshape(-1)]
+    history[~running.live.alive_BK.reshape(-1)] = -np.inf
+    seen_BP = seen_slots(history.reshape(sentences, rows, -1))
+    needed = slots_for(int(seen_BP.sum(axis=1).max()) + rows)
+    if needed > running.sizes["slot"]:
+        sizes = {**running.sizes, "slot": needed}
+        pools = {spec.name: fit(running.pools[spec.name], spec, sizes) for spec in model.pools}
+        running = replace(running, pools=pools, sizes=sizes)
+        history = fit(history, model.inputs["history"], sizes)
+        seen_BP = np.pad(seen_BP, ((0, 0), (0, needed - seen_BP.shape[1])))
+    return history, fresh_slots(seen_BP, rows), running
+
+
+def _inputs(model: Model, running: Running, history: Array | None) -> tuple[Tensors, tuple[Any, Any]]:
+    live = running.live
+    sentences, rows = live.score_BK.shape
+    banned, forced = constrain(running.places, live, vocabulary_size=model.vocabulary_size, eos=model.eos)
+    # Dead rows of an empty place need some row to continue, and position 0 is always a valid one.
+    empty_B1 = np.array([[one is None] for one in running.places])
+    values: Tensors = {
+        **running.memory,
+        **running.rows,
+        **running.pools,
+        "token": live.last_BK.reshape(-1),
+        "parent": np.where(empty_B1, 0, live.parent_BK).reshape(-1),
+        "position": np.where(empty_B1, 0, live.age_B[:, None]).repeat(rows // empty_B1.shape[1], axis=1).reshape(-1),
+        "score": live.score_BK.reshape(-1),
+        "banned": banned,
+        "forced": forced,
+        "count": np.array(min(2 * model.beam_size, rows * model.vocabulary_size), np.int64),
+    }
+    if history is not None:
+        values["history"] = history
+    inputs = {name: np.ascontiguousarray(values[name], np.dtype(spec.dtype)) for name, spec in model.inputs.items()}
+    inputs |= {name: values[name].astype(model.inputs[name].dtype) for name in ("count",) if name in inputs}  # 0-d
+    return inputs, (banned, forced)
+
+
+def _found(model: Model, running: Running, outputs: Tensors, constraints: tuple[Any, Any]) -> Candidates:
+    live = running.live
+    sampled = model.step == "step_logits"
+    total_R = log_sum_exp(outputs["logits"]) if sampled else outputs["logsumexp"]
+    wrong_B = (~np.isfinite(total_R.reshape(live.score_BK.shape)) & live.alive_BK).any(axis=1)
+    wrong = [(one.sentence.id, int(live.age_B[place])) for place, one in enumerate(running.places) if one and wrong_B[place]]
+    if wrong:
+        named = ", ".join(f"{name!r} at step {age}" for name, age in wrong)
+        raise SentenceError(f"the model's probabilities are not finite for {named}", tuple(name for name, _ in wrong))
+    if sampled:
+        return draw(running.places, live, outputs["logits"], constraints, beam_size=model.beam_size)
+    return beam.candidates(
+        outputs["scores"], outputs["tokens"], outputs["parents"], beam_size=model.beam_size, eos=model.eos
+    )
+
+
+def _alike(first: Admitted, other: Admitted) -> bool:
+    pairs = zip(first.sentence.sources, other.sentence.sources, strict=True)
+    return all(min(map(len, pair)) * ENCODE_STRETCH + ENCODE_SLACK >= max(map(len, pair)) for pair in pairs)
+
+
+def _source_sizes(admitted: Sequence[Admitted]) -> dict[str, int]:
+    columns = zip(*(one.sentence.sources for one in admitted), strict=True)
+    return {f"source{index}": max(map(len, column)) for index, column in enumerate(columns)}
+
+
+def _count(running: Running, history: Array | None, alive: int) -> Counters:
+    sentences, rows = running.live.score_BK.shape
+    sizes = [size for axis, size in running.sizes.items() if axis != "slot"]
+    used = sum(len(source) for one in running.places if one for source in one.sentence.sources)
+    slots = sentences * running.sizes["slot"] if history is not None else 0
+    seen = int(seen_slots(history.reshape(sentences, rows, -1)).sum()) if history is not None else 0
+    cells = sentences * sum(sizes)
+    return Counters(1, sentences * rows, sentences * rows - alive, cells, cells - used, slots, slots - seen)

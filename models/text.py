@@ -1,0 +1,25 @@
+"""The one normalisation that training text and served text share.
+
+A model must see at serving time what it saw in training, so both sides call ``normalise`` and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Cc without newline and tab, Cs (lone surrogates), the byte-order mark, and the 66 noncharacters.
+_NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
+    chr(plane + last) for plane in range(0, 0x110000, 0x10000) for last in (0xFFFE, 0xFFFF)
+)
+_REMOVED = re.compile(f"[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\ud800-\udfff\ufeff{_NONCHARACTERS}]")
+_LINE_ENDS = re.compile(r"\r\n?")
+
+
+def normalise(text: str) -> str:
+    r"""Text in NFC, with ``\n`` line ends and without control characters, lone surrogates and noncharacters.
+
+    Tabs and newlines stay; ``\r\n`` and ``\r`` become ``\n`` so that lines never run together. Characters are removed
+    before composing, so that the result is a fixed point: ``normalise(normalise(t)) == normalise(t)``.
+    """
+    return unicodedata.normalize("NFC", _REMOVED.sub("", _LINE_ENDS.sub("\n", text)))

@@ -1,0 +1,247 @@
+"""The Transformer (Vaswani et al. 2017), pre- or post-norm: the baseline of two of the papers.
+
+Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, S source positions, T target positions, D width,
+P pool slots.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from models.config import bounded
+from models.errors import ConfigError
+from models.layers.attention import FeedForward, SelfAttention, additive_mask, attend_heads, by_sentence
+from models.layers.dropout import Dropout
+from models.layers.embedding import PositionEmbedding, Positions
+from models.layers.linear import Linear
+from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
+from models.records import Memory, State, memory, pool
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerConfig:
+    """Configuration of :class:`Transformer`.
+
+    Attributes:
+        source_vocabularies: types of the source vocabulary (one entry; 0 takes the prepared data's).
+        target_vocabulary: types of the target vocabulary (0 takes the prepared data's).
+        width: model width d.
+        hidden: feed-forward width f.
+        heads: attention heads; must divide the width.
+        encoder_layers: encoder blocks.
+        decoder_layers: decoder blocks.
+        norm: "pre" normalises the input of each sub-layer and adds a final norm a side; "post" normalises after adding.
+        positions: "learned", "sinusoidal" or "none".
+        max_positions: longest sequence, in symbols, that has a position.
+        tied: "none", "decoder" (target embedding = output layer) or "all" (one table; needs a joint vocabulary).
+        scale_embedding: multiply embeddings by sqrt(d).
+        attention_bias: biases on the query, key, value and output maps.
+        hidden_bias: biases on the feed-forward maps.
+        output_bias: bias on the output layer.
+        dropout: rate on embeddings, sub-layer outputs and feed-forward hidden units.
+        attention_dropout: rate on attention weights.
+    """
+
+    source_vocabularies: tuple[int, ...] = (0,)
+    target_vocabulary: int = bounded(0, at_least=0)
+    width: int = bounded(256, at_least=2)
+    hidden: int = bounded(1024, at_least=1)
+    heads: int = bounded(4, at_least=1)
+    encoder_layers: int = bounded(4, at_least=1)
+    decoder_layers: int = bounded(4, at_least=1)
+    norm: Literal["pre", "post"] = "pre"
+    positions: Positions = "sinusoidal"
+    max_positions: int = bounded(1024, at_least=1)
+    tied: Literal["none", "decoder", "all"] = "decoder"
+    scale_embedding: bool = True
+    attention_bias: bool = False
+    hidden_bias: bool = True
+    output_bias: bool = False
+    dropout: float = bounded(0.1, at_least=0.0, at_most=0.9)
+    attention_dropout: float = bounded(0.0, at_least=0.0, at_most=0.9)
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads:
+            raise ConfigError(f"heads must divide width, but {self.width} is not a multiple of {self.heads}")
+        if len(self.source_vocabularies) != 1:
+            raise ConfigError(f"a transformer has one source, but {len(self.source_vocabularies)} are given")
+        if self.tied == "all" and self.source_vocabularies[0] != self.target_vocabulary:
+            raise ConfigError('tied = "all" needs one joint vocabulary for source and target')
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransformerMemory(Memory):
+    """Per decoder layer the source's keys and values B x S x D; ``mask`` is additive, B x S."""
+
+    keys: tuple[Tensor, ...] = memory("source0", "fixed")
+    values: tuple[Tensor, ...] = memory("source0", "fixed")
+    mask: Tensor = memory("source0", padding=-math.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransformerState(State):
+    """Per decoder layer the pools of keys and values B x P x D."""
+
+    keys: tuple[Tensor, ...] = pool()
+    values: tuple[Tensor, ...] = pool()
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each with a residual connection and a norm."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        c = config
+        self.pre = c.norm == "pre"
+        self.attention = SelfAttention(c.width, c.heads, bias=c.attention_bias, dropout=c.attention_dropout)
+        self.feed_forward = FeedForward(c.width, c.hidden, bias=c.hidden_bias, dropout=c.dropout)
+        self.norms = nn.ModuleList([nn.LayerNorm(c.width) for _ in range(2)])
+        self.dropout = Dropout(c.dropout)
+
+    def forward(self, x: Tensor, mask_BS: Tensor) -> Tensor:
+        if self.pre:
+            x = x + self.dropout(self.attention(self.norms[0](x), mask_BS))
+            return x + self.dropout(self.feed_forward(self.norms[1](x)))
+        x = self.norms[0](x + self.dropout(self.attention(x, mask_BS)))
+        normed: Tensor = self.norms[1](x + self.dropout(self.feed_forward(x)))
+        return normed
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention over the source, feed-forward."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        c = config
+        self.pre, self.heads = c.norm == "pre", c.heads
+        self.attention = SelfAttention(c.width, c.heads, bias=c.attention_bias, dropout=c.attention_dropout)
+        self.query = Linear(c.width, c.width, bias=c.attention_bias)
+        self.source_keys = Linear(c.width, c.width, bias=c.attention_bias)
+        self.source_values = Linear(c.width, c.width, bias=c.attention_bias)
+        self.output = Linear(c.width, c.width, bias=c.attention_bias)
+        self.feed_forward = FeedForward(c.width, c.hidden, bias=c.hidden_bias, dropout=c.dropout)
+        self.norms = nn.ModuleList([nn.LayerNorm(c.width) for _ in range(3)])
+        self.dropout = Dropout(c.dropout)
+
+    def advance(
+        self, x: Tensor, layer: int, state: TransformerState, memory: TransformerMemory
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """T positions through the layer: features, new keys, new values, source weights B x H x (K T) x S."""
+        normed = self.norms[0](x) if self.pre else x
+        attended, keys, values = self.attention.advance(
+            normed, state.keys[layer], state.values[layer], state.history_RP
+        )
+        x = self._add(0, x, attended)
+        query_BQD = by_sentence(self.query(self.norms[1](x) if self.pre else x), memory.mask)
+        context, weights = attend_heads(query_BQD, memory.keys[layer], memory.values[layer], memory.mask, self.heads)
+        x = self._add(1, x, self.output(context).reshape(x.shape))
+        x = self._add(2, x, self.feed_forward(self.norms[2](x) if self.pre else x))
+        return x, keys, values, weights
+
+    def _add(self, norm: int, x: Tensor, y: Tensor) -> Tensor:
+        x = x + self.dropout(y)
+        normed: Tensor = x if self.pre else self.norms[norm](x)
+        return normed
+
+
+class Transformer(Seq2SeqModel[TransformerMemory, TransformerState]):
+    """Encoder-decoder of self-attention blocks."""
+
+    config: TransformerConfig
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        self.target_embedding = nn.Parameter(torch.empty(c.target_vocabulary, c.width))
+        self.source_embedding = (
+            self.target_embedding
+            if c.tied == "all"
+            else nn.Parameter(torch.empty(c.source_vocabularies[0], c.width))
+        )
+        self.output_weight = (
+            self.target_embedding if c.tied != "none" else nn.Parameter(torch.empty(c.target_vocabulary, c.width))
+        )
+        self.output_bias = nn.Parameter(torch.zeros(c.target_vocabulary)) if c.output_bias else None
+        self.source_positions = PositionEmbedding(c.positions, c.max_positions, c.width)
+        self.target_positions = PositionEmbedding(c.positions, c.max_positions, c.width)
+        self.encoder = nn.ModuleList([EncoderLayer(c) for _ in range(c.encoder_layers)])
+        self.decoder = nn.ModuleList([DecoderLayer(c) for _ in range(c.decoder_layers)])
+        self.encoder_norm = nn.LayerNorm(c.width) if c.norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(c.width) if c.norm == "pre" else nn.Identity()
+        self.dropout = Dropout(c.dropout)
+        for table in (self.source_embedding, self.target_embedding, self.output_weight):
+            nn.init.normal_(table, 0.0, c.width**-0.5)
+
+    def _embed(self, table: Tensor, ids: Tensor, positions: Tensor) -> Tensor:
+        x = nn.functional.embedding(ids, table)
+        if self.config.scale_embedding:
+            x = x * math.sqrt(self.config.width)
+        embedded: Tensor = self.dropout(x + positions)
+        return embedded
+
+    def encode(self, sources: tuple[Padded, ...]) -> TransformerMemory:
+        (source,) = sources
+        length = source.values.size(1)
+        self.source_positions.check(length)
+        mask = additive_mask(source.mask)
+        x = self._embed(self.source_embedding, source.values, self.source_positions.table[:length])
+        for layer in self.encoder:
+            x = layer(x, mask)
+        x = self.encoder_norm(x)
+        layers = [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
+        return TransformerMemory(
+            keys=tuple(layer.source_keys(x) for layer in layers),
+            values=tuple(layer.source_values(x) for layer in layers),
+            mask=mask,
+        )
+
+    def init_state(self, memory: TransformerMemory, rows_per_sentence: int) -> TransformerState:
+        sentences, device = memory.mask.size(0), memory.mask.device
+        empty = tuple(memory.keys[0].new_zeros(sentences, 0, self.config.width) for _ in self.decoder)
+        return TransformerState(
+            position_R=torch.zeros(sentences * rows_per_sentence, dtype=torch.int64, device=device),
+            history_RP=torch.zeros(sentences * rows_per_sentence, 0, device=device),
+            keys=empty,
+            values=empty,
+        )
+
+    def _advance(
+        self, target_RT: Tensor, state: TransformerState, memory: TransformerMemory, weights: Weights | None
+    ) -> tuple[Tensor, Update]:
+        length = target_RT.size(1)
+        position_RT = state.position_R[:, None] + torch.arange(length, device=target_RT.device)
+        x = self._embed(self.target_embedding, target_RT, self.target_positions(position_RT))
+        keys, values = [], []
+        for index, layer in enumerate(self.decoder):
+            assert isinstance(layer, DecoderLayer)
+            x, key, value, attention = layer.advance(x, index, state, memory)
+            keys.append(key)
+            values.append(value)
+            if weights is not None:
+                mean = attention.mean(1)
+                weights[f"decoder.{index}.source0"] = mean.reshape(x.size(0), length, mean.size(-1))
+        return self.decoder_norm(x), {"keys": tuple(keys), "values": tuple(values)}
+
+    def alignment(self, target_RT: Tensor, memory: TransformerMemory) -> tuple[Tensor, ...]:
+        return (torch.stack(list(self.attention(target_RT, memory).values())).mean(0),)
+
+    def output_parameters(self) -> tuple[Tensor, Tensor | None]:
+        return self.output_weight, self.output_bias
+
+    def parameter_parts(self) -> Mapping[str, int]:
+        tied = count_parameters(self.source_embedding, self.target_embedding)
+        return {
+            "embeddings": tied,
+            "positions": count_parameters(self.source_positions, self.target_positions),
+            "encoder": count_parameters(self.encoder, self.encoder_norm),
+            "decoder": count_parameters(self.decoder, self.decoder_norm),
+            "output": count_parameters(self.source_embedding, self.target_embedding, self.output_weight)
+            - tied
+            + count_parameters(self.output_bias),
+        }

@@ -1,0 +1,20 @@
+"""Text to token ids and back: sentencepiece with byte fallback, or a list of words. Needs no torch."""
+
+from __future__ import annotations
+
+from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, Vocabulary, language_piece
+from models.vocabulary.pieces import SentencePieceVocabulary, train_sentencepiece
+from models.vocabulary.words import WordVocabulary
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "PLACEHOLDERS",
+    "UNK",
+    "SentencePieceVocabulary",
+    "Vocabulary",
+    "WordVocabulary",
+    "language_piece",
+    "train_sentencepiece",
+]

@@ -1,0 +1,79 @@
+"""What every vocabulary offers, and the ids and strings that all of them reserve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from models.errors import VocabularyError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+PLACEHOLDERS = tuple(f"⟨ph{number}⟩" for number in range(16))
+_LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+
+
+def language_piece(code: str) -> str:
+    """The reserved piece of a language, ``"de" -> "⟨de⟩"``.
+
+    Raises:
+        VocabularyError: ``code`` is not a language code such as ``de``, ``pt-BR`` or ``zh-Hans``.
+    """
+    if not _LANGUAGE_CODE.fullmatch(code):
+        raise VocabularyError(f"language code must look like 'de' or 'pt-BR', but is {code!r}")
+    return f"⟨{code}⟩"
+
+
+def is_reserved(piece: str) -> bool:
+    """Whether a piece is a placeholder or a language tag."""
+    return piece in PLACEHOLDERS or bool(re.fullmatch(rf"⟨{_LANGUAGE_CODE.pattern}⟩", piece))
+
+
+class Vocabulary(Protocol):
+    """Token ids ``0 .. size-1``; 0 = padding, 1 = unknown, 2 = begin, 3 = end of sentence."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def pad(self) -> int: ...
+    @property
+    def unk(self) -> int: ...
+    @property
+    def bos(self) -> int: ...
+    @property
+    def eos(self) -> int: ...
+    @property
+    def placeholders(self) -> tuple[int, ...]:
+        """Ids of ``⟨ph0⟩`` .. ``⟨ph15⟩``, in order; empty where the vocabulary has none."""
+        ...
+
+    def encode(self, text: str, *, reserved: bool | Collection[str] = False) -> list[int]:
+        """Ids of a text, without begin and end.
+
+        Args:
+            text: any text; lone surrogates count as U+FFFD.
+            reserved: whether reserved strings in the text (``⟨ph3⟩``, ``⟨de⟩``) become their reserved token. By
+                default they are spelled out like any other text, so that nothing a user types acts as one; a
+                collection lets exactly those strings through.
+        """
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ids; padding, begin and end are dropped. Raises VocabularyError for an id out of range."""
+        ...
+
+    def id_of(self, piece: str) -> int:
+        """Id of a piece. Raises VocabularyError where there is no such piece."""
+        ...
+
+    def piece_of(self, token: int) -> str:
+        """Piece of an id. Raises VocabularyError for an id out of range."""
+        ...
+
+    def language_tag(self, code: str) -> int:
+        """Id of a language's tag. Raises VocabularyError where the vocabulary has no such tag."""
+        ...
+
+    def to_bytes(self) -> bytes:
+        """The content of the vocabulary's file."""
+        ...

@@ -1,0 +1,182 @@
+"""Sentencepiece with byte fallback: no text is unknown, and every text comes back exactly.
+
+Two kinds of text would not survive sentencepiece alone. A reserved string that a user types (``⟨ph3⟩``) would become
+the reserved token, and the word-boundary mark U+2581 would come back as a space. Both are spelled in bytes: the first
+character is replaced, before encoding, by a private-use character that neither the text nor any piece contains;
+sentencepiece falls back to that character's bytes, and those ids are then replaced by the bytes of the real one.
+UTF-8 is self-synchronising, so the byte sequence can only be found where the stand-in was put.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+import sentencepiece
+
+from models.errors import VocabularyError
+from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, is_reserved, language_piece
+
+_BOUNDARY = "\u2581"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class SentencePieceVocabulary:
+    """A sentencepiece model with the project's fixed ids and all 256 byte pieces (see ``Vocabulary``)."""
+
+    pad, unk, bos, eos = PAD, UNK, BOS, EOS
+
+    def __init__(self, model: bytes) -> None:
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            loaded = bool(model) and self._processor.LoadFromSerializedProto(model)
+        except RuntimeError as error:
+            raise VocabularyError(f"not a readable sentencepiece model: {error}") from error
+        if not loaded:
+            raise VocabularyError("not a readable sentencepiece model: it is empty")
+        self.size: int = self._processor.get_piece_size()
+        self._pieces: list[str] = [self._processor.id_to_piece(token) for token in range(self.size)]
+        self._ids = {piece: token for token, piece in enumerate(self._pieces)}
+        self._bytes = [self._ids.get(f"<0x{value:02X}>", -1) for value in range(256)]
+        self._check()
+        self._reserved = tuple(piece for piece in self._pieces if is_reserved(piece))
+        self.placeholders = tuple(self._ids[piece] for piece in PLACEHOLDERS if piece in self._ids)
+        self._known_characters = frozenset(chain.from_iterable(self._pieces))
+        self._escapes_all = _first_characters(self._reserved)
+
+    def _check(self) -> None:
+        processor = self._processor
+        found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if found != (PAD, UNK, BOS, EOS):
+            raise VocabularyError(
+                f"pad, unk, bos and eos must be {PAD}, {UNK}, {BOS}, {EOS}, but are {found}; "
+                "train it with train_sentencepiece"
+            )
+        if -1 in self._bytes:
+            raise VocabularyError("the sentencepiece model has no byte fallback; train it with train_sentencepiece")
+
+    @classmethod
+    def from_bytes(cls, model: bytes) -> SentencePieceVocabulary:
+        """A vocabulary from a serialised model. Raises VocabularyError where it is not one of ours."""
+        return cls(model)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SentencePieceVocabulary:
+        """A vocabulary from a ``.model`` file. Raises VocabularyError where it cannot be read."""
+        try:
+            return cls(Path(path).read_bytes())
+        except OSError as error:
+            raise VocabularyError(f"cannot read the vocabulary {path}: {error.strerror}") from error
+        except VocabularyError as error:
+            raise VocabularyError(f"{path}: {error}") from error
+
+    def to_bytes(self) -> bytes:
+        return self._model
+
+    def encode(self, text: str, *, reserved: bool | Collection[str] = False) -> list[int]:
+        text = _SURROGATES.sub("\ufffd", text)
+        if reserved is True:
+            spelled = _first_characters(())
+        elif not reserved:
+            spelled = self._escapes_all
+        else:
+            spelled = _first_characters([piece for piece in self._reserved if piece not in reserved])
+        replaced = dict.fromkeys(spelled.findall(text))  # ordered and without duplicates
+        if not replaced:
+            return list(self._processor.encode(text))
+        stand_ins = dict(zip(replaced, self._stand_ins(text), strict=False))
+        ids: list[int] = self._processor.encode(spelled.sub(lambda match: stand_ins[match[0]], text))
+        for character, stand_in in stand_ins.items():
+            ids = _replace(ids, self._spell(stand_in), self._spell(character))
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        kept = [self._checked(token) for token in ids]
+        return str(self._processor.decode([token for token in kept if token not in (PAD, BOS, EOS)]))
+
+    def id_of(self, piece: str) -> int:
+        if piece not in self._ids:
+            raise VocabularyError(f"the vocabulary of {self.size} pieces has no piece {piece!r}")
+        return self._ids[piece]
+
+    def piece_of(self, token: int) -> str:
+        return self._pieces[self._checked(token)]
+
+    def language_tag(self, code: str) -> int:
+        return self.id_of(language_piece(code))
+
+    def _checked(self, token: int) -> int:
+        if not 0 <= token < self.size:
+            raise VocabularyError(f"token ids must be 0 to {self.size - 1}, but one is {token}")
+        return int(token)
+
+    def _spell(self, character: str) -> list[int]:
+        return [self._bytes[value] for value in character.encode()]
+
+    def _stand_ins(self, text: str) -> Iterator[str]:
+        taken = self._known_characters | set(text)
+        private = chain(range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
+        return (chr(code) for code in private if chr(code) not in taken)
+
+
+def train_sentencepiece(
+    lines: Iterable[str], *, size: int, model_type: str = "bpe", languages: Sequence[str], seed: int
+) -> SentencePieceVocabulary:
+    """Train a vocabulary on normalised lines (see ``models.text.normalise``); the same input gives the same bytes.
+
+    Args:
+        lines: the training text, one sentence each; may already contain reserved placeholders.
+        size: pieces in all, the 4 special, 256 byte and reserved pieces included.
+        model_type: ``"bpe"`` or ``"unigram"``.
+        languages: codes that get a tag, ``("de", "en")``.
+        seed: of the trainer's own sampling.
+
+    Raises:
+        VocabularyError: the text is too small for ``size``, ``size`` too small for the text, or a code is malformed.
+    """
+    if model_type not in ("bpe", "unigram"):
+        raise VocabularyError(f"model_type must be 'bpe' or 'unigram', but is {model_type!r}")
+    sentencepiece.set_random_generator_seed(seed)
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(line for line in lines if line and "\x00" not in line),
+            model_writer=model,
+            vocab_size=size,
+            model_type=model_type,
+            byte_fallback=True,
+            character_coverage=0.9995,
+            split_digits=True,
+            normalization_rule_name="identity",  # NFC is ours, so that both sides see the same text
+            remove_extra_whitespaces=False,  # otherwise runs of spaces would not come back
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            user_defined_symbols=[*PLACEHOLDERS, *dict.fromkeys(language_piece(code) for code in languages)],
+            num_threads=1,  # the merges must not depend on the machine
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise VocabularyError(f"cannot train a vocabulary of {size} pieces: {error}") from error
+    return SentencePieceVocabulary(model.getvalue())
+
+
+def _first_characters(reserved: Sequence[str]) -> re.Pattern[str]:
+    """Matches the boundary mark, and the first character of each of ``reserved``."""
+    heads = [f"{re.escape(piece[0])}(?={re.escape(piece[1:])})" for piece in reserved]
+    return re.compile("|".join([_BOUNDARY, *heads]))
+
+
+def _replace(ids: list[int], old: list[int], new: list[int]) -> list[int]:
+    replaced: list[int] = []
+    position = 0
+    while position < len(ids):
+        found = ids[position : position + len(old)] == old
+        replaced += new if found else ids[position : position + 1]
+        position += len(old) if found else 1
+    return replaced

@@ -1,0 +1,154 @@
+"""Checkpoints: one safetensors file each, holding everything that continuing needs. Nothing is ever unpickled.
+
+Tensors: ``model.<name>``, ``optimiser.<parameter index>.<name>``, ``random.cpu``. Metadata: the progress and the recipe as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from models.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where training stands after an update.
+
+    Attributes:
+        update: updates made.
+        epoch: the running epoch, from 0.
+        batch: batches of that epoch already used.
+        plateaus: how often the learning rate was divided.
+        best: best validation value so far, higher is better; None before the first validation.
+        stale: validations since the best one.
+        target_tokens: target symbols trained on.
+        seconds: time spent training.
+    """
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    plateaus: int = 0
+    best: float | None = None
+    stale: int = 0
+    target_tokens: int = 0
+    seconds: float = 0.0
+
+
+def save_checkpoint(
+    path: Path, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, recipe: dict[str, Any]
+) -> None:
+    """Write a checkpoint so that a reader sees either the old file or the whole new one."""
+    tensors = {f"model.{name}": tensor for name, tensor in unique_tensors(model).items()}
+    for index, state in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items() if value is not None}
+    tensors["random.cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".partial")
+    save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, temporary, metadata)
+    os.replace(temporary, path)
+
+
+def unique_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The model's parameters and persistent buffers, each shared tensor once."""
+    return {**dict(model.named_parameters()), **{k: b for k, b in model.named_buffers() if k in model.state_dict()}}
+
+
+def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
+    """Progress and recipe of a checkpoint.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+        return Progress(**json.loads(metadata["progress"])), json.loads(metadata["recipe"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a readable checkpoint ({error}): delete it and resume from an older one") from error
+
+
+def load_model_tensors(path: Path) -> dict[str, Tensor]:
+    """The model's tensors of a checkpoint, by parameter name."""
+    read_progress(path)
+    return {k.removeprefix("model."): v for k, v in load_file(path).items() if k.startswith("model.")}
+
+
+def load_into(model: nn.Module, tensors: dict[str, Tensor], where: str) -> None:
+    """Copy tensors into a model.
+
+    Raises:
+        CheckpointError: a tensor is missing, unknown or of another shape; the message lists them.
+    """
+    own = unique_tensors(model)
+    faults = [f"lacks {name}" for name in own if name not in tensors]
+    faults += [f"has an unknown tensor {name}" for name in tensors if name not in own]
+    faults += [
+        f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(tensor.shape)}"
+        for name, tensor in own.items()
+        if name in tensors and tensors[name].shape != tensor.shape
+    ]
+    if faults:
+        raise CheckpointError(f"{where} does not fit the model: {'; '.join(faults)}")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(tensors[name])
+
+
+def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
+    """Put model, optimiser and random generators back to where the checkpoint was written.
+
+    Raises:
+        CheckpointError: the checkpoint is damaged or belongs to another model.
+    """
+    progress, _ = read_progress(path)
+    tensors = load_file(path)
+    load_into(model, {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, str(path))
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimiser."):
+            _, index, key = name.split(".", 2)
+            state.setdefault(int(index), {})[key] = tensor
+    packed = optimiser.state_dict()
+    packed["state"] = state
+    optimiser.load_state_dict(packed)
+    torch.set_rng_state(tensors["random.cpu"])
+    if torch.cuda.is_available() and "random.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random.cuda"])
+    return progress
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The numbered checkpoints of a run, oldest first."""
+    return sorted(folder.glob("checkpoint-*.safetensors"), key=lambda path: int(path.stem.split("-")[1]))
+
+
+def average(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the model tensors of several checkpoints (float64 accumulation).
+
+    Raises:
+        CheckpointError: none is given, or they belong to different models.
+    """
+    if not paths:
+        raise CheckpointError("there is no checkpoint to average: train first")
+    total = {name: tensor.double() for name, tensor in load_model_tensors(paths[0]).items()}
+    for path in paths[1:]:
+        tensors = load_model_tensors(path)
+        if tensors.keys() != total.keys():
+            raise CheckpointError(f"{path} belongs to another model than {paths[0]}")
+        for name, tensor in tensors.items():
+            total[name] += tensor.double()
+    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}

@@ -1,0 +1,1 @@
+"""From corpora to batches: read, filter, encode once (`prepare`), then plan and collate batches every epoch."""

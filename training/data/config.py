@@ -1,0 +1,160 @@
+"""What a recipe says about its data; every field is documented, since the reference is generated from here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from models.errors import ConfigError
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusConfig:
+    """One parallel corpus and the terms it comes under.
+
+    Attributes:
+        name: short unique name; the evaluation text of the corpus lies under it.
+        source: one path template per source, relative to the data root, with ``{split}`` in it; plain, ``.gz`` or
+            ``.xz``, UTF-8, one segment a line.
+        target: the path template of the target side.
+        licence: licence or terms of use, as it is to appear in the manifest of a bundle.
+        attribution: whom to name, as it is to appear in the manifest.
+        repeat: how often every training pair is used in an epoch; above 1 oversamples a small corpus.
+        url: where the corpus comes from.
+        splits: the splits the corpus has, out of train, valid and test.
+        test_split: what stands for ``{split}`` in the names of the test files (``"test_2016_flickr"``).
+    """
+
+    name: str
+    source: tuple[str, ...]
+    target: str
+    licence: str
+    attribution: str
+    repeat: int = 1
+    url: str = ""
+    splits: tuple[str, ...] = SPLITS
+    test_split: str = "test"
+
+    def __post_init__(self) -> None:
+        where = f"corpus {self.name!r}"
+        if not re.fullmatch(r"[\w.-]+", self.name) or self.name.startswith("."):
+            raise ConfigError(f"{where}: name must be made of letters, digits, '.', '_' and '-'")
+        if not self.source:
+            raise ConfigError(f"{where}: source must name at least one file")
+        for template in (*self.source, self.target):
+            if "{split}" not in template:
+                raise ConfigError(f"{where}: {template!r} must contain {{split}}")
+        if self.repeat < 1:
+            raise ConfigError(f"{where}: repeat must be at least 1, but is {self.repeat}")
+        unknown = [split for split in self.splits if split not in SPLITS]
+        if unknown or not self.splits:
+            raise ConfigError(f"{where}: splits must be some of {', '.join(SPLITS)}, but are {list(self.splits)}")
+
+    def paths(self, split: str) -> tuple[str, ...]:
+        """The files of one split relative to the data root: the sources in order, then the target."""
+        name = self.test_split if split == "test" else split
+        return tuple(template.replace("{split}", name) for template in (*self.source, self.target))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterConfig:
+    """Which pairs are left out; words are separated by white space.
+
+    Attributes:
+        max_source_words: longest source in words; none if absent.
+        max_target_words: longest target in words; none if absent.
+        max_length_ratio: the longer side over the shorter, in words; none if absent.
+        exclude_pattern: regular expression; a pair with a match on any side is left out.
+        deduplicate: keep the first of equal training pairs, and no training pair that is also in valid or test.
+        evaluation: also apply the limits and the pattern (never deduplication) to valid and test. Off, every
+            evaluation pair is kept; on, the recipe is for a narrower task, and its scores are for that task.
+    """
+
+    max_source_words: int | None = None
+    max_target_words: int | None = None
+    max_length_ratio: float | None = None
+    exclude_pattern: str = ""
+    deduplicate: bool = True
+    evaluation: bool = False
+
+    def __post_init__(self) -> None:
+        for field in ("max_source_words", "max_target_words", "max_length_ratio"):
+            value = getattr(self, field)
+            if value is not None and value < 1:
+                raise ConfigError(f"filters: {field} must be at least 1, but is {value}")
+        try:
+            re.compile(self.exclude_pattern)
+        except re.error as error:
+            raise ConfigError(f"filters: exclude_pattern {self.exclude_pattern!r} is no expression: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularyConfig:
+    """How the vocabularies are trained.
+
+    Attributes:
+        kind: ``"sentencepiece"`` (subwords, nothing is unknown) or ``"word"`` (white-space words, the rest unknown).
+        size: entries of each vocabulary, special ones included.
+        joint: one vocabulary for all sources and the target instead of one each.
+        model_type: the subword algorithm, ``"bpe"`` or ``"unigram"``; word vocabularies ignore it.
+    """
+
+    kind: Literal["sentencepiece", "word"] = "sentencepiece"
+    size: int = 8000
+    joint: bool = True
+    model_type: Literal["bpe", "unigram"] = "bpe"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("sentencepiece", "word"):
+            raise ConfigError(f"vocabulary: kind must be 'sentencepiece' or 'word', but is {self.kind!r}")
+        if self.model_type not in ("bpe", "unigram"):
+            raise ConfigError(f"vocabulary: model_type must be 'bpe' or 'unigram', but is {self.model_type!r}")
+        if self.size < 8:
+            raise ConfigError(f"vocabulary: size must be at least 8, but is {self.size}")
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig:
+    """Everything a recipe says about its data.
+
+    Attributes:
+        corpora: the corpora, used together.
+        filters: which pairs are left out.
+        vocabulary: how the vocabularies are trained.
+        max_source_tokens: longest source in tokens, the end-of-sequence token included.
+        max_target_tokens: longest target in tokens, the end-of-sequence token included.
+        truncate_source: cut a longer source at the limit (summarization) instead of dropping the pair. The
+            evaluation text is kept whole either way.
+        placeholder_share: the share of training pairs in which spans copied on both sides become placeholders.
+        join_share: the share of training items that are several random pairs joined into one, so that a model
+            trained on short segments has seen long ones.
+        join_most: the most pairs in a joined item.
+    """
+
+    corpora: tuple[CorpusConfig, ...]
+    filters: FilterConfig = FilterConfig()
+    vocabulary: VocabularyConfig = VocabularyConfig()
+    max_source_tokens: int = 256
+    max_target_tokens: int = 256
+    truncate_source: bool = False
+    placeholder_share: float = 0.05
+    join_share: float = 0.0
+    join_most: int = 4
+
+    def __post_init__(self) -> None:
+        names = [corpus.name for corpus in self.corpora]
+        if not names or len(set(names)) < len(names):
+            raise ConfigError(f"data: corpora must be at least one, each with its own name, but are {names}")
+        if len({len(corpus.source) for corpus in self.corpora}) > 1:
+            raise ConfigError("data: every corpus must have the same number of sources")
+        if not any("train" in corpus.splits for corpus in self.corpora):
+            raise ConfigError("data: at least one corpus must have the split train")
+        for field in ("max_source_tokens", "max_target_tokens", "join_most"):
+            if getattr(self, field) < 2:
+                raise ConfigError(f"data: {field} must be at least 2, but is {getattr(self, field)}")
+        for field in ("placeholder_share", "join_share"):
+            if not 0 <= getattr(self, field) <= 1:
+                raise ConfigError(f"data: {field} must be between 0 and 1, but is {getattr(self, field)}")

@@ -1,0 +1,147 @@
+"""The record that lies beside prepared data: what it was made from, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from models.config import load_dataclass, to_mapping
+from models.errors import ConfigError, CorpusError
+from training.data.config import DataConfig
+from training.data.corpus import file_digest
+
+FORMAT = 1
+SUMMARY_FILE = "prepared.json"
+# Read when batches are planned, so changing them needs no new preparation.
+_BATCHING_FIELDS = ("join_share", "join_most")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSummary:
+    """One encoded split.
+
+    Attributes:
+        pairs: encoded pairs, repeated ones counted as often as they are used.
+        dropped: pairs left out, by reason (before repetition where the text decides, after it where tokens do).
+        source_tokens: tokens of each source, end-of-sequence tokens included.
+        target_tokens: tokens of the target, without end-of-sequence tokens.
+        truncated: pairs whose source was cut at the limit.
+        placeholders: pairs in which spans were replaced by placeholders.
+        unknown: target tokens that are the unknown word (0 for sentencepiece).
+    """
+
+    pairs: int
+    dropped: Mapping[str, int]
+    source_tokens: tuple[int, ...]
+    target_tokens: int
+    truncated: int = 0
+    placeholders: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSummary:
+    """What the manifest of a bundle says of a corpus; ``segments`` counts the training pairs used, each once."""
+
+    name: str
+    licence: str
+    attribution: str
+    url: str
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSummary:
+    """What prepared data was made from, and what came of it.
+
+    Attributes:
+        format: version of the folder's layout.
+        identity: everything the content depends on: configuration, languages, seed.
+        files: SHA-256 of every corpus file, by path relative to the data root.
+        splits: by name, the encoded splits.
+        corpora: the corpora, as a bundle's manifest lists them.
+        vocabularies: size of each vocabulary, by side (``source0``, …, ``target``).
+        seconds: how long the preparation took.
+    """
+
+    format: int
+    identity: dict[str, Any]
+    files: dict[str, str]
+    splits: dict[str, SplitSummary]
+    corpora: tuple[CorpusSummary, ...]
+    vocabularies: dict[str, int]
+    seconds: float
+
+    @classmethod
+    def load(cls, folder: Path) -> PreparedSummary:
+        """Read the record of a prepared folder.
+
+        Raises:
+            CorpusError: the folder is not prepared data, or of another format.
+        """
+        path = folder / SUMMARY_FILE
+        try:
+            mapping = json.loads(path.read_text(encoding="utf-8"))
+            if mapping.get("format") != FORMAT:
+                raise CorpusError(f"{path}: format must be {FORMAT}, but is {mapping.get('format')}; prepare it again")
+            splits = {
+                name: load_dataclass(SplitSummary, split, f"{path} {name}") for name, split in mapping["splits"].items()
+            }
+            corpora = tuple(load_dataclass(CorpusSummary, corpus, str(path)) for corpus in mapping["corpora"])
+            return cls(**{**mapping, "splits": splits, "corpora": corpora})
+        except OSError as error:
+            raise CorpusError(f"{folder} holds no prepared data ({error.strerror}: {path.name})") from error
+        except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+            raise CorpusError(f"{path} is damaged ({error}); prepare it again") from error
+
+    def save(self, folder: Path) -> None:
+        """Write the record into a folder."""
+        text = json.dumps(to_mapping(self), ensure_ascii=False, indent=1)
+        (folder / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def identity_of(config: DataConfig, languages: Sequence[str], seed: int) -> dict[str, Any]:
+    """Everything but the files that the content of prepared data depends on, as plain values."""
+    data = {key: value for key, value in to_mapping(config).items() if key not in _BATCHING_FIELDS}
+    return {"data": data, "languages": list(languages), "seed": seed}
+
+
+def check_same(summary: PreparedSummary, identity: Mapping[str, Any], root: Path, folder: Path) -> None:
+    """Refuse prepared data that was made from something else.
+
+    Files that are no longer there are not compared: prepared data stays usable where the corpora are not.
+
+    Raises:
+        ConfigError: naming every field and file that differs.
+    """
+    before, now = flatten(summary.identity), flatten(identity)
+    faults = [
+        f"{key} is {now.get(key)!r}, but was {before.get(key)!r}"
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key)
+    ]
+    faults += [
+        f"the content of {name} changed"
+        for name, digest in summary.files.items()
+        if (root / name).is_file() and file_digest(root / name) != digest
+    ]
+    if faults:
+        raise ConfigError(f"{folder} was prepared differently: {'; '.join(faults)}; take another folder or force it")
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested mappings and lists as one mapping from dotted paths to plain values."""
+    if isinstance(value, Mapping):
+        items: Any = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    else:
+        return {prefix: value}
+    return {
+        path: leaf
+        for key, item in items
+        for path, leaf in flatten(item, f"{prefix}.{key}" if prefix else str(key)).items()
+    }

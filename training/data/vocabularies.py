@@ -1,0 +1,67 @@
+"""Training the vocabularies of a recipe on its training text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import numpy as np
+
+from models.errors import VocabularyError
+from models.vocabulary import PLACEHOLDERS, Vocabulary, WordVocabulary, language_piece, train_sentencepiece
+from training.data.config import VocabularyConfig
+
+MOST_LINES = 1_000_000  # more text changes the pieces little and the training time much
+_SPECIAL = frozenset(("<pad>", "<unk>", "<s>", "</s>"))
+
+
+def train_vocabularies(
+    columns: Sequence[Sequence[str]], config: VocabularyConfig, *, languages: Sequence[str], seed: int
+) -> tuple[Vocabulary, ...]:
+    """One vocabulary for each side, sources first; a joint one is the same object for all.
+
+    Args:
+        columns: the training text of each side.
+        config: kind and size.
+        languages: the language of each side, whose tags the vocabularies reserve.
+        seed: of the sampling of very large text.
+
+    Raises:
+        VocabularyError: the text is too small for the size, or the size too small for the text.
+    """
+    codes = tuple(dict.fromkeys(languages))
+    rng = np.random.default_rng([seed, 1])
+    if config.joint:
+        lines = list(chain.from_iterable(columns))
+        return (_train(_sample(lines, rng), config, codes, seed),) * len(columns)
+    return tuple(_train(_sample(column, rng), config, codes, seed) for column in columns)
+
+
+def most_frequent_words(lines: Iterable[str], *, size: int, languages: Sequence[str]) -> WordVocabulary:
+    """The ``size`` entries of a word vocabulary: special ids, placeholders, language tags, then words by frequency.
+
+    Raises:
+        VocabularyError: ``size`` leaves no room for words.
+    """
+    reserved = [*PLACEHOLDERS, *dict.fromkeys(language_piece(code) for code in languages)]
+    room = size - len(_SPECIAL) - len(reserved)
+    if room < 1:
+        raise VocabularyError(f"a word vocabulary needs more than {size - room} entries, but its size is {size}")
+    counts = Counter(word for line in lines for word in line.split())
+    for word in (*_SPECIAL, *reserved):
+        counts.pop(word, None)
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    return WordVocabulary([*reserved, *ranked[:room]])
+
+
+def _train(lines: Sequence[str], config: VocabularyConfig, languages: Sequence[str], seed: int) -> Vocabulary:
+    if config.kind == "word":
+        return most_frequent_words(lines, size=config.size, languages=languages)
+    return train_sentencepiece(lines, size=config.size, model_type=config.model_type, languages=languages, seed=seed)
+
+
+def _sample(lines: Sequence[str], rng: np.random.Generator) -> Sequence[str]:
+    if len(lines) <= MOST_LINES:
+        return lines
+    return [lines[index] for index in np.sort(rng.choice(len(lines), MOST_LINES, replace=False)).tolist()]

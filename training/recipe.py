@@ -1,0 +1,144 @@
+"""Recipes: one strict TOML file holds everything that makes a bundle.
+
+A recipe names its task and languages and has the tables ``[data]``, ``[model]``, ``[optimiser]``, ``[training]`` and
+``[decoding]``. Unknown keys are errors that list the known ones.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from models.config import bounded, load_dataclass, to_mapping
+from models.errors import ConfigError
+from models.protocol import ModelConfig
+from models.registry import load_config
+from models.search.options import SearchOptions
+from training.data.config import DataConfig
+from training.optim import OptimiserConfig
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """How long and with what numbers a model trains.
+
+    Attributes:
+        updates: last update.
+        batch_tokens: padded source plus target symbols of a batch, at most twice this.
+        accumulate: batches whose gradients make one update.
+        label_smoothing: probability mass spread over the vocabulary.
+        precision: "float32", or "bf16" for bfloat16 products with float32 master weights.
+        seed: of initialisation, batches and dropout.
+        validate_every: updates between validations.
+        validation_sentences: sentences decoded for the validation metric (0 = validate by loss only).
+        metric: what decides which checkpoint is best: "loss", "bleu" or "rouge".
+        patience: validations without improvement after which training stops (0 = never).
+        save_every: updates between checkpoints.
+        keep: checkpoints kept, the best one not counted.
+        average: newest checkpoints averaged into the exported weights (1 = the newest alone).
+        log_every: updates between log lines.
+    """
+
+    updates: int = bounded(10_000, at_least=1)
+    batch_tokens: int = bounded(3500, at_least=1)
+    accumulate: int = bounded(1, at_least=1)
+    label_smoothing: float = bounded(0.1, at_least=0.0, at_most=0.9)
+    precision: Literal["float32", "bf16"] = "bf16"
+    seed: int = bounded(1, at_least=0)
+    validate_every: int = bounded(1000, at_least=1)
+    validation_sentences: int = bounded(500, at_least=0)
+    metric: Literal["loss", "bleu", "rouge"] = "loss"
+    patience: int = bounded(0, at_least=0)
+    save_every: int = bounded(500, at_least=1)
+    keep: int = bounded(5, at_least=1)
+    average: int = bounded(1, at_least=1)
+    log_every: int = bounded(50, at_least=1)
+
+    def __post_init__(self) -> None:
+        if self.average > self.keep:
+            raise ConfigError(f"average must be at most keep ({self.keep}), but is {self.average}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A whole recipe.
+
+    Attributes:
+        name: of the run and of the bundle.
+        task: "translate", "summarize" or "postedit".
+        source_languages: language code of each source.
+        target_language: language code of the target.
+        licence: under which a bundle's weights may be used.
+        data: corpora, filters, vocabulary.
+        architecture: a name of the registry.
+        model: the architecture's own keys.
+        optimiser: optimiser and schedule.
+        training: length, batches, validation, checkpoints.
+        decoding: the bundle's decoding defaults.
+        published: scores the paper prints, for recipes of a paper's table row.
+    """
+
+    name: str
+    task: Literal["translate", "summarize", "postedit"]
+    source_languages: tuple[str, ...]
+    target_language: str
+    data: DataConfig
+    architecture: str
+    licence: str = ""
+    model: dict[str, Any] = field(default_factory=dict)
+    optimiser: OptimiserConfig = OptimiserConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: SearchOptions = SearchOptions()
+    published: dict[str, Any] = field(default_factory=dict)
+
+    def model_config(self, source_vocabularies: tuple[int, ...] = (), target_vocabulary: int = 0) -> ModelConfig:
+        """The architecture's configuration, with the vocabulary sizes of the prepared data where the recipe has none.
+
+        Raises:
+            ConfigError: a key is unknown or out of bounds, or the recipe's sizes contradict the data's.
+        """
+        keys = dict(self.model)
+        for key, size in (("source_vocabularies", list(source_vocabularies)), ("target_vocabulary", target_vocabulary)):
+            if size and keys.setdefault(key, size) != size:
+                raise ConfigError(f"{self.name} [model] {key} is {keys[key]}, but the prepared data has {size}")
+        return load_config(self.architecture, keys, f"{self.name} [model]")
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Read and check a recipe.
+
+    Raises:
+        ConfigError: the file is missing, is not TOML, or a key is unknown, missing, ill-typed or out of bounds.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the recipe: {error.strerror}") from error
+    try:
+        mapping = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+    return recipe_from_mapping(mapping, str(path))
+
+
+def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
+    """A recipe from its parsed form, as bundles and checkpoints keep it."""
+    recipe = load_dataclass(Recipe, mapping, where)
+    recipe.model_config()
+    if len(recipe.source_languages) != len(recipe.data.corpora[0].source if recipe.data.corpora else recipe.source_languages):
+        raise ConfigError(f"{where} source_languages must name one language per source of the corpora")
+    return recipe
+
+
+def recipe_mapping(recipe: Recipe) -> dict[str, Any]:
+    """The plain form of a recipe: :func:`recipe_from_mapping` reads it back."""
+    mapping = to_mapping(recipe)
+    return {key: value for key, value in mapping.items() if value not in ({}, "")}
+
+
+def with_updates(recipe: Recipe, updates: int) -> Recipe:
+    """The recipe trained for another number of updates (a cooldown then ends there)."""
+    return replace(recipe, training=replace(recipe.training, updates=updates))
