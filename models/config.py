@@ -111,7 +111,9 @@ def _convert_tuple(arguments: tuple[Any, ...], value: Any, where: str, faults: l
     if len(arguments) != len(value):
         faults.append(f"{where} must have {len(arguments)} items, but has {len(value)}")
         return ()
-    return tuple(_convert(a, item, f"{where}[{i}]", faults) for i, (a, item) in enumerate(zip(arguments, value, strict=True)))
+    return tuple(
+        _convert(a, item, f"{where}[{i}]", faults) for i, (a, item) in enumerate(zip(arguments, value, strict=True))
+    )
 
 
 def _scalar(hint: Any, value: Any, where: str, faults: list[str]) -> Any:

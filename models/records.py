@@ -24,9 +24,12 @@ def memory(*axes: str, padding: float = 0.0) -> Any:
     return field(metadata={"kind": "memory", "axes": ("sentence", *axes), "padding": padding})
 
 
-def rows() -> Any:
-    """A field of tensors R x ...: replaced at each step, reordered with the beam."""
-    return field(metadata={"kind": "rows"})
+def rows(*, initial: bool = False) -> Any:
+    """A field of tensors R x ...: replaced at each step, reordered with the beam.
+
+    ``initial`` says that the first state depends on the sources; otherwise it is zeros.
+    """
+    return field(metadata={"kind": "rows", "initial": initial})
 
 
 def pool() -> Any:
@@ -119,7 +122,7 @@ class State(Record):
                 changes[item.name] = update[item.name]
             elif item.metadata["kind"] == "pool":
                 changes[item.name] = tuple(
-                    torch.cat([old, new.unflatten(0, (sentences, -1))], dim=1)
+                    torch.cat([old, new.reshape(sentences, -1, *new.shape[1:])], dim=1)
                     for old, new in zip(getattr(self, item.name), update[item.name], strict=True)
                 )
         rows_per_sentence = self.position_R.size(0) // sentences

@@ -160,9 +160,7 @@ class Transformer(Seq2SeqModel[TransformerMemory, TransformerState]):
         c = self.config = config
         self.target_embedding = nn.Parameter(torch.empty(c.target_vocabulary, c.width))
         self.source_embedding = (
-            self.target_embedding
-            if c.tied == "all"
-            else nn.Parameter(torch.empty(c.source_vocabularies[0], c.width))
+            self.target_embedding if c.tied == "all" else nn.Parameter(torch.empty(c.source_vocabularies[0], c.width))
         )
         self.output_weight = (
             self.target_embedding if c.tied != "none" else nn.Parameter(torch.empty(c.target_vocabulary, c.width))

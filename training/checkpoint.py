@@ -1,6 +1,7 @@
 """Checkpoints: one safetensors file each, holding everything that continuing needs. Nothing is ever unpickled.
 
-Tensors: ``model.<name>``, ``optimiser.<parameter index>.<name>``, ``random.cpu``. Metadata: the progress and the recipe as JSON.
+Tensors: ``model.<name>``, ``optimiser.<parameter index>.<name>``, ``random.cpu``.
+Metadata: the progress and the recipe as JSON.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def save_checkpoint(
     """Write a checkpoint so that a reader sees either the old file or the whole new one."""
     tensors = {f"model.{name}": tensor for name, tensor in unique_tensors(model).items()}
     for index, state in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items() if value is not None}
+        tensors |= {
+            f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items() if value is not None
+        }
     tensors["random.cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
@@ -78,7 +81,9 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
             metadata = file.metadata()
         return Progress(**json.loads(metadata["progress"])), json.loads(metadata["recipe"])
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a readable checkpoint ({error}): delete it and resume from an older one") from error
+        raise CheckpointError(
+            f"{path}: not a readable checkpoint ({error}): delete it and resume from an older one"
+        ) from error
 
 
 def load_model_tensors(path: Path) -> dict[str, Tensor]:

@@ -34,7 +34,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         d_features = torch.empty_like(features_ND)
         d_weight = torch.zeros_like(weight_VD)
         d_bias = None if bias_V is None else torch.zeros_like(bias_V)
-        loss, likelihood = features_ND.new_zeros((), dtype=torch.float64), features_ND.new_zeros((), dtype=torch.float64)
+        loss, likelihood = (
+            features_ND.new_zeros((), dtype=torch.float64),
+            features_ND.new_zeros((), dtype=torch.float64),
+        )
         for start in range(0, features_ND.size(0), _CHUNK):
             part = slice(start, start + _CHUNK)
             x, gold = features_ND[part].to(dtype), target_N[part, None]

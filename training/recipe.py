@@ -128,7 +128,9 @@ def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
     """A recipe from its parsed form, as bundles and checkpoints keep it."""
     recipe = load_dataclass(Recipe, mapping, where)
     recipe.model_config()
-    if len(recipe.source_languages) != len(recipe.data.corpora[0].source if recipe.data.corpora else recipe.source_languages):
+    if len(recipe.source_languages) != len(
+        recipe.data.corpora[0].source if recipe.data.corpora else recipe.source_languages
+    ):
         raise ConfigError(f"{where} source_languages must name one language per source of the corpora")
     return recipe
 

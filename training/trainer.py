@@ -59,6 +59,21 @@ class Run:
         return self.checkpoints / "best.safetensors"
 
 
+@dataclass(slots=True)
+class _Window:
+    """Losses since the last log line: single batches differ too much, being of one length each."""
+
+    loss: float = 0.0
+    nll: float = 0.0
+    tokens: int = 0
+
+    def add(self, loss: float, nll: float, tokens: int) -> None:
+        self.loss, self.nll, self.tokens = self.loss + loss, self.nll + nll, self.tokens + tokens
+
+    def means(self) -> dict[str, float]:
+        return {"loss": self.loss / self.tokens, "nll": self.nll / self.tokens}
+
+
 class Trainer:
     """Trains one recipe on one prepared corpus.
 
@@ -92,6 +107,7 @@ class Trainer:
         self.optimiser = build_optimiser(recipe.optimiser, self.model)
         self.progress = Progress()
         self._interrupted = False
+        self._window = _Window()
 
     def initialise_from(self, tensors: Mapping[str, torch.Tensor], where: str) -> None:
         """Start from given weights instead of random ones (``--from``)."""
@@ -110,7 +126,8 @@ class Trainer:
         differing = _differences(recipe, recipe_mapping(self.recipe))
         if differing:
             raise CheckpointError(
-                f"{found[-1]} was trained with other values of {', '.join(differing)}: use that recipe or another folder"
+                f"{found[-1]} was trained with other values of {', '.join(differing)}: "
+                "use that recipe or another folder"
             )
         self.progress = restore(found[-1], self.model, self.optimiser)
         return True
@@ -188,9 +205,10 @@ class Trainer:
         self.progress = replace(
             self.progress, update=self.progress.update + 1, target_tokens=self.progress.target_tokens + tokens
         )
+        self._window.add(loss, nll, tokens)
         if self.progress.update % recipe.training.log_every == 0:
-            values = {"loss": loss / tokens, "nll": nll / tokens, "rate": rate, "gradient_norm": float(norm)}
-            self.reporter.update(self.progress, values)
+            self.reporter.update(self.progress, {**self._window.means(), "rate": rate, "gradient_norm": float(norm)})
+            self._window = _Window()
 
     def _loss(self, batch: TrainingBatch) -> tuple[torch.Tensor, torch.Tensor]:
         low = self.recipe.training.precision == "bf16"

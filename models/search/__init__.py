@@ -1,20 +1,33 @@
 """Beam search and sampling over any runtime's graphs. Needs no torch.
 
-    batch = DecodeBatch(graphs, beam_size=5)
-    batch.join([Sentence("a", (ids,), options)])
-    while len(batch):
-        for finished in batch.step(): ...
+batch = DecodeBatch(graphs, beam_size=5)
+batch.join([Sentence("a", (ids,), options)])
+while len(batch):
+    for finished in batch.step(): ...
 """
 
 from __future__ import annotations
 
-from models.search.graphs import Array, Graphs, GraphSpec, GraphSpecs, TensorSpec, specs_from_json, specs_to_json
+from models.search.align import align
+from models.search.batch import DecodeBatch
+from models.search.graphs import (
+    Array,
+    Graphs,
+    GraphSpec,
+    GraphSpecs,
+    TensorSpec,
+    check_specs,
+    specs_from_json,
+    specs_to_json,
+)
 from models.search.hypotheses import Counters, Finished, Hypothesis, Sentence, SentenceError
+from models.search.offline import translate_batch
 from models.search.options import Sampling, SearchOptions
 
 __all__ = [
     "Array",
     "Counters",
+    "DecodeBatch",
     "Finished",
     "GraphSpec",
     "GraphSpecs",
@@ -25,6 +38,9 @@ __all__ = [
     "Sentence",
     "SentenceError",
     "TensorSpec",
+    "align",
+    "check_specs",
     "specs_from_json",
     "specs_to_json",
+    "translate_batch",
 ]

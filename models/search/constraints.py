@@ -62,4 +62,6 @@ def repeating(tokens_KL: NDArray[np.int64], size: int) -> list[list[int]]:
     same_KS = np.ones((len(tokens_KL), starts), np.bool_)
     for offset in range(size - 1):
         same_KS &= tokens_KL[:, offset : offset + starts] == tokens_KL[:, [length - size + 1 + offset]]
-    return [sorted(set(tokens_L[size - 1 :][same_S].tolist())) for tokens_L, same_S in zip(tokens_KL, same_KS, strict=True)]
+    return [
+        sorted(set(tokens_L[size - 1 :][same_S].tolist())) for tokens_L, same_S in zip(tokens_KL, same_KS, strict=True)
+    ]

@@ -7,7 +7,7 @@ written in place, at slots that no row of the old record sees.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,53 +15,13 @@ import numpy as np
 from models.search import beam
 from models.search.beam import Candidates, Live
 from models.search.constraints import constrain
-from models.search.graphs import Array, Graphs, TensorSpec, source_specs, vocabulary_size
+from models.search.graphs import Array
 from models.search.hypotheses import Admitted, Counters, Ended, SentenceError
+from models.search.model import Model
 from models.search.sampling import draw, log_sum_exp
-from models.search.tensors import Tensors, blank, fit, fresh_slots, join, seen_slots, slots_for, stack
+from models.search.tensors import Tensors, blank, fit, fresh_slots, join, seen_slots, slots_for, take
 
 ENCODE_STRETCH, ENCODE_SLACK = 1.5, 8  # sources are encoded together up to 1.5 x shortest + 8 tokens
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Model:
-    """The graphs of one model and what search needs to know about them.
-
-    Attributes:
-        step: ``"step"`` for beam search, ``"step_logits"`` for sampling.
-    """
-
-    graphs: Graphs
-    step: str
-    beam_size: int
-    bos: int
-    eos: int
-    vocabulary_size: int = field(init=False)
-    memory: tuple[TensorSpec, ...] = field(init=False)
-    rows: tuple[TensorSpec, ...] = field(init=False)
-    pools: tuple[TensorSpec, ...] = field(init=False)
-    inputs: dict[str, TensorSpec] = field(init=False)
-
-    def __post_init__(self) -> None:
-        spec = self.graphs.specs[self.step]
-        fields: dict[str, Any] = {
-            "vocabulary_size": vocabulary_size(self.graphs.specs),
-            "memory": self.graphs.specs["encode"].outputs_of_kind("memory"),
-            "rows": spec.of_kind("rows"),
-            "pools": spec.of_kind("pool"),
-            "inputs": {tensor.name: tensor for tensor in spec.inputs},
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
-    def encode(self, sources: Sequence[tuple[Array, ...]]) -> Tensors:
-        """All encode outputs of sources padded to a common length."""
-        inputs: Tensors = {}
-        for index, spec in enumerate(source_specs(self.graphs.specs)):
-            own = [source[index] for source in sources]
-            inputs[spec.name] = stack(own, spec)
-            inputs[f"{spec.name}.length"] = np.array([len(one) for one in own], np.int64)
-        return self.graphs.run("encode", inputs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +125,7 @@ def advance(model: Model, running: Running) -> tuple[Running, Counters]:
 
 
 def merge(model: Model, running: Running, joining: Running) -> Running:
-    """Both batches as one, after both have taken their last step: joiners take vacant places where they fit."""
+    """Both batches, each with at least one sentence, as one: joiners take vacant places where they fit."""
     moved = replace(joining.live, parent_BK=joining.live.parent_BK + _old_rows(running))
     joining = replace(joining, live=moved)
     vacant = running.vacant[: len(joining.places)]
@@ -200,9 +160,9 @@ def select(model: Model, running: Running, places: Sequence[int]) -> Running:
         places=tuple(running.places[place] for place in chosen),
         ended=tuple(running.ended[place] for place in chosen),
         live=live,
-        memory={spec.name: fit(running.memory[spec.name][chosen], spec, sizes) for spec in model.memory},
+        memory={spec.name: take(running.memory[spec.name], chosen, spec, sizes) for spec in model.memory},
         rows={spec.name: fit(running.rows[spec.name], spec, sizes) for spec in model.rows},
-        pools={spec.name: fit(running.pools[spec.name][chosen], spec, sizes) for spec in model.pools},
+        pools={spec.name: take(running.pools[spec.name], chosen, spec, sizes) for spec in model.pools},
         history=None if history is None else fit(history, model.inputs["history"], sizes),
         sizes=sizes,
     )
@@ -210,8 +170,6 @@ def select(model: Model, running: Running, places: Sequence[int]) -> Running:
 
 def _append(model: Model, running: Running, joining: Running) -> Running:
     sizes = {axis: max(size, joining.sizes[axis]) for axis, size in running.sizes.items()}
-    if not running.places:
-        sizes = dict(joining.sizes)
     return Running(
         places=(*running.places, *joining.places),
         ended=(*running.ended, *joining.ended),
@@ -258,7 +216,7 @@ def _room_for_new_entries(model: Model, running: Running) -> tuple[Array | None,
 
 def _inputs(model: Model, running: Running, history: Array | None) -> tuple[Tensors, tuple[Any, Any]]:
     live = running.live
-    sentences, rows = live.score_BK.shape
+    rows = live.score_BK.shape[1]
     banned, forced = constrain(running.places, live, vocabulary_size=model.vocabulary_size, eos=model.eos)
     # Dead rows of an empty place need some row to continue, and position 0 is always a valid one.
     empty_B1 = np.array([[one is None] for one in running.places])
@@ -268,7 +226,7 @@ def _inputs(model: Model, running: Running, history: Array | None) -> tuple[Tens
         **running.pools,
         "token": live.last_BK.reshape(-1),
         "parent": np.where(empty_B1, 0, live.parent_BK).reshape(-1),
-        "position": np.where(empty_B1, 0, live.age_B[:, None]).repeat(rows // empty_B1.shape[1], axis=1).reshape(-1),
+        "position": np.where(empty_B1, 0, live.age_B[:, None]).repeat(rows, axis=1).reshape(-1),
         "score": live.score_BK.reshape(-1),
         "banned": banned,
         "forced": forced,
@@ -276,8 +234,7 @@ def _inputs(model: Model, running: Running, history: Array | None) -> tuple[Tens
     }
     if history is not None:
         values["history"] = history
-    inputs = {name: np.ascontiguousarray(values[name], np.dtype(spec.dtype)) for name, spec in model.inputs.items()}
-    inputs |= {name: values[name].astype(model.inputs[name].dtype) for name in ("count",) if name in inputs}  # 0-d
+    inputs = {name: np.asarray(values[name], np.dtype(spec.dtype), order="C") for name, spec in model.inputs.items()}
     return inputs, (banned, forced)
 
 
@@ -285,8 +242,10 @@ def _found(model: Model, running: Running, outputs: Tensors, constraints: tuple[
     live = running.live
     sampled = model.step == "step_logits"
     total_R = log_sum_exp(outputs["logits"]) if sampled else outputs["logsumexp"]
-    wrong_B = (~np.isfinite(total_R.reshape(live.score_BK.shape)) & live.alive_BK).any(axis=1)
-    wrong = [(one.sentence.id, int(live.age_B[place])) for place, one in enumerate(running.places) if one and wrong_B[place]]
+    rows = live.score_BK.shape[1]
+    wrong_R = np.flatnonzero(~np.isfinite(total_R) & live.alive_BK.reshape(-1))
+    places = dict.fromkeys((wrong_R // rows).tolist())
+    wrong = [(one.sentence.id, int(live.age_B[place])) for place in places if (one := running.places[place])]
     if wrong:
         named = ", ".join(f"{name!r} at step {age}" for name, age in wrong)
         raise SentenceError(f"the model's probabilities are not finite for {named}", tuple(name for name, _ in wrong))

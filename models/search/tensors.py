@@ -26,6 +26,12 @@ def fit(array: Array, spec: TensorSpec, sizes: Mapping[str, int]) -> Array:
     return fitted
 
 
+def take(array: Array, chosen: Sequence[int], spec: TensorSpec, sizes: Mapping[str, int]) -> Array:
+    """The chosen first-axis entries, cut to ``sizes``; cut before they are copied."""
+    kept = tuple(slice(sizes.get(axis)) for axis in spec.axes[1:])
+    return np.ascontiguousarray(array[(slice(None), *kept)][list(chosen)])
+
+
 def join(parts: Sequence[Array], spec: TensorSpec, sizes: Mapping[str, int]) -> Array:
     """The tensors one after another along the first axis, the others fitted to ``sizes``."""
     fitted = [fit(part, spec, sizes) for part in parts]

@@ -47,6 +47,7 @@ def prepare(
     out: Path,
     seed: int,
     force: bool = False,
+    vocabularies: Sequence[Vocabulary] | None = None,
     progress: Progress = _silent,
 ) -> PreparedSummary:
     """Make the folder ``out`` from the corpora under ``root``; do nothing where it is up to date.
@@ -60,6 +61,7 @@ def prepare(
         out: the folder to make.
         seed: of the placeholder choice and vocabulary sampling.
         force: replace prepared data that was made differently.
+        vocabularies: one for each source and the target's, to be used instead of training new ones.
         progress: called with (stage, done, total).
 
     Raises:
@@ -70,7 +72,7 @@ def prepare(
     started = time.monotonic()
     if len(languages) != len(config.corpora[0].source) + 1:
         raise ConfigError(f"languages must be one per source and the target's, but are {list(languages)}")
-    identity = identity_of(config, languages, seed)
+    identity = identity_of(config, languages, seed, vocabularies)
     if _is_prepared(out) and not force:
         present = PreparedSummary.load(out)
         check_same(present, identity, root, out)
@@ -81,10 +83,10 @@ def prepare(
     partial.mkdir(parents=True)
     try:
         work = _Preparation(config, tuple(languages), root, partial, seed, progress)
-        splits, corpora, vocabularies = work.run()
+        splits, corpora, used = work.run(tuple(vocabularies) if vocabularies else None)
         files = {name: file_digest(root / name) for corpus in config.corpora for name in _files(corpus)}
         seconds = round(time.monotonic() - started, 1)
-        sizes = dict(zip(side_names(len(languages) - 1), (v.size for v in vocabularies), strict=True))
+        sizes = dict(zip(side_names(len(languages) - 1), (v.size for v in used), strict=True))
         summary = PreparedSummary(FORMAT, identity, files, splits, corpora, sizes, seconds)
         summary.save(partial)
         _replace_folder(partial, out)
@@ -105,14 +107,16 @@ class _Preparation:
     progress: Progress
     dropped: dict[str, Counter[str]] = field(default_factory=lambda: {split: Counter() for split in SPLITS})
 
-    def run(self) -> tuple[dict[str, SplitSummary], tuple[CorpusSummary, ...], tuple[Vocabulary, ...]]:
+    def run(
+        self, given: tuple[Vocabulary, ...] | None
+    ) -> tuple[dict[str, SplitSummary], tuple[CorpusSummary, ...], tuple[Vocabulary, ...]]:
         texts = {split: self._evaluation_text(split) for split in SPLITS[1:]}
         held_out = {pair for columns in texts.values() for pair in zip(*columns, strict=True)}
         texts["train"], corpora = self._training_text(held_out)
         if not texts["train"][-1]:
             raise CorpusError(f"no training pair is left; dropped: {dict(self.dropped['train'])}")
         self.progress("vocabulary", 0, 1)
-        vocabularies = train_vocabularies(
+        vocabularies = given or train_vocabularies(
             texts["train"], self.config.vocabulary, languages=self.languages, seed=self.seed
         )
         for side, vocabulary in zip(self._sides, vocabularies, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError, CorpusError
+from models.vocabulary import Vocabulary
 from training.data.config import DataConfig
 from training.data.corpus import file_digest
 
@@ -103,10 +105,15 @@ class PreparedSummary:
         (folder / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")
 
 
-def identity_of(config: DataConfig, languages: Sequence[str], seed: int) -> dict[str, Any]:
+def identity_of(
+    config: DataConfig, languages: Sequence[str], seed: int, vocabularies: Sequence[Vocabulary] | None = None
+) -> dict[str, Any]:
     """Everything but the files that the content of prepared data depends on, as plain values."""
     data = {key: value for key, value in to_mapping(config).items() if key not in _BATCHING_FIELDS}
-    return {"data": data, "languages": list(languages), "seed": seed}
+    identity: dict[str, Any] = {"data": data, "languages": list(languages), "seed": seed}
+    if vocabularies:
+        identity["vocabularies"] = [hashlib.sha256(v.to_bytes()).hexdigest() for v in vocabularies]
+    return identity
 
 
 def check_same(summary: PreparedSummary, identity: Mapping[str, Any], root: Path, folder: Path) -> None:

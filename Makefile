@@ -1,0 +1,133 @@
+# Every target sets up what it needs and does nothing twice: a stamp file in the environment says what is done.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+HOST ?= 127.0.0.1
+PORT ?= 8000
+# More arguments for the command that a target runs: make test ARGS="-k search", make lock ARGS=--upgrade
+ARGS ?=
+# The interpreter that makes the environments; found if not given.
+PYTHON ?=
+# Arguments of the pip call that installs torch alone, for instance an index with the build for your machine.
+TORCH_PIP_ARGS ?=
+
+VENV := .venv
+SERVE_VENV := .venv-serve
+LOCK_VENV := .venv-lock
+READY := $(VENV)/.stamp-package $(VENV)/.stamp-torch
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+# Prints the first interpreter that is new enough and can make environments, or says what is missing.
+# Each is run, not only looked up: a version manager's stand-in is on the path without working.
+define find_python
+	old=; bare=; \
+	for python in $(or $(PYTHON),python3.13 python3.12 python3.11 python3); do \
+		"$$python" -c '' 2>/dev/null || continue; \
+		if ! "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+			old="$$("$$python" --version 2>&1)"; \
+		elif ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
+			bare="$$python"; \
+		else \
+			echo "$$python"; exit 0; \
+		fi; \
+	done; \
+	if [ -n "$$bare" ]; then \
+		echo "$$bare cannot make virtual environments: its venv module is missing." \
+			"Install it (Debian, Ubuntu: apt install python3-venv) and run make again." >&2; \
+	elif [ -n "$$old" ]; then \
+		echo "Tandem needs Python 3.11 or newer and found only $$old." \
+			"Install a newer one, or name it: make PYTHON=/path/to/python3" >&2; \
+	else \
+		echo "Tandem needs Python 3.11 or newer and found none$(if $(PYTHON), at $(PYTHON))." \
+			"Install one (Debian, Ubuntu: apt install python3-venv), or name it: make PYTHON=/path/to/python3" >&2; \
+	fi; \
+	exit 1
+endef
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: serve
+serve: $(SERVE_VENV)/.stamp-package ## serve the shipped bundles (HOST=127.0.0.1 PORT=8000); needs no torch
+	@host='$(HOST)'; case "$$host" in 0.0.0.0|::) host=localhost;; *:*) host="[$$host]";; esac; \
+	echo; \
+	echo "Serving on http://$$host:$(PORT) (Ctrl-C stops it). Once it is up, try in another shell:"; \
+	echo "  curl -s $$host:$(PORT)/translate -H 'content-type: application/json'" \
+		"-d '{\"q\":\"Wo ist der Bahnhof?\",\"source\":\"de\",\"target\":\"en\"}'"; \
+	echo
+	@exec $(SERVE_VENV)/bin/tandem serve --host '$(HOST)' --port '$(PORT)' $(ARGS)
+
+.PHONY: install
+install: $(READY) ## set up everything, torch included, into .venv
+	@echo "Everything is in $(VENV); the command is $(VENV)/bin/tandem."
+
+.PHONY: test
+test: git $(READY) ## run the tests that are neither slow nor in need of a GPU
+	$(VENV)/bin/python -m pytest -m "not slow and not gpu" $(ARGS)
+
+.PHONY: test-slow
+test-slow: git $(READY) ## run the slow tests
+	@status=0; $(VENV)/bin/python -m pytest -m "slow and not gpu" $(ARGS) || status=$$?; \
+	if [ $$status -eq 5 ]; then echo "No test is marked slow."; else exit $$status; fi
+
+.PHONY: check
+check: $(READY) ## check format, lint, types and layers
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+.PHONY: lock
+lock: $(LOCK_VENV)/.stamp-uv ## pin the dependencies anew from pyproject.toml (ARGS=--upgrade takes newer versions)
+	$(compile) --output-file requirements/dev.txt --extra serve --extra build --extra train --extra dev \
+		pyproject.toml requirements/dev.in
+	$(compile) --output-file requirements/serve.txt --extra serve --extra build \
+		--constraints requirements/dev.txt pyproject.toml
+
+# One lock serves every platform and Python version (--universal); torch stays out, see docs/adr/0004-*.md.
+compile = UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	--excludes requirements/torch.txt $(ARGS)
+
+.PHONY: clean
+clean: ## remove the environments, caches and build results
+	rm -rf $(VENV) $(SERVE_VENV) $(LOCK_VENV) build dist
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: git
+git:
+	@command -v git >/dev/null || { echo "The tests need git: they ask it which files belong to the repository." >&2; exit 1; }
+
+# The environments. Packages come from hashed locks; torch, whose build differs from machine to machine, from a call of
+# its own; this project last, from this folder, with the build back end that the locks brought.
+
+%/.stamp-venv:
+	@python="$$($(find_python))" && echo "$$python -m venv $*" && "$$python" -m venv $*
+	@touch $@
+
+$(VENV)/.stamp-locked: requirements/dev.txt
+$(SERVE_VENV)/.stamp-locked: requirements/serve.txt
+%/.stamp-locked: %/.stamp-venv
+	$*/bin/python -m pip install --quiet --require-hashes -r $(filter requirements/%,$^)
+	@touch $@
+
+$(VENV)/.stamp-torch: requirements/torch.txt $(VENV)/.stamp-locked
+	$(VENV)/bin/python -m pip install --quiet $(TORCH_PIP_ARGS) -r $<
+	@touch $@
+
+%/.stamp-package: pyproject.toml %/.stamp-locked
+	$*/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(LOCK_VENV)/.stamp-uv: Makefile $(LOCK_VENV)/.stamp-venv
+	$(LOCK_VENV)/bin/python -m pip install --quiet uv==0.13.8
+	@touch $@
+
+# A stamp is a result, not a throw-away step on the way to another.
+.SECONDARY:

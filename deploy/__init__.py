@@ -1,0 +1,1 @@
+"""The composition root: the `tandem` command puts models, training and service together."""

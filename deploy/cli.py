@@ -1,0 +1,210 @@
+"""The `tandem` command: arguments and help here, the work in ``deploy.commands`` (imported when it is needed)."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from models.errors import TandemError
+
+app = typer.Typer(
+    help="Train, prove, ship and serve translation and summarization models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Runtime(StrEnum):
+    """What runs a bundle's graphs."""
+
+    onnx = "onnx"
+    torchscript = "torchscript"
+    torch = "torch"
+
+
+class Device(StrEnum):
+    """Where training runs."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe file (TOML), see training/recipes/.")]
+RunFolder = Annotated[
+    Path | None, typer.Option("--run", help="Folder of the run: prepared data, checkpoints, logs. [runs/NAME]")
+]
+BundleFolder = Annotated[Path, typer.Argument(metavar="BUNDLE", help="Bundle folder, such as bundles/de-en.")]
+Precision = Annotated[str, typer.Option(help="Which of the bundle's graphs: int8 or float32.")]
+Threads = Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")]
+
+
+@app.command()
+def prepare(
+    recipe: RecipeFile,
+    run: RunFolder = None,
+    corpora: Annotated[Path, typer.Option(help="Folder that the recipe's corpus files lie in.")] = Path("corpora"),
+    start: Annotated[Path | None, typer.Option("--from", help="Use this bundle's vocabularies.")] = None,
+    force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
+) -> None:
+    """Turn corpora into batches' raw material: filter, train vocabularies, encode.
+
+    Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
+    """
+    from deploy.commands.training import prepare_command
+
+    prepare_command(recipe, run, corpora, start, force)
+
+
+@app.command()
+def train(
+    recipe: RecipeFile,
+    run: RunFolder = None,
+    resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False,
+    start: Annotated[Path | None, typer.Option("--from", help="Start from this bundle's weights.")] = None,
+    updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
+    threads: Threads = 0,
+    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+) -> None:
+    """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
+
+    Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
+    """
+    from deploy.commands.training import train_command
+
+    train_command(recipe, run, resume=resume, start=start, updates=updates, threads=threads, device=device.value)
+
+
+@app.command()
+def export(
+    source: Annotated[Path, typer.Argument(metavar="RUN|BUNDLE", help="A run to make a bundle of, or a bundle.")],
+    out: Annotated[Path | None, typer.Option(help="Bundle folder to write, for a run. [bundles/NAME]")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="One checkpoint instead of the run's newest.")] = None,
+    average: Annotated[int | None, typer.Option(min=1, help="Average this many newest checkpoints.")] = None,
+    add: Annotated[
+        str | None, typer.Option(help="For a bundle: build float32 ONNX graphs, or torchscript, from its weights.")
+    ] = None,
+) -> None:
+    """Make a bundle of a run (weights, vocabularies, int8 ONNX graphs), or add graphs to a bundle.
+
+    Examples: tandem export runs/de-en --out bundles/de-en    |    tandem export bundles/de-en --add float32
+    """
+    from deploy.commands.bundles import export_command
+
+    export_command(source, out, checkpoint, average, add)
+
+
+@app.command()
+def verify(
+    bundle: BundleFolder,
+    text: Annotated[
+        Path | None, typer.Option(help="Source sentences to prove on, one a line. [the run's validation text]")
+    ] = None,
+    references: Annotated[Path | None, typer.Option(help="Their references, for the loss by quantisation.")] = None,
+    record: Annotated[bool, typer.Option(help="Store the proof in the bundle's manifest.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Prove a bundle: files intact, and every runtime gives PyTorch's beam search results.
+
+    Example: tandem verify bundles/de-en --text valid.de --references valid.en
+    """
+    from deploy.commands.bundles import verify_command
+
+    verify_command(bundle, text, references, record, as_json)
+
+
+@app.command()
+def evaluate(
+    bundle: BundleFolder,
+    sources: Annotated[list[Path], typer.Option("--source", help="Source text, one segment a line (.xz, .gz, plain).")],
+    references: Annotated[Path, typer.Option("--references", help="Reference text, parallel to the source.")],
+    runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
+    precision: Precision = "int8",
+    beam_size: Annotated[int | None, typer.Option(min=1, help="Beam size. [the bundle's]")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Write the hypotheses to this file.")] = None,
+    record: Annotated[str, typer.Option(help="Store the scores in the manifest under this test set's name.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Decode a test set and score it: BLEU and chrF of translations, ROUGE of summaries (with lead baselines).
+
+    Example: tandem evaluate bundles/de-en --source test.de --references test.en
+    """
+    from deploy.commands.evaluation import Decoding, evaluate_command
+
+    decoding = Decoding(runtime.value, precision, beam_size, limit, threads)
+    evaluate_command(bundle, sources, references, decoding, out=out, record=record, as_json=as_json)
+
+
+@app.command()
+def describe(
+    target: Annotated[Path, typer.Argument(metavar="RECIPE|BUNDLE", help="A recipe file or a bundle folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show architecture, configuration and parameter counts.
+
+    Example: tandem describe training/recipes/iwslt14-de-en/dpn.toml --json
+    """
+    from deploy.commands.description import describe_command
+
+    describe_command(target, as_json)
+
+
+@app.command()
+def translate(
+    bundle: BundleFolder,
+    sources: Annotated[
+        list[Path] | None, typer.Option("--source", help="Text, one segment a line; - is standard input.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write. [standard output]")] = None,
+    runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
+    precision: Precision = "int8",
+    beam_size: Annotated[int | None, typer.Option(min=1, help="Beam size. [the bundle's]")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
+) -> None:
+    """Translate (or summarize) text, one segment a line, without a server.
+
+    Example: echo "Wo ist der Bahnhof?" | tandem translate bundles/de-en
+    """
+    from deploy.commands.evaluation import Decoding, translate_command
+
+    translate_command(bundle, sources or [Path("-")], out, Decoding(runtime.value, precision, beam_size, None, threads))
+
+
+@app.command()
+def serve(
+    bundles: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[BUNDLE]...", help="Bundle folders, or folders of bundles. [bundles]"),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 = any free one. [8000]")] = None,
+    runtime: Annotated[Runtime | None, typer.Option(help="What runs the models. [onnx]")] = None,
+    precision: Annotated[str | None, typer.Option(help="int8 or float32. [int8]")] = None,
+    workers: Annotated[int | None, typer.Option(min=0, help="Decode workers; 0 = chosen from the cores.")] = None,
+) -> None:
+    """Serve bundles over HTTP. Every further setting is a TANDEM_* variable, see docs/configuration.md.
+
+    Example: tandem serve bundles --port 8000
+    """
+    from deploy.commands.serving import serve_command
+
+    given = {"host": host, "port": port, "runtime": runtime and runtime.value, "precision": precision}
+    serve_command(bundles, {**given, "workers": workers})
+
+
+def main() -> None:
+    """Entry point: errors that were raised on purpose are one line, not a traceback."""
+    try:
+        app()
+    except TandemError as error:
+        typer.secho(f"tandem: {error}", err=True, fg="red" if sys.stderr.isatty() else None)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,66 @@
+"""`tandem describe`: architecture, configuration and parameter counts of a recipe or a bundle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from models.bundle import Bundle
+from models.config import to_mapping
+from models.errors import ConfigError
+from models.registry import build_model, load_config
+from training.recipe import load_recipe
+
+
+def describe_command(target: Path, as_json: bool) -> None:
+    """Print what a recipe or bundle is."""
+    description = _describe_bundle(target) if target.is_dir() else _describe_recipe(target)
+    if as_json:
+        print(json.dumps(description, indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    table = Table(title=f"{description['name']}: {description['architecture']}", show_header=False)
+    for key, value in description["config"].items():
+        table.add_row(key, str(value))
+    console.print(table)
+    parts = Table(title="parameters")
+    parts.add_column("part")
+    parts.add_column("number", justify="right")
+    for part, number in description["parameters"].items():
+        parts.add_row(part, f"{number:,}")
+    console.print(parts)
+
+
+def _describe_recipe(path: Path) -> dict[str, Any]:
+    recipe = load_recipe(path)
+    config = recipe.model_config()
+    if not config.target_vocabulary or not all(config.source_vocabularies):
+        size = recipe.data.vocabulary.size
+        config = recipe.model_config(tuple(size for _ in recipe.source_languages), size)
+    description = _describe(recipe.name, recipe.architecture, to_mapping(config))
+    return {**description, "task": recipe.task, "published": dict(recipe.published)}
+
+
+def _describe_bundle(path: Path) -> dict[str, Any]:
+    if not (path / "manifest.json").exists():
+        raise ConfigError(f"{path} is neither a recipe file nor a bundle: it has no manifest.json")
+    manifest = Bundle.load(path).manifest
+    description = _describe(manifest.name, manifest.architecture, dict(manifest.config))
+    return {**description, "task": manifest.task, "scores": to_mapping(manifest.scores)}
+
+
+def _describe(name: str, architecture: str, mapping: dict[str, Any]) -> dict[str, Any]:
+    config = load_config(architecture, mapping, f"{name} [model]")
+    with torch.device("meta"):  # counting needs no memory
+        parts = build_model(architecture, config).parameter_parts()
+    return {
+        "name": name,
+        "architecture": architecture,
+        "config": mapping,
+        "parameters": {**parts, "total": sum(parts.values())},
+    }

@@ -1,0 +1,136 @@
+"""`tandem evaluate` and `tandem translate`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from models.bundle import Bundle
+from models.errors import CorpusError
+from models.search import Graphs, SearchOptions
+from models.translator import translate_lines
+from service.runtimes import open_graphs
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How to decode.
+
+    Attributes:
+        runtime: "onnx", "torchscript" or "torch".
+        precision: of the graphs.
+        beam_size: None for the bundle's.
+        limit: segments, None for all.
+        threads: of the runtime.
+    """
+
+    runtime: str
+    precision: str
+    beam_size: int | None
+    limit: int | None
+    threads: int
+
+    def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
+        """The bundle, its graphs and the search options."""
+        bundle = Bundle.load(path)
+        options = bundle.manifest.search_options()
+        if self.beam_size is not None:
+            options = replace(options, beam_size=self.beam_size)
+        return bundle, open_graphs(bundle, self.runtime, self.precision, self.threads), options
+
+
+def evaluate_command(
+    path: Path,
+    sources: Sequence[Path],
+    references: Path,
+    decoding: Decoding,
+    *,
+    out: Path | None,
+    record: str,
+    as_json: bool,
+) -> None:
+    """Decode a test set, print its scores, and store them where asked."""
+    from training.data.corpus import read_parallel
+    from training.metrics import SCORERS
+
+    bundle, graphs, options = decoding.open(path)
+    *columns, gold = (list(c)[: decoding.limit] for c in read_parallel([*sources, references]))
+    started = time.perf_counter()
+    texts = _decode(bundle, graphs, options, columns)
+    seconds = time.perf_counter() - started
+    if out is not None:
+        out.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    scorer = SCORERS[bundle.manifest.task]
+    systems = {bundle.manifest.name: scorer(texts, gold)}
+    if bundle.manifest.task == "summarize":
+        from training.metrics import first_sentence, first_words
+
+        systems["first sentence"] = scorer([first_sentence(line) for line in columns[0]], gold)
+        systems["first 10 words"] = scorer([first_words(line) for line in columns[0]], gold)
+    if record:
+        from training.export.bundle import record_scores
+
+        command = shlex.join(["tandem", *sys.argv[1:]])
+        record_scores(path, record, systems[bundle.manifest.name], command)
+    speed = len(texts) / seconds
+    if as_json:
+        scores = {system: [asdict(score) for score in found] for system, found in systems.items()}
+        settings = {"runtime": decoding.runtime, "precision": decoding.precision, "beam_size": options.beam_size}
+        print(json.dumps({"scores": scores, **settings, "segments": len(texts), "segments_per_s": round(speed, 1)}))
+        return
+    table = Table(title=f"{len(texts):,} segments, {decoding.runtime} {decoding.precision}, beam {options.beam_size}")
+    for column in ("system", *(score.metric for score in next(iter(systems.values())))):
+        table.add_column(column)
+    for system, found in systems.items():
+        table.add_row(system, *(f"{score.value:.2f}" for score in found))
+    console = Console()
+    console.print(table)
+    for score in systems[bundle.manifest.name]:
+        console.print(f"{score.metric}: {score.signature}", highlight=False)
+    console.print(f"{speed:.1f} segments/s", highlight=False)
+
+
+def translate_command(path: Path, sources: Sequence[Path], out: Path | None, decoding: Decoding) -> None:
+    """Decode text and write it, one line for each line."""
+    bundle, graphs, options = decoding.open(path)
+    if len(sources) != len(bundle.source_vocabularies):
+        raise CorpusError(f"{path} has {len(bundle.source_vocabularies)} sources, but {len(sources)} are given")
+    columns = [_read_lines(source) for source in sources]
+    if len({len(column) for column in columns}) > 1:
+        raise CorpusError(f"the sources must have equally many lines, but have {[len(c) for c in columns]}")
+    text = "".join(f"{line}\n" for line in _decode(bundle, graphs, options, columns))
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _read_lines(source: Path) -> list[str]:
+    from training.data.corpus import read_parallel
+
+    if str(source) == "-":
+        return [line.rstrip("\n") for line in sys.stdin]
+    return list(read_parallel([source])[0])
+
+
+def _decode(bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Sequence[str]]) -> list[str]:
+    """All lines, with a progress bar on the terminal."""
+    console = Console(stderr=True)
+    chunk = 256
+    texts: list[str] = []
+    starts = range(0, len(columns[0]), chunk)
+    vocabularies = (bundle.source_vocabularies, bundle.target_vocabulary)
+    limit = bundle.manifest.limits.max_source_tokens
+    for start in track(starts, "decoding", console=console, disable=not console.is_terminal, transient=True):
+        part = [column[start : start + chunk] for column in columns]
+        texts += translate_lines(graphs, vocabularies, part, options, max_source_tokens=limit)
+    return texts

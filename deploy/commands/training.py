@@ -1,0 +1,114 @@
+"""`tandem prepare` and `tandem train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import Progress as Bar
+
+from models.bundle import Bundle
+from models.errors import CheckpointError, ConfigError
+from training.checkpoint import checkpoints
+from training.data.dataset import load_vocabularies
+from training.data.prepare import prepare
+from training.data.summary import PreparedSummary
+from training.recipe import Recipe, load_recipe, with_updates
+from training.reporting import TerminalReporter
+from training.trainer import Run, Trainer
+from training.validation import TextValidator
+
+console = Console()
+
+
+def prepare_command(recipe_path: Path, run: Path | None, corpora: Path, start: Path | None, force: bool) -> None:
+    """Prepare a recipe's data and print what became of it."""
+    recipe = load_recipe(recipe_path)
+    vocabularies = None
+    if start is not None:
+        bundle = Bundle.load(start)
+        vocabularies = (*bundle.source_vocabularies, bundle.target_vocabulary)
+    with Bar(console=console, transient=True) as bar:
+        tasks = {}
+
+        def progress(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=total)
+            bar.update(tasks[stage], completed=done, total=total)
+
+        summary = prepare(
+            recipe.data,
+            languages=[*recipe.source_languages, recipe.target_language],
+            root=corpora,
+            out=_folder(recipe, run) / "data",
+            seed=recipe.training.seed,
+            force=force,
+            vocabularies=vocabularies,
+            progress=progress,
+        )
+    _print_summary(summary)
+
+
+def _print_summary(summary: PreparedSummary) -> None:
+    for name, split in summary.splits.items():
+        dropped = ", ".join(f"{count:,} by {reason}" for reason, count in split.dropped.items()) or "none"
+        tokens = f"{sum(split.source_tokens):,} source and {split.target_tokens:,} target tokens"
+        console.print(f"{name}: {split.pairs:,} pairs, {tokens}; dropped: {dropped}", highlight=False)
+    sizes = ", ".join(f"{side} {size:,}" for side, size in summary.vocabularies.items())
+    console.print(f"vocabularies: {sizes}; prepared in {summary.seconds} s", highlight=False)
+
+
+def train_command(
+    recipe_path: Path,
+    run: Path | None,
+    *,
+    resume: bool,
+    start: Path | None,
+    updates: int | None,
+    threads: int,
+    device: str,
+) -> None:
+    """Train, or continue training, a recipe."""
+    recipe = load_recipe(recipe_path)
+    if updates is not None:
+        recipe = with_updates(recipe, updates)
+    folder = _folder(recipe, run)
+    if checkpoints(Run(folder).checkpoints) and not resume:
+        raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
+    if threads:
+        torch.set_num_threads(threads)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
+    data = folder / "data"
+    validator = TextValidator(recipe, data, device) if recipe.training.validation_sentences else None
+    with TerminalReporter(recipe.training.updates, folder / "events", console) as reporter:
+        trainer = Trainer(recipe, data, folder, device=device, reporter=reporter, validator=validator)
+        if resume and trainer.resume():
+            console.print(f"continuing after update {trainer.progress.update}", highlight=False)
+        elif start is not None:
+            _start_from(trainer, start, data)
+        progress = trainer.train()
+    done = progress.update >= recipe.training.updates
+    console.print(
+        f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}", highlight=False
+    )
+
+
+def _start_from(trainer: Trainer, path: Path, data: Path) -> None:
+    """Put a bundle's weights into the model.
+
+    Raises:
+        ConfigError: the data was prepared with other vocabularies than the bundle's.
+    """
+    bundle = Bundle.load(path)
+    sources, target = load_vocabularies(data)
+    own, given = (*sources, target), (*bundle.source_vocabularies, bundle.target_vocabulary)
+    if [v.to_bytes() for v in own] != [v.to_bytes() for v in given]:
+        raise ConfigError(f"{data} was prepared with other vocabularies than {path}: use tandem prepare --from {path}")
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
+    trainer.initialise_from(tensors, str(path))
+
+
+def _folder(recipe: Recipe, run: Path | None) -> Path:
+    return run or Path("runs") / recipe.name

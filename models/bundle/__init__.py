@@ -1,0 +1,30 @@
+"""The only bridge from training to service: one checked folder. Needs no torch, and never unpickles."""
+
+from __future__ import annotations
+
+from models.bundle.bundle import Bundle
+from models.bundle.card import render_card
+from models.bundle.files import BUILT, CARD, MANIFEST, WEIGHTS, sha256
+from models.bundle.manifest import FORMAT, Corpus, Limits, Manifest, Score, Training, Vocabularies, VocabularyFile
+from models.bundle.write import add_built, extend_bundle, write_bundle
+
+__all__ = [
+    "BUILT",
+    "CARD",
+    "FORMAT",
+    "MANIFEST",
+    "WEIGHTS",
+    "Bundle",
+    "Corpus",
+    "Limits",
+    "Manifest",
+    "Score",
+    "Training",
+    "Vocabularies",
+    "VocabularyFile",
+    "add_built",
+    "extend_bundle",
+    "render_card",
+    "sha256",
+    "write_bundle",
+]

@@ -1,0 +1,228 @@
+"""Reading a bundle: everything is checked first, and every fault is listed at once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, MANIFEST_BYTES, PICKLED, WEIGHTS, sha256, unsafe, walk
+from models.bundle.manifest import Manifest, VocabularyFile, read_manifest
+from models.bundle.weights import check_weights, read_weights
+from models.errors import BundleError, VocabularyError
+from models.search.graphs import Array, GraphSpecs, specs_from_json
+from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundle:
+    """A bundle that passed every check when it was loaded.
+
+    Attributes:
+        path: its folder.
+        manifest: what it says about itself.
+        source_vocabularies: one per text source.
+        target_vocabulary: the one hypotheses are written in.
+    """
+
+    path: Path
+    manifest: Manifest
+    source_vocabularies: tuple[Vocabulary, ...]
+    target_vocabulary: Vocabulary
+    _specs: dict[str, GraphSpecs] = field(repr=False)  # by folder, "onnx" or "onnx/<precision>"
+
+    @classmethod
+    def load(cls, path: str | Path, *, weights: bool = False) -> Bundle:
+        """Read and check a bundle.
+
+        Args:
+            path: its folder.
+            weights: also read every weight and check that it is finite; by default their hash and header are enough.
+
+        Raises:
+            BundleError: a missing, altered, truncated or foreign file, a newer format, a path leading outside, a
+                malformed manifest, vocabulary or graph description; ``faults`` lists all of them.
+        """
+        folder, faults = Path(path), list[str]()
+        manifest = _manifest(folder, faults)
+        if manifest is None:
+            raise BundleError(path, faults)
+        sound = _check_files(folder, manifest, faults)
+        vocabularies = _vocabularies(folder, manifest, sound, faults)
+        specs = _specs(folder, sound, faults)
+        if WEIGHTS in sound:
+            try:
+                _ = _finite(read_weights(folder / WEIGHTS), faults) if weights else check_weights(folder / WEIGHTS)
+            except ValueError as error:
+                faults.append(f"{WEIGHTS}: {error}")
+        if manifest.vocabularies.target.file in vocabularies:
+            size = vocabularies[manifest.vocabularies.target.file].size
+            options = manifest.decoding
+            beyond = sorted({token for token in (*options.suppressed, *options.prefix) if token >= size})
+            faults += [f"decoding names the tokens {beyond}, but there are {size}"] if beyond else []
+        if faults:
+            raise BundleError(path, faults)
+        sources = tuple(vocabularies[one.file] for one in manifest.vocabularies.sources)
+        return cls(folder, manifest, sources, vocabularies[manifest.vocabularies.target.file], specs)
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Precisions with ONNX graphs: those shipped, and those built here from these weights."""
+        folders = {Path(file).parent for file in self.manifest.files if file.endswith("/encode.onnx")}
+        built = {built.parent.relative_to(self.path) for built in (self.path / "onnx").glob(f"*/{BUILT}")}
+        found = folders | {folder for folder in built if self._is_current(folder.as_posix())}
+        return tuple(sorted(folder.name for folder in found))
+
+    def weights(self) -> dict[str, Array]:
+        """Every weight, floating-point ones as float32. Raises BundleError where they cannot be read any more."""
+        try:
+            return read_weights(self.path / WEIGHTS)
+        except (OSError, ValueError) as error:
+            raise BundleError(self.path, [f"{WEIGHTS}: {error}"]) from error
+
+    def graph_path(self, precision: str, graph: str) -> Path:
+        """The ONNX file of a graph. Raises BundleError where there is none, or it was built from other weights."""
+        return self.file(f"onnx/{precision}/{graph}.onnx")
+
+    def file(self, relative: str) -> Path:
+        """A file that is shipped, or that was built here from these weights. Raises BundleError otherwise."""
+        if relative in self.manifest.files:
+            return self.path / relative
+        folder = relative.rpartition("/")[0]
+        if unsafe(relative) or not (self.path / relative).is_file() or not (self.path / folder / BUILT).is_file():
+            raise BundleError(self.path, [f"it has no {relative}; build it with `tandem export`"])
+        if not self._is_current(folder):
+            raise BundleError(
+                self.path, [f"{folder} was built from other weights; build it again with `tandem export`"]
+            )
+        return self.path / relative
+
+    def graph_specs(self, precision: str) -> GraphSpecs:
+        """The description of the graphs of a precision. Raises BundleError where the bundle has none."""
+        for folder in (f"onnx/{precision}", "onnx"):
+            if folder in self._specs:
+                return self._specs[folder]
+        raise BundleError(self.path, [f"it has no onnx/{GRAPHS}; build it with `tandem export`"])
+
+    def _is_current(self, folder: str) -> bool:
+        built = _built(self.path, folder)
+        return built is not None and built.get("weights") == self.manifest.files[WEIGHTS]
+
+
+def _manifest(folder: Path, faults: list[str]) -> Manifest | None:
+    file = folder / MANIFEST
+    if not folder.is_dir():
+        faults.append("there is no such folder")
+    elif file.is_symlink() or not file.is_file():
+        faults.append(f"{MANIFEST} is missing")
+    elif file.stat().st_size > MANIFEST_BYTES:
+        faults.append(f"{MANIFEST} must have at most {MANIFEST_BYTES} bytes, but has {file.stat().st_size}")
+    else:
+        return read_manifest(file.read_bytes(), faults)
+    return None
+
+
+def _check_files(folder: Path, manifest: Manifest, faults: list[str]) -> set[str]:
+    """The files that are listed, there and unaltered; every other finding is a fault."""
+    sound: set[str] = set()
+    present = dict(walk(folder))
+    for relative, digest in sorted(manifest.files.items()):
+        if (reason := unsafe(relative)) is not None:
+            faults.append(reason)
+        elif relative.endswith(PICKLED):
+            faults.append(f"{relative} is of a kind that can hold code, which is never opened")
+        elif relative not in present:
+            faults.append(f"{relative} is missing" if not _below_link(folder, relative) else f"{relative} is a link")
+        elif not present[relative]:
+            faults.append(f"{relative} is a link or not a plain file")
+        elif (found := sha256(folder / relative)) != digest:
+            faults.append(f"{relative} was altered or truncated: its SHA-256 is {found[:12]}…, not {str(digest)[:12]}…")
+        else:
+            sound.add(relative)
+    vocabularies = (*manifest.vocabularies.sources, manifest.vocabularies.target)
+    needed = dict.fromkeys((WEIGHTS, CARD, *(one.file for one in vocabularies)))
+    faults += [f"{name} is not among the files of the manifest" for name in needed if name not in manifest.files]
+    built = _built_files(folder, present, faults)
+    for relative, plain in sorted(present.items()):
+        if relative not in manifest.files and relative != MANIFEST and relative not in built:
+            faults.append(
+                f"{relative} is not part of the bundle" if plain else f"{relative} is a link or not a plain file"
+            )
+    return sound
+
+
+def _below_link(folder: Path, relative: str) -> bool:
+    return any((folder / parent).is_symlink() for parent in Path(relative).parents)
+
+
+def _built_files(folder: Path, present: dict[str, bool], faults: list[str]) -> set[str]:
+    """The files of folders that were built here (``built.json`` lists them), checked like the shipped ones."""
+    known: set[str] = set()
+    for relative in sorted(present):
+        parent, _, name = relative.rpartition("/")
+        if name != BUILT or not parent or not present[relative]:
+            continue
+        known.add(relative)
+        built = _built(folder, parent)
+        if built is None:
+            faults.append(f"{relative} is malformed; build the folder again with `tandem export`")
+            continue
+        for file, digest in built["files"].items():
+            path = f"{parent}/{file}"
+            if unsafe(file) or not present.get(path):
+                faults.append(f"{path} is missing or not a plain file; build it again with `tandem export`")
+            elif sha256(folder / path) != digest:
+                faults.append(f"{path} was altered or truncated; build it again with `tandem export`")
+            else:
+                known.add(path)
+                continue
+            known.add(path)
+    return known
+
+
+def _built(folder: Path, parent: str) -> dict[str, dict[str, str]] | None:
+    try:
+        built = json.loads((folder / parent / BUILT).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    shaped = isinstance(built, dict) and isinstance(built.get("files"), dict) and isinstance(built.get("weights"), str)
+    return built if shaped else None
+
+
+def _vocabularies(folder: Path, manifest: Manifest, sound: set[str], faults: list[str]) -> dict[str, Vocabulary]:
+    read: dict[str, Vocabulary] = {}
+    for one in dict.fromkeys((*manifest.vocabularies.sources, manifest.vocabularies.target)):
+        if one.file in sound:
+            try:
+                read[one.file] = _vocabulary(folder, one)
+            except VocabularyError as error:
+                faults.append(str(error))
+    return read
+
+
+def _vocabulary(folder: Path, one: VocabularyFile) -> Vocabulary:
+    if one.kind == "words":
+        return WordVocabulary.load(folder / one.file)
+    return SentencePieceVocabulary.load(folder / one.file)
+
+
+def _specs(folder: Path, sound: set[str], faults: list[str]) -> dict[str, GraphSpecs]:
+    specs: dict[str, GraphSpecs] = {}
+    for relative in sorted(sound):
+        if relative.endswith(f"/{GRAPHS}"):
+            try:
+                text = (folder / relative).read_text(encoding="utf-8")
+                specs[relative.rpartition("/")[0]] = specs_from_json(text, relative)
+            except UnicodeDecodeError as error:
+                faults.append(f"{relative}: {error}")
+            except BundleError as error:
+                faults += [f"{relative}: {fault}" for fault in error.faults]
+    return specs
+
+
+def _finite(weights: dict[str, Array], faults: list[str]) -> None:
+    for name, array in weights.items():
+        if not np.isfinite(array).all():
+            faults.append(f"weight {name!r} is not finite")

@@ -1,0 +1,59 @@
+"""``MODEL_CARD.md``, rendered from the manifest and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from models.bundle.manifest import Manifest
+from models.config import to_mapping
+
+_TASKS = {"translate": "Translation", "summarize": "Summarisation", "postedit": "Automatic post-editing"}
+
+
+def render_card(manifest: Manifest) -> str:
+    """The model card: what the model is, what it was trained on and under which terms, and how well it does."""
+    training = manifest.training
+    parts = [
+        f"# {manifest.name}",
+        f"{_TASKS[manifest.task]}, {', '.join(manifest.source_languages)} to {manifest.target_language}. "
+        f"Architecture `{manifest.architecture}`. Weights: {manifest.licence}.",
+        "This card is rendered from `manifest.json`.",
+        "## Scores",
+        _table(
+            ("test set", "metric", "value", "signature"),
+            ((one.test_set, one.metric, f"{one.value:g}", one.signature) for one in manifest.scores),
+            "Not measured.",
+        ),
+        _commands([one.command for one in manifest.scores]),
+        "## Training data",
+        _table(
+            ("corpus", "segments", "licence", "attribution", "source"),
+            ((c.name, f"{c.segments:,}", c.licence, c.attribution, c.url) for c in training.corpora),
+            "Not stated.",
+        ),
+        f"Trained for {training.updates:,} updates on {training.target_tokens:,} target tokens.",
+        "## Use",
+        f"At most {manifest.limits.max_source_tokens} source and {manifest.limits.max_target_tokens} target tokens a "
+        f"sentence. Text is normalised to {manifest.normalisation.upper()} first. Defaults of the search:",
+        _table(("option", "value"), ((k, f"{v}") for k, v in to_mapping(manifest.decoding).items()), ""),
+        "## Configuration",
+        _table(("key", "value"), ((k, f"{v}") for k, v in sorted(manifest.config.items())), "Defaults."),
+        "## Export",
+        _table(("measurement", "result"), ((k, f"{v}") for k, v in sorted(manifest.proof.items())), "Not proved yet."),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], otherwise: str) -> str:
+    body = [_row(row) for row in rows]
+    return "\n".join([_row(head), _row(["---"] * len(head)), *body]) if body else otherwise
+
+
+def _row(cells: Sequence[str]) -> str:
+    plain = (" ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;") for cell in cells)
+    return f"| {' | '.join(plain)} |"
+
+
+def _commands(commands: Sequence[str]) -> str:
+    different = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
+    return "Measured with:\n\n" + "\n".join(f"    {command}" for command in different) if different else ""

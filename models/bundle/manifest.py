@@ -1,0 +1,134 @@
+"""What a bundle says about itself: ``manifest.json`` as frozen dataclasses."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from models.config import load_dataclass, to_mapping
+from models.errors import ConfigError, TandemError
+from models.search.options import SearchOptions
+
+FORMAT = 1
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularyFile:
+    """A vocabulary's file in the bundle, and how to read it."""
+
+    file: str
+    kind: Literal["sentencepiece", "words"] = "sentencepiece"
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabularies:
+    """One vocabulary per text source, and the target's; several may name the same file."""
+
+    sources: tuple[VocabularyFile, ...]
+    target: VocabularyFile
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Longest source and target in tokens without EOS that the model was made for."""
+
+    max_source_tokens: int
+    max_target_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus the model was trained on, with the terms it came under."""
+
+    name: str
+    licence: str
+    attribution: str
+    url: str
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What the model was trained on and how: the recipe's values, updates, and target tokens seen."""
+
+    corpora: tuple[Corpus, ...]
+    recipe: dict[str, Any]
+    updates: int
+    target_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One measured score with the command that measures it again."""
+
+    metric: str
+    value: float
+    test_set: str
+    signature: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything a bundle says about itself.
+
+    Attributes:
+        name: names the bundle in URLs and folders.
+        source_languages, target_language: language codes; one source language per source, or those it accepts.
+        architecture, config: the registry's name and the architecture's own configuration.
+        decoding: the defaults of the search.
+        normalisation: of every text before it is encoded (``models.text.normalise``).
+        proof: what the export measured against the training framework.
+        licence: of the weights.
+        files: SHA-256 by relative path of every file but the manifest; filled in when a bundle is written.
+        format: version of this layout.
+    """
+
+    name: str
+    task: Literal["translate", "summarize", "postedit"]
+    source_languages: tuple[str, ...]
+    target_language: str
+    architecture: str
+    config: dict[str, Any]
+    decoding: SearchOptions
+    limits: Limits
+    vocabularies: Vocabularies
+    training: Training
+    licence: str
+    scores: tuple[Score, ...] = ()
+    proof: dict[str, Any] = field(default_factory=dict)
+    normalisation: Literal["nfc"] = "nfc"
+    files: dict[str, str] = field(default_factory=dict)
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise ConfigError(f"name must be letters, digits, '.', '_' and '-', at most 100, but is {self.name!r}")
+
+    def to_json(self) -> str:
+        """The content of ``manifest.json``."""
+        return json.dumps(to_mapping(self), indent=1, ensure_ascii=False) + "\n"
+
+
+def read_manifest(content: bytes, faults: list[str]) -> Manifest | None:
+    """The manifest, or None with the reasons added to ``faults``."""
+    try:
+        mapping = json.loads(content)
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        faults.append(f"manifest.json is not JSON: {error}")
+        return None
+    found = mapping.get("format") if isinstance(mapping, dict) else None
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        faults.append(f"manifest.json: format must be a whole number, at least 1, but is {found!r}")
+        return None
+    if found > FORMAT:
+        faults.append(f"its format {found} is newer than {FORMAT}, the newest this version reads; update tandem")
+        return None
+    try:
+        return load_dataclass(Manifest, mapping, "manifest.json")
+    except TandemError as error:  # of the loader, or of the decoding options
+        faults.append(str(error))
+        return None

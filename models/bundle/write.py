@@ -1,0 +1,156 @@
+"""Writing bundles: into a temporary folder beside the target, checked there, then renamed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from models.bundle.bundle import Bundle
+from models.bundle.card import render_card
+from models.bundle.files import BUILT, CARD, MANIFEST, WEIGHTS, sha256, unsafe, walk
+from models.bundle.manifest import Manifest
+from models.bundle.weights import half_precision, write_weights
+from models.errors import BundleError
+from models.search.graphs import Array
+from models.vocabulary import Vocabulary
+
+Content = bytes | Path  # a file's content, or the file to copy
+_OWN = (MANIFEST, CARD)
+
+
+def write_bundle(
+    path: str | Path,
+    manifest: Manifest,
+    weights: Mapping[str, Array],
+    vocabularies: Mapping[str, Vocabulary],
+    files: Mapping[str, Content] | None = None,
+    *,
+    overwrite: bool = False,
+) -> Bundle:
+    """Write a bundle and load it back.
+
+    Args:
+        path: its folder, which must not exist unless ``overwrite``.
+        manifest: its ``files`` are ignored and computed.
+        weights: stored as fp16 safetensors.
+        vocabularies: by the file names that the manifest gives them.
+        files: further content by relative path, such as the graphs.
+
+    Raises:
+        BundleError: what was given does not make a sound bundle; nothing is left behind.
+    """
+    faults: list[str] = []
+    halves = half_precision(weights, faults)
+    contents: dict[str, Content] = {name: one.to_bytes() for name, one in vocabularies.items()}
+    contents |= files or {}
+    _refuse(path, contents, faults)
+
+    def fill(folder: Path) -> None:
+        write_weights(folder / WEIGHTS, halves)
+        _put(folder, contents)
+        _seal(folder, manifest)
+
+    return _write(Path(path), fill, overwrite=overwrite)
+
+
+def extend_bundle(path: str | Path, files: Mapping[str, Content], manifest: Manifest | None = None) -> Bundle:
+    """Add or replace shipped files of a bundle, and with ``manifest`` what it says about itself, in one step.
+
+    Folders that were built on demand are dropped: they would have to be built again.
+    """
+    bundle = Bundle.load(path)
+    _refuse(path, files, [])
+    kept: dict[str, Content] = {name: bundle.path / name for name in bundle.manifest.files if name not in _OWN}
+
+    def fill(folder: Path) -> None:
+        _put(folder, {**kept, **files})
+        _seal(folder, manifest or bundle.manifest)
+
+    return _write(Path(path), fill, overwrite=True)
+
+
+def add_built(path: str | Path, folder: str, files: Mapping[str, Content]) -> Path:
+    """Put files that were derived from a bundle's weights into one of its folders, such as ``onnx/float32``.
+
+    They are not in the manifest; ``built.json`` beside them says from which weights they were built. The folder is
+    replaced as a whole. Returns it.
+    """
+    bundle = Bundle.load(path)
+    _refuse(path, files, [])
+    shipped = [name for name in bundle.manifest.files if name.startswith(f"{folder}/")]
+    if unsafe(folder) or shipped:
+        raise BundleError(path, [f"{folder} cannot be built: it is shipped with the bundle, or no folder of it"])
+    target = bundle.path / folder
+
+    def fill(temporary: Path) -> None:
+        _put(temporary, files)
+        digests = {name: sha256(temporary / name) for name in sorted(files)}
+        built = {"weights": bundle.manifest.files[WEIGHTS], "files": digests}
+        (temporary / BUILT).write_text(json.dumps(built, indent=1) + "\n", encoding="utf-8")
+
+    # Beside the bundle, not in it: a bundle that is loaded meanwhile must not see a foreign folder.
+    with tempfile.TemporaryDirectory(dir=bundle.path.resolve().parent, prefix=".build-") as temporary:
+        fill(Path(temporary) / "new")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _swap(Path(temporary) / "new", target, Path(temporary) / "old")
+    return target
+
+
+def _refuse(path: str | Path, files: Mapping[str, Content], faults: list[str]) -> None:
+    for name in files:
+        if (reason := unsafe(name)) is not None:
+            faults.append(reason)
+        elif name in _OWN or Path(name).name == BUILT:
+            faults.append(f"{name} is written by the bundle itself")
+    if faults:
+        raise BundleError(path, faults)
+
+
+def _put(folder: Path, files: Mapping[str, Content]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Path):
+            shutil.copyfile(content, target)
+        else:
+            target.write_bytes(content)
+
+
+def _seal(folder: Path, manifest: Manifest) -> None:
+    (folder / CARD).write_text(render_card(manifest), encoding="utf-8")
+    files = {name: sha256(folder / name) for name, _ in sorted(walk(folder))}
+    (folder / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
+
+
+def _write(path: Path, fill: Callable[[Path], None], *, overwrite: bool) -> Bundle:
+    if path.exists() and not overwrite:
+        raise BundleError(path, ["there is already something at this path; remove it or overwrite it"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".bundle-") as temporary:
+        fresh = Path(temporary) / "new"
+        fresh.mkdir()
+        fill(fresh)
+        try:
+            Bundle.load(fresh, weights=True)  # what cannot be loaded must never get the name
+        except BundleError as error:
+            raise BundleError(path, error.faults) from error
+        _swap(fresh, path.resolve(), Path(temporary) / "old")
+    return Bundle.load(path)
+
+
+def _swap(fresh: Path, target: Path, old: Path) -> None:
+    """Put ``fresh`` in place of ``target``; what was there is back in its place if that fails."""
+    existed = target.exists()
+    if existed:
+        target.rename(old)
+    try:
+        fresh.rename(target)
+    except OSError:
+        if existed:
+            old.rename(target)
+        raise

@@ -1,0 +1,258 @@
+"""A model as the four graphs that search and runtimes know: the torch side of :mod:`models.search.graphs`.
+
+Each graph is a module with flat tensors in and out, the same for every architecture; export traces these modules, and
+:class:`TorchGraphs` runs them as they are. What an architecture's records hold is read from their declarations.
+
+Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, V target vocabulary, C candidates, J bans.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from models.protocol import Padded, Seq2SeqModel
+from models.records import Memory, State
+from models.search.graphs import Array, GraphSpec, TensorSpec
+
+GRAPH_NAMES = ("encode", "step", "step_logits", "align")
+SPARE = 64  # candidates that can always be asked for, however small the vocabulary
+AnyModel = Seq2SeqModel[Any, Any]
+
+
+def sample_sources(model: AnyModel, sentences: int, length: int) -> tuple[Padded, ...]:
+    """Valid sources of a given size, for reading shapes off a model."""
+    lengths = torch.full((sentences,), length)
+    return tuple(
+        Padded(torch.ones(sentences, length, dtype=torch.int64), lengths) for _ in model.config.source_vocabularies
+    )
+
+
+def _spec(name: str, tensor: Tensor, axes: Sequence[str], kind: str, padding: float = 0.0) -> TensorSpec:
+    """Axes named "fixed", and those beyond the named ones, are constants of the size found."""
+    named = [*axes, *("fixed" for _ in range(tensor.dim() - len(axes)))]
+    sized = (f"fixed:{size}" if axis == "fixed" else axis for axis, size in zip(named, tensor.shape, strict=True))
+    return TensorSpec(name, str(tensor.dtype).removeprefix("torch."), tuple(sized), padding, kind)
+
+
+def _control(name: str, *axes: str, dtype: str = "int64", padding: float = 0.0) -> TensorSpec:
+    return TensorSpec(name, dtype, axes, padding, "control")
+
+
+class GraphModule(nn.Module):
+    """One graph of one model: ``forward`` takes and returns flat tensors in the order of ``spec``."""
+
+    spec: GraphSpec
+
+    def __init__(self, model: AnyModel, memory: Memory, state: State) -> None:
+        super().__init__()
+        self.model = model
+        self._memory_template, self._state_template = memory, state
+        self.spec = GraphSpec(tuple(self._inputs()), tuple(self._outputs()))
+
+    def _inputs(self) -> Iterator[TensorSpec]:
+        raise NotImplementedError
+
+    def _outputs(self) -> Iterator[TensorSpec]:
+        raise NotImplementedError
+
+    def _memory_specs(self) -> Iterator[TensorSpec]:
+        for name, item, tensor in self._memory_template.tensors():
+            yield _spec(f"memory.{name}", tensor, item.metadata["axes"], "memory", item.metadata["padding"])
+
+    def _state(self, kind: str) -> Iterator[tuple[str, Field[Any], Tensor]]:
+        return (entry for entry in self._state_template.tensors() if entry[1].metadata["kind"] == kind)
+
+    def _named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        return {spec.name: tensor for spec, tensor in zip(self.spec.inputs, tensors, strict=True)}
+
+    def _memory(self, values: Mapping[str, Tensor]) -> Memory:
+        own = {name.removeprefix("memory."): x for name, x in values.items() if name.startswith("memory.")}
+        return type(self._memory_template).rebuild(self._memory_template, own)
+
+
+class EncodeGraph(GraphModule):
+    """Sources -> memory, and the initial state where it depends on the sources."""
+
+    def _inputs(self) -> Iterator[TensorSpec]:
+        for index in range(len(self.model.config.source_vocabularies)):
+            yield TensorSpec(f"source{index}", "int64", ("sentence", f"source{index}"), 0.0, "source")
+            yield TensorSpec(f"source{index}.length", "int64", ("sentence",), 1.0, "source")
+
+    def _outputs(self) -> Iterator[TensorSpec]:
+        yield from self._memory_specs()
+        for name, item, tensor in self._state("rows"):
+            if item.metadata["initial"]:
+                yield _spec(f"init.{name}", tensor, ("sentence",), "init")
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        sources = tuple(Padded(ids, lengths) for ids, lengths in zip(tensors[::2], tensors[1::2], strict=True))
+        memory = self.model.encode(sources)
+        state = self.model.init_state(memory, 1)
+        initial = [x for _, item, x in state.tensors() if item.metadata.get("initial")]
+        return (*(x for _, _, x in memory.tensors()), *initial)
+
+
+class _Stepping(GraphModule):
+    """What the two step graphs share: the inputs that make a state, and the new state."""
+
+    def _inputs(self) -> Iterator[TensorSpec]:
+        yield _control("token", "row")
+        yield _control("parent", "row")
+        yield _control("position", "row")
+        yield from self._search_inputs()
+        if next(self._state("pool"), None) is not None:
+            yield TensorSpec("history", "float32", ("row", "slot"), -math.inf, "history")
+        for name, _, tensor in self._state("rows"):
+            yield _spec(f"state.{name}", tensor, ("old_row",), "rows")
+        for name, _, tensor in self._state("pool"):
+            yield _spec(f"state.{name}", tensor, ("sentence", "slot"), "pool")
+        yield from self._memory_specs()
+
+    def _search_inputs(self) -> Iterator[TensorSpec]:
+        return iter(())
+
+    def _new_state_specs(self) -> Iterator[TensorSpec]:
+        for name, _, tensor in self._state("rows"):
+            yield _spec(f"state.{name}", tensor, ("row",), "rows")
+        for name, _, tensor in self._state("pool"):
+            yield _spec(f"append.{name}", tensor[:, 0], ("row",), "append")
+
+    def _advance(self, values: Mapping[str, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Logits R x V and the new state's tensors in spec order."""
+        parent, position = values["parent"], values["position"]
+        own = {name.removeprefix("state."): x for name, x in values.items() if name.startswith("state.")}
+        for name, _, _ in self._state("rows"):
+            own[name] = own[name].index_select(0, parent)
+        own["position_R"] = position
+        own["history_RP"] = values.get("history", position.new_zeros(position.size(0), 0, dtype=torch.float32))
+        state = type(self._state_template).rebuild(self._state_template, own)
+        features, update = self.model.advance_one(values["token"], state, self._memory(values))
+        new = [x for kind in ("rows", "pool") for x in self._updated(update, kind)]
+        return self.model.project(features).float(), tuple(new)
+
+    def _updated(self, update: Mapping[str, tuple[Tensor, ...]], kind: str) -> Iterator[Tensor]:
+        seen = dict.fromkeys(item.name for _, item, _ in self._state(kind))
+        return (tensor for name in seen for tensor in update[name])
+
+
+class StepGraph(_Stepping):
+    """One whole step of beam search: reorder, advance, score, best ``count`` of the K x V continuations."""
+
+    def _search_inputs(self) -> Iterator[TensorSpec]:
+        yield _control("score", "row", dtype="float32")
+        yield _control("banned", "row", "ban", padding=float(self.model.config.target_vocabulary))
+        yield _control("forced", "row", padding=-1.0)
+        yield _control("count")
+
+    def _outputs(self) -> Iterator[TensorSpec]:
+        for name, dtype in (("scores", "float32"), ("tokens", "int64"), ("parents", "int64")):
+            yield TensorSpec(name, dtype, ("sentence", "candidate"), 0.0, "result")
+        yield TensorSpec("logsumexp", "float32", ("row",), 0.0, "result")
+        yield from self._new_state_specs()
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        values = self._named(tensors)
+        logits_RV, new = self._advance(values)
+        count = self._count(values["count"])
+        # log-sum-exp as max - log(max softmax): an eighth of the cost of the reduction of that name.
+        lse_R = logits_RV.amax(-1) - torch.softmax(logits_RV, dim=-1).amax(-1).log()
+        best_RC, token_RC = best_per_row(logits_RV, values["banned"], values["forced"], count)
+        total_RC = best_RC - lse_R[:, None] + values["score"][:, None]
+        sentences = next(x for name, x in values.items() if name.startswith("memory.")).size(0)
+        scores_BC, flat_BC = torch.topk(total_RC.reshape(sentences, -1), count, dim=-1)
+        tokens_BC = token_RC.reshape(sentences, -1).gather(1, flat_BC).clamp_max(logits_RV.size(1) - 1)
+        parents_BC = torch.div(flat_BC, count, rounding_mode="floor")
+        return (scores_BC, tokens_BC, parents_BC, lse_R, *new)
+
+    def _count(self, count: Tensor) -> Any:
+        """The number of candidates as whatever keeps it dynamic: a tensor when run or traced, a symbol when exported."""
+        if not torch.compiler.is_exporting():
+            return count
+        symbol = count.item()
+        torch._check(symbol >= 1)
+        torch._check(symbol <= max(self.model.config.target_vocabulary, SPARE))
+        return symbol
+
+
+def best_per_row(logits_RV: Tensor, banned_RJ: Tensor, forced_R: Tensor, count: Any) -> tuple[Tensor, Tensor]:
+    """The best ``count`` logits and tokens of each row, R x C: without the banned, or the forced one alone."""
+    rows, size = logits_RV.shape
+    # One more column takes the padding of the bans; a tiny vocabulary gets enough to choose ``count`` from.
+    spare = logits_RV.new_full((rows, max(1, SPARE - size)), -torch.inf)
+    allowed = torch.cat([logits_RV, spare], dim=1).scatter(1, banned_RJ, -torch.inf)
+    best_RC, token_RC = torch.topk(allowed, count, dim=-1)
+    forced_R1 = forced_R[:, None]
+    first_C = torch.arange(count, device=logits_RV.device) == 0
+    alone_RC = torch.where(first_C, logits_RV.gather(1, forced_R1.clamp_min(0)), -torch.inf)
+    is_forced = forced_R1 >= 0
+    return torch.where(is_forced, alone_RC, best_RC), torch.where(is_forced & first_C, forced_R1, token_RC)
+
+
+class StepLogitsGraph(_Stepping):
+    """One step that returns all logits: for sampling only."""
+
+    def _outputs(self) -> Iterator[TensorSpec]:
+        size = self.model.config.target_vocabulary
+        yield TensorSpec("logits", "float32", ("row", f"fixed:{size}"), 0.0, "result")
+        yield from self._new_state_specs()
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        logits, new = self._advance(self._named(tensors))
+        return (logits, *new)
+
+
+class AlignGraph(GraphModule):
+    """Teacher-forced soft alignment of whole hypotheses with each source."""
+
+    def _inputs(self) -> Iterator[TensorSpec]:
+        yield _control("target", "row", "target")
+        yield from self._memory_specs()
+
+    def _outputs(self) -> Iterator[TensorSpec]:
+        for index in range(len(self.model.config.source_vocabularies)):
+            axes = ("row", "target", f"source{index}")
+            yield TensorSpec(f"attention.source{index}", "float32", axes, 0.0, "attention")
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        values = self._named(tensors)
+        return self.model.alignment(values["target"], self._memory(values))
+
+
+def graph_modules(model: AnyModel) -> dict[str, GraphModule]:
+    """The four graphs of a model that is prepared for inference."""
+    with torch.no_grad():
+        memory = model.encode(sample_sources(model, 2, 3))
+        state = model.init_state(memory, 1)
+        _, state = model.step(torch.zeros(2, dtype=torch.int64), state, memory)
+    classes = (EncodeGraph, StepGraph, StepLogitsGraph, AlignGraph)
+    return {name: cls(model, memory, state) for name, cls in zip(GRAPH_NAMES, classes, strict=True)}
+
+
+class TorchGraphs:
+    """Runs a model's graphs in PyTorch on NumPy arrays: the reference runtime, used for validation while training.
+
+    Args:
+        model: switched to evaluation by the caller; its parameters are used as they are at each call.
+        device: where the model lies.
+    """
+
+    def __init__(self, model: AnyModel, device: str = "cpu") -> None:
+        self._modules = graph_modules(model) if device == "cpu" else graph_modules(model.cpu())
+        model.to(device)
+        self._device = torch.device(device)
+        self.specs: Mapping[str, GraphSpec] = {name: module.spec for name, module in self._modules.items()}
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run one graph; see :class:`models.search.graphs.Graphs`."""
+        module = self._modules[graph]
+        tensors = [torch.as_tensor(np.asarray(inputs[s.name]), device=self._device) for s in module.spec.inputs]
+        with torch.inference_mode():
+            outputs = module(*tensors)
+        return {spec.name: x.cpu().numpy() for spec, x in zip(module.spec.outputs, outputs, strict=True)}

@@ -1,0 +1,177 @@
+"""A continuous batch: sentences join and leave between any two steps.
+
+    join -> [encode + first step, apart] -> merge;   step -> finish -> compact
+
+A sentence's result does not depend on its batch-mates. Sentences that search and sentences that sample may share a
+``DecodeBatch``; they run through different graphs, in two lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+
+from models.errors import OptionError
+from models.search import beam
+from models.search.align import attend
+from models.search.graphs import Graphs, source_specs
+from models.search.hypotheses import Admitted, Counters, Ended, Finished, Sentence
+from models.search.model import Model
+from models.search.ranking import coverage, is_over, rank
+from models.search.running import Running, advance, merge, select, start
+from models.vocabulary.base import BOS, EOS
+
+LEAST_OCCUPANCY = 0.75  # below this share of occupied places, the batch is copied without the empty ones
+
+
+class DecodeBatch:
+    """A running batch over one model and one beam size.
+
+    A call that raises leaves the batch as it was: ``join`` adds none of its sentences, ``step`` can be called again
+    after ``remove`` of the sentences at fault.
+    """
+
+    def __init__(self, graphs: Graphs, *, beam_size: int, bos: int = BOS, eos: int = EOS) -> None:
+        self._graphs, self._beam_size, self._bos, self._eos = graphs, beam_size, bos, eos
+        self._models: dict[str, Model] = {}
+        self._running: dict[str, Running] = {}
+        self._left: list[Finished] = []  # finished, not yet returned by step
+        self._counters = Counters()
+
+    def __len__(self) -> int:
+        """Sentences that ``step`` has not returned yet."""
+        return sum(len(running.occupied) for running in self._running.values()) + len(self._left)
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """The sentences still being decoded."""
+        return tuple(one.sentence.id for running in self._running.values() for one in running.places if one)
+
+    @property
+    def rows(self) -> int:
+        """Rows that the next step runs, dead ones included."""
+        return sum(running.live.score_BK.size for running in self._running.values())
+
+    @property
+    def counters(self) -> Counters:
+        """What the batch has computed since it was made."""
+        return self._counters
+
+    def join(self, sentences: Sequence[Sentence]) -> None:
+        """Encode sentences, take their first step, and merge them into the batch.
+
+        Raises:
+            OptionError: options that do not fit this batch or model.
+            ValueError: a sentence whose id is already in the batch, or whose sources do not fit the model.
+            SentenceError: a sentence whose first step is not finite.
+        """
+        self._check(sentences)
+        lanes: dict[str, list[Sentence]] = {}
+        for sentence in sentences:
+            lanes.setdefault("step_logits" if sentence.options.sampling else "step", []).append(sentence)
+        joining = {graph: self._first_step(graph, group) for graph, group in lanes.items()}
+        for graph, (begun, finished) in joining.items():
+            self._left += finished
+            if begun.occupied:
+                here = self._running.get(graph)
+                joiners = select(self._models[graph], begun, begun.occupied) if finished else begun
+                self._running[graph] = merge(self._models[graph], here, joiners) if here else joiners
+
+    def step(self) -> list[Finished]:
+        """Advance every sentence by one token and return those that are done.
+
+        Raises:
+            SentenceError: probabilities that are not finite; names the sentences at fault and their step.
+        """
+        for graph, running in list(self._running.items()):
+            model = self._models[graph]
+            after, counted = advance(model, running)
+            after, finished = finish(model, running, after)
+            self._counters += counted
+            self._left += finished
+            self._settle(graph, after)
+        left, self._left = self._left, []
+        return left
+
+    def remove(self, ids: Iterable[Hashable]) -> None:
+        """Drop sentences without a result; ids that are not in the batch are ignored."""
+        gone = set(ids)
+        self._left = [one for one in self._left if one.id not in gone]
+        for graph, running in list(self._running.items()):
+            places = [p for p, one in enumerate(running.places) if one and one.sentence.id in gone]
+            if places:
+                self._settle(graph, running.vacate(places))
+
+    def _first_step(self, graph: str, sentences: Sequence[Sentence]) -> tuple[Running, list[Finished]]:
+        if graph not in self._models:
+            self._models[graph] = Model(self._graphs, graph, self._beam_size, self._bos, self._eos)
+        model = self._models[graph]
+        admitted = [Admitted.of(one, vocabulary_size=model.vocabulary_size, eos=self._eos) for one in sentences]
+        begun = start(model, admitted)
+        after, counted = advance(model, begun)
+        result = finish(model, begun, after)
+        self._counters += counted
+        return result
+
+    def _settle(self, graph: str, running: Running) -> None:
+        occupied = running.occupied
+        if not occupied:
+            del self._running[graph]
+        elif len(occupied) < LEAST_OCCUPANCY * len(running.places):
+            self._running[graph] = select(self._models[graph], running, occupied)
+        else:
+            self._running[graph] = running
+
+    def _check(self, sentences: Sequence[Sentence]) -> None:
+        taken = {*self.ids, *(one.id for one in self._left)}
+        sources = len(source_specs(self._graphs.specs))
+        for sentence in sentences:
+            if sentence.id in taken:
+                raise ValueError(f"a sentence with the id {sentence.id!r} is already in the batch")
+            taken.add(sentence.id)
+            if len(sentence.sources) != sources or not all(len(source) for source in sentence.sources):
+                lengths = [len(source) for source in sentence.sources]
+                raise ValueError(f"{sentence.id!r} must have {sources} non-empty sources, but has lengths {lengths}")
+            options = sentence.options
+            if options.beam_size != self._beam_size:
+                raise OptionError("beam_size", f"the batch's, {self._beam_size}", options.beam_size)
+            if options.coverage_penalty and "align" not in self._graphs.specs:
+                raise OptionError("coverage_penalty", "0 for a model without attention", options.coverage_penalty)
+            if options.sampling and "step_logits" not in self._graphs.specs:
+                raise OptionError("sampling", "off for a bundle without the step_logits graph", options.sampling)
+
+
+def finish(model: Model, before: Running, after: Running) -> tuple[Running, list[Finished]]:
+    """The batch without the sentences that are over, and their hypotheses, best first."""
+    best_B = after.live.score_BK.max(axis=1)
+    done: dict[int, tuple[Ended, ...]] = {}
+    for place, admitted in enumerate(after.places):
+        if admitted and is_over(admitted, after.ended[place], float(best_B[place])):
+            done[place] = after.ended[place] or _stuck(before, place)
+    if not done:
+        return after, []
+    terms = _coverage(model, after, done)
+    finished = [
+        Finished(admitted.sentence.id, rank(ended, admitted.sentence.options, terms.get(place, ())))
+        for place, ended in done.items()
+        if (admitted := after.places[place])
+    ]
+    return after.vacate(list(done)), finished
+
+
+def _stuck(before: Running, place: int) -> tuple[Ended, ...]:
+    """Nothing ended and nothing may follow: the hypotheses as they were before the step, unfinished."""
+    alive = np.flatnonzero(before.live.alive_BK[place]).tolist()
+    return tuple(beam.snapshot(before.live, place, row, None) for row in alive)
+
+
+def _coverage(model: Model, running: Running, done: dict[int, tuple[Ended, ...]]) -> dict[int, list[float]]:
+    places = [p for p in done if (one := running.places[p]) and one.sentence.options.coverage_penalty]
+    if not places:
+        return {}
+    memory = {name: array[places] for name, array in running.memory.items()}
+    tokens = [[one.tokens for one in done[place]] for place in places]
+    lengths = [tuple(map(len, one.sentence.sources)) for p in places if (one := running.places[p])]
+    attention = attend(model.graphs, memory, tokens, lengths, bos=model.bos)
+    return {place: [coverage(one) for one in group] for place, group in zip(places, attention, strict=True)}

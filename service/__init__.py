@@ -1,0 +1,1 @@
+"""The HTTP service: text handling, scheduler, runtimes. Imports nothing heavy by itself."""

@@ -1,0 +1,178 @@
+"""From a request's fields to decoding jobs, and from decoded sentences to text: what all decoding routes share."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from models.bundle import Bundle
+from models.errors import VocabularyError
+from models.search import Hypothesis, Sampling, SearchOptions
+from service.engine import Decoded, Engine, Job, Priority
+from service.errors import InvalidFields, TooLarge
+from service.schemas import DecodingFields, Time, Usage
+from service.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """A bundle's text side: counts, encodes and decodes. Safe to use from several threads."""
+
+    bundle: Bundle
+
+    @property
+    def limit(self) -> int:
+        """Source tokens that the model takes, without EOS."""
+        return self.bundle.manifest.limits.max_source_tokens - 1
+
+    def measure(self, text: str) -> int:
+        """Tokens of a text, as ``encode`` makes them, without EOS."""
+        return len(self.bundle.source_vocabularies[0].encode(_single_spaced(text)))
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Source ids with EOS; runs of white space count as one space, as in training text."""
+        vocabulary = self.bundle.source_vocabularies[0]
+        return (*vocabulary.encode(_single_spaced(text)), vocabulary.eos)
+
+    def decode(self, hypothesis: Hypothesis) -> str:
+        """A hypothesis as text, on one line."""
+        return _single_spaced(self.bundle.target_vocabulary.decode(hypothesis.tokens))
+
+    def pieces(self, hypothesis: Hypothesis) -> list[str]:
+        """A hypothesis as the vocabulary's pieces."""
+        return [self.bundle.target_vocabulary.piece_of(token) for token in hypothesis.tokens]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one request is decoded.
+
+    Attributes:
+        codec: the bundle's text side.
+        options: of every sentence but a text's first.
+        first: of a text's first sentence, which carries the prefix.
+        priority, deadline, tag: of every job.
+    """
+
+    codec: Codec
+    options: SearchOptions
+    first: SearchOptions
+    priority: Priority
+    deadline: float
+    tag: str
+
+    def jobs(self, texts: Sequence[Sequence[str]]) -> list[Job]:
+        """One job per sentence of each text."""
+        return [self._job(text, number == 0) for sentences in texts for number, text in enumerate(sentences)]
+
+    def _job(self, text: str, first: bool) -> Job:
+        options = self.first if first else self.options
+        name = self.codec.bundle.manifest.name
+        return Job(name, (self.codec.encode(text),), options, self.priority, self.deadline, tag=self.tag)
+
+
+def check_size(fields: DecodingFields, settings: Settings) -> int:
+    """The characters of a request. Raises TooLarge or InvalidFields where it has too many characters or texts."""
+    texts = fields.texts
+    if len(texts) > settings.max_texts:
+        raise InvalidFields.of("q", f"may hold at most {settings.max_texts} texts", len(texts))
+    characters = sum(map(len, texts))
+    if characters > settings.max_characters:
+        raise TooLarge("characters", settings.max_characters, characters, "send it in several requests")
+    return characters
+
+
+def make_plan(fields: DecodingFields, bundle: Bundle, engine: Engine, settings: Settings, tag: str) -> Plan:
+    """Check a request's options against server and bundle.
+
+    Raises:
+        InvalidFields, OptionError, TooLarge: an option or the size is out of bounds.
+    """
+    characters = check_size(fields, settings)
+    codec = Codec(bundle)
+    options = search_options(fields, bundle, settings)
+    prefix = tuple(bundle.target_vocabulary.encode(fields.prefix)) if fields.prefix else ()
+    bulk = characters > settings.bulk_characters if fields.priority is None else fields.priority == "bulk"
+    deadline = engine.clock() + request_seconds(fields, settings)
+    priority = Priority.BULK if bulk else Priority.INTERACTIVE
+    return Plan(codec, options, replace(options, prefix=prefix), priority, deadline, tag)
+
+
+def request_seconds(fields: DecodingFields, settings: Settings) -> float:
+    """The request's deadline. Raises InvalidFields where it asks for more than the server's."""
+    if fields.timeout is None:
+        return settings.request_timeout
+    _at_most("timeout", fields.timeout, settings.request_timeout)
+    return fields.timeout
+
+
+def search_options(fields: DecodingFields, bundle: Bundle, settings: Settings) -> SearchOptions:
+    """The bundle's decoding defaults with the request's changes.
+
+    Raises:
+        InvalidFields, OptionError: out of the server's, the bundle's or the search's bounds.
+    """
+    defaults = bundle.manifest.decoding
+    beam_size = fields.beam_size if fields.beam_size is not None else min(defaults.beam_size, settings.max_beam_size)
+    _at_most("beam_size", beam_size, settings.max_beam_size)
+    _at_most("alternatives", fields.alternatives, beam_size - 1, "the beam size less one, ")
+    longest = bundle.manifest.limits.max_target_tokens
+    for name in ("min_length", "max_length"):
+        _at_most(name, getattr(fields, name), longest)
+    names = ("length_penalty", "coverage_penalty", "min_length", "max_length", "no_repeat_ngram_size")
+    given = {name: getattr(fields, name) for name in names if getattr(fields, name) is not None}
+    if "min_length" in given and "max_length" not in given:
+        given["max_length"] = max(defaults.max_length, given["min_length"])
+    if "max_length" in given and "min_length" not in given:
+        given["min_length"] = min(defaults.min_length, given["max_length"])
+    suppressed = tuple(sorted({*defaults.suppressed, *_reserved(bundle)}))
+    sampling = _sampling(fields) or defaults.sampling
+    return replace(
+        defaults, beam_size=beam_size, n_best=fields.alternatives + 1, suppressed=suppressed, sampling=sampling, **given
+    )
+
+
+def usage_of(characters: int, jobs: Sequence[Job], decoded: Sequence[Decoded]) -> Usage:
+    """What a request amounted to."""
+    source = sum(len(job.sources[0]) - 1 for job in jobs)
+    target = sum(len(one.hypotheses[0].tokens) for one in decoded if one.hypotheses)
+    return Usage(characters=characters, source_tokens=source, target_tokens=target)
+
+
+def time_of(decoded: Sequence[Decoded], total: float) -> Time:
+    """Where a request's time went."""
+    return Time(
+        queue=round(max((one.queue for one in decoded), default=0.0), 6),
+        encode=round(max((one.encode for one in decoded), default=0.0), 6),
+        decode=round(max((one.decode for one in decoded), default=0.0), 6),
+        total=round(total, 6),
+    )
+
+
+def _at_most(name: str, value: float | None, bound: float, why: str = "") -> None:
+    if value is not None and value > bound:
+        raise InvalidFields.of(name, f"must be at most {why}{bound}, but is {value}", value)
+
+
+def _sampling(fields: DecodingFields) -> Sampling | None:
+    wanted = fields.sampling
+    if wanted is None:
+        return None
+    seed = secrets.randbits(31) if wanted.seed is None else wanted.seed
+    return Sampling(wanted.temperature, wanted.top_k, wanted.top_p, seed)
+
+
+def _reserved(bundle: Bundle) -> set[int]:
+    """Placeholders and language tags: part of a translation only when they were asked for."""
+    vocabulary, manifest = bundle.target_vocabulary, bundle.manifest
+    tokens = set(vocabulary.placeholders)
+    for code in {*manifest.source_languages, manifest.target_language}:
+        with suppress(VocabularyError):
+            tokens.add(vocabulary.language_tag(code))
+    return tokens
+
+
+def _single_spaced(text: str) -> str:
+    return " ".join(text.split())

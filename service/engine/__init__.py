@@ -1,0 +1,29 @@
+"""Continuous batching: scheduler, workers, result cache. Imports neither fastapi nor pydantic nor any runtime."""
+
+from __future__ import annotations
+
+from service.engine.counters import Counters, Histogram
+from service.engine.engine import Engine, EngineOptions
+from service.engine.errors import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from service.engine.jobs import Decoded, Job, Lane, Load, Priority, Ticket
+from service.engine.scheduler import Scheduler, SchedulerLimits
+
+__all__ = [
+    "Counters",
+    "DeadlinePassed",
+    "Decoded",
+    "DecodingFailed",
+    "Draining",
+    "Engine",
+    "EngineOptions",
+    "Histogram",
+    "Job",
+    "Lane",
+    "Load",
+    "Overloaded",
+    "Priority",
+    "Scheduler",
+    "SchedulerLimits",
+    "Ticket",
+    "UnknownModel",
+]

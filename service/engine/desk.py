@@ -1,0 +1,230 @@
+"""Where the asyncio side and the decode workers meet: the scheduler, the cache and the counters behind one lock.
+
+Jobs come in from event loops and wait as asyncio futures; workers take tickets, and hand results back. A future is only
+ever touched in its own loop: workers hand outcomes over with ``call_soon_threadsafe``, one call per loop and step.
+Cancelling a future removes its sentence, wherever it is by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from models.search import Counters as SearchCounters
+from service.engine.cache import ResultCache
+from service.engine.counters import Counters
+from service.engine.errors import DeadlinePassed, Draining, Overloaded
+from service.engine.jobs import Decoded, Job, Lane, Load, Ticket
+from service.engine.scheduler import Scheduler
+
+DecodedFuture = asyncio.Future[Decoded]
+Outcome = Decoded | Exception
+
+
+class Desk:
+    """Thread-safe front of a scheduler."""
+
+    def __init__(self, scheduler: Scheduler, cache: ResultCache, clock: Callable[[], float]) -> None:
+        self._scheduler = scheduler
+        self._cache = cache
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._futures: dict[int, DecodedFuture] = {}
+        self._idle_workers = 0
+        self._closed = False
+        self._stopped = False
+        self._last_finished: dict[str, float] = {}
+        self.counters = Counters()
+
+    # ---- the asyncio side
+
+    def submit(self, jobs: Sequence[Job]) -> list[DecodedFuture]:
+        """Admit all jobs of a request, or none; called in the event loop that awaits the futures.
+
+        Raises:
+            Draining: no new work is taken.
+            Overloaded: the queue is full.
+        """
+        loop = asyncio.get_running_loop()
+        futures: list[DecodedFuture] = [loop.create_future() for _ in jobs]
+        with self._changed:
+            if self._closed:
+                self.counters.rejected["draining"] += 1
+                raise Draining
+            known = self._look_up(jobs)
+            fresh = [(job, future) for job, future, hit in zip(jobs, futures, known, strict=True) if hit is None]
+            try:
+                tickets = self._scheduler.admit([job for job, _ in fresh])
+            except Overloaded:
+                self.counters.rejected["queue_full"] += 1
+                raise
+            for ticket, (_, future) in zip(tickets, fresh, strict=True):
+                self._futures[ticket.id] = future
+            self._changed.notify(len(tickets))
+        for ticket, (_, future) in zip(tickets, fresh, strict=True):
+            future.add_done_callback(self._withdraw(ticket.id))
+        for future, hit in zip(futures, known, strict=True):
+            if hit is not None:
+                future.set_result(hit)
+        return futures
+
+    def _look_up(self, jobs: Sequence[Job]) -> list[Decoded | None]:
+        known: list[Decoded | None] = []
+        for job in jobs:
+            hypotheses = self._cache.get(job) if self._cache.covers(job) else None
+            known.append(None if hypotheses is None else Decoded(hypotheses, cached=True))
+            self.counters.cache_hits += hypotheses is not None
+            self.counters.cache_misses += hypotheses is None and self._cache.covers(job)
+        return known
+
+    def _withdraw(self, number: int) -> Callable[[DecodedFuture], None]:
+        def withdraw(future: DecodedFuture) -> None:
+            if future.cancelled():
+                with self._changed:
+                    self._futures.pop(number, None)
+                    self.counters.cancelled += self._scheduler.cancel([number])
+                    self._changed.notify_all()
+
+        return withdraw
+
+    def close(self) -> None:
+        """Take no new work from here on; what was admitted goes on."""
+        with self._changed:
+            self._closed = True
+
+    def wait_until_idle(self, timeout: float) -> bool:
+        """Block until nothing waits or runs. Returns False where that took longer than ``timeout`` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.sentences == (0, 0), timeout)
+
+    def stop(self) -> None:
+        """Let the workers end at their next step boundary; what still waits fails as drained."""
+        with self._changed:
+            self._closed = self._stopped = True
+            self._settle((ticket, Draining()) for ticket in self._scheduler.drop_waiting())
+            self._changed.notify_all()
+
+    def forget(self, bundle: str) -> None:
+        """Drop cached results of a bundle."""
+        with self._changed:
+            self._cache.forget(bundle)
+
+    @property
+    def closed(self) -> bool:
+        """Whether new work is refused."""
+        return self._closed
+
+    @property
+    def sentences(self) -> tuple[int, int]:
+        """Sentences that wait, and that run."""
+        return self._scheduler.waiting, self._scheduler.running
+
+    @property
+    def queued_tokens(self) -> int:
+        """Predicted tokens of all of them."""
+        return self._scheduler.queued_tokens
+
+    def retry_after(self) -> float:
+        """Seconds until the present queue should be worked off."""
+        with self._changed:
+            return self._scheduler.retry_after()
+
+    def last_finished(self, bundle: str) -> float | None:
+        """When a sentence of a bundle was last decoded, on the engine's clock."""
+        return self._last_finished.get(bundle)
+
+    # ---- the workers' side
+
+    def wait_for_work(self, busy: bool) -> bool:
+        """Block until there is something to do. Returns False where the worker must end."""
+        with self._changed:
+            self._idle_workers += 1
+            try:
+                while not (self._stopped or busy or self._scheduler.waiting):
+                    self._changed.wait()
+            finally:
+                self._idle_workers -= 1
+            return not self._stopped
+
+    def plan(self, loads: Mapping[Lane, Load]) -> list[tuple[Lane, list[Ticket]]]:
+        """What joins this worker's batches now. Overdue sentences are turned away first."""
+        with self._changed:
+            late = self._scheduler.expire()
+            self.counters.expired += len(late)
+            self._settle((ticket, DeadlinePassed()) for ticket in late)
+            return self._scheduler.plan(loads, share=1 + self._idle_workers)
+
+    def doomed(self, ids: Iterable[int]) -> list[int]:
+        """Sentences of a batch that must leave it before the next step: cancelled or overdue."""
+        with self._changed:
+            leaving = self._scheduler.doomed(ids)
+            self._scheduler.finish(leaving)
+            if leaving:
+                self._changed.notify_all()
+            return leaving
+
+    def note_joined(self, tickets: Sequence[Ticket], started: float, seconds: float) -> None:
+        """Count sentences that joined a batch."""
+        with self._changed:
+            self.counters.joined += len(tickets)
+            self.counters.source_tokens += sum(len(source) for t in tickets for source in t.job.sources)
+            self.counters.step_seconds["encode"].observe(seconds)
+            for ticket in tickets:
+                self.counters.wait.observe(started - ticket.arrival)
+
+    def note_step(self, sentences: int, before: SearchCounters, after: SearchCounters, seconds: float) -> None:
+        """Count a step of a batch that decodes ``sentences``; ``before`` and ``after`` are the batch's own counters."""
+        with self._changed:
+            counters = self.counters
+            counters.steps += after.steps - before.steps
+            counters.sentence_steps += sentences
+            counters.rows += after.rows - before.rows
+            counters.dead_rows += after.dead_rows - before.dead_rows
+            counters.source_cells += after.source_cells - before.source_cells
+            counters.source_padding += after.source_padding - before.source_padding
+            counters.slot_cells += after.slot_cells - before.slot_cells
+            counters.slot_padding += after.slot_padding - before.slot_padding
+            counters.step_seconds["decode"].observe(seconds)
+
+    def deliver(self, results: Sequence[tuple[Ticket, Decoded]]) -> None:
+        """Hand finished sentences to those who wait for them."""
+        with self._changed:
+            self._scheduler.finish([ticket.id for ticket, _ in results])
+            for ticket, decoded in results:
+                self.counters.finished += 1
+                self.counters.target_tokens += len(decoded.hypotheses[0].tokens) if decoded.hypotheses else 0
+                self._last_finished[ticket.job.bundle] = self._clock()
+                if self._cache.covers(ticket.job):
+                    self._cache.put(ticket.job, decoded.hypotheses)
+            self._settle(results)
+            self._changed.notify_all()
+
+    def fail(self, tickets: Sequence[Ticket], error: Exception) -> None:
+        """Tell those who wait for a crashed batch."""
+        with self._changed:
+            self._scheduler.finish([ticket.id for ticket in tickets])
+            self.counters.failed += len(tickets)
+            self._settle((ticket, error) for ticket in tickets)
+            self._changed.notify_all()
+
+    def _settle(self, outcomes: Iterable[tuple[Ticket, Outcome]]) -> None:
+        per_loop: dict[asyncio.AbstractEventLoop, list[tuple[DecodedFuture, Outcome]]] = {}
+        for ticket, outcome in outcomes:
+            future = self._futures.pop(ticket.id, None)
+            if future is not None:
+                per_loop.setdefault(future.get_loop(), []).append((future, outcome))
+        for loop, settled in per_loop.items():
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_set_outcomes, settled)
+
+
+def _set_outcomes(settled: Sequence[tuple[DecodedFuture, Outcome]]) -> None:
+    for future, outcome in settled:
+        if future.done():
+            continue
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)

@@ -1,0 +1,116 @@
+"""The records that travel through the engine: a job goes in, a ticket waits and runs, a decoded sentence comes out."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+from models.search import Hypothesis, SearchOptions
+
+# Predicted target tokens of a source of S tokens: what a translation rarely exceeds. A prediction that is too high
+# refuses work a little early; one that is too low lets the queue outgrow its bound in seconds.
+_TARGET_RATIO, _TARGET_EXTRA = 1.5, 8
+
+
+class Priority(enum.IntEnum):
+    """Interactive sentences go before bulk ones."""
+
+    INTERACTIVE = 0
+    BULK = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What the sentences of one running batch share."""
+
+    bundle: str
+    beam_size: int
+    priority: Priority
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """One sentence to decode.
+
+    Attributes:
+        bundle: name of a loaded bundle.
+        sources: per source of the model, token ids ending with EOS.
+        options: how to search.
+        priority: interactive before bulk.
+        deadline: on the engine's clock; None = none.
+        cache: whether the result may come from, and go into, the result cache.
+        tag: the request's id, for logs.
+    """
+
+    bundle: str
+    sources: tuple[tuple[int, ...], ...]
+    options: SearchOptions
+    priority: Priority = Priority.INTERACTIVE
+    deadline: float | None = None
+    cache: bool = True
+    tag: str = ""
+
+    @property
+    def lane(self) -> Lane:
+        """The batches it may join."""
+        return Lane(self.bundle, self.options.beam_size, self.priority)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest source."""
+        return max(len(source) for source in self.sources)
+
+    @property
+    def predicted_tokens(self) -> int:
+        """Source tokens plus the target tokens to be expected."""
+        target = min(self.options.max_length, math.ceil(_TARGET_RATIO * self.length) + _TARGET_EXTRA)
+        return sum(len(source) for source in self.sources) + target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """A job that was admitted.
+
+    Attributes:
+        id: unique within the scheduler, rising with arrival.
+        job: the job.
+        lane: the batches it may join.
+        arrival: when it was admitted, on the scheduler's clock.
+        urgency: its place in the order: arrival, later for bulk. Lower goes first.
+        tokens: predicted tokens it occupies in the bounded queue until it leaves.
+    """
+
+    id: int
+    job: Job
+    lane: Lane
+    arrival: float
+    urgency: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A finished sentence; times in seconds.
+
+    Attributes:
+        hypotheses: best first.
+        cached: whether it came from the result cache.
+        queue: from admission until it joined a batch.
+        encode: of the call that encoded it, together with those that joined with it.
+        decode: from then until it was finished.
+    """
+
+    hypotheses: tuple[Hypothesis, ...]
+    cached: bool = False
+    queue: float = 0.0
+    encode: float = 0.0
+    decode: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a running batch already holds."""
+
+    sentences: int = 0
+    longest: int = 0

@@ -1,0 +1,192 @@
+"""Every error of the HTTP side, and the one place where errors become status codes.
+
+    TandemError
+    └── HttpError          carries status, code and headers of its reply
+        ├── BadRequest 400, ModelNotFound / PairNotServed / LanguageNotServed 404, TooLarge 413,
+        ├── BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
+        └── (the engine's errors and ``OptionError`` are mapped by ``reply_for``)
+
+Replies are ``{"error", "code", "detail"?, "request_id"}`` and hold no traceback, no path and nothing of the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from models.errors import OptionError, TandemError
+from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+
+_DRAIN_RETRY = 5
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReply:
+    """What the client gets to see."""
+
+    status: int
+    code: str
+    message: str
+    detail: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def body(self, request_id: str) -> dict[str, Any]:
+        """The reply's JSON."""
+        content: dict[str, Any] = {"error": self.message, "code": self.code, "request_id": request_id}
+        if self.detail is not None:
+            content["detail"] = self.detail
+        return content
+
+
+class HttpError(TandemError):
+    """An error with a reply of its own."""
+
+    status = 400
+    code = "bad_request"
+
+    def __init__(self, message: str, detail: Any = None) -> None:
+        self.detail = detail
+        super().__init__(message)
+
+
+class BadRequest(HttpError):
+    """The body cannot be read: broken JSON, invalid UTF-8, lone surrogates."""
+
+
+class ModelNotFound(HttpError):
+    """No loaded bundle has that name or does that task."""
+
+    status, code = 404, "model_not_found"
+
+
+class LanguageNotServed(HttpError):
+    """No loaded bundle knows that language."""
+
+    status, code = 404, "language_not_served"
+
+
+class PairNotServed(HttpError):
+    """No loaded bundle translates from that language into that one."""
+
+    status, code = 404, "pair_not_served"
+
+
+class BodyTimeout(HttpError):
+    """The body did not arrive in time."""
+
+    status, code = 408, "body_timeout"
+
+
+class TooLarge(HttpError):
+    """Over a limit of size; names the bound and the value."""
+
+    status, code = 413, "too_large"
+
+    def __init__(self, what: str, bound: int, value: int | None, remedy: str) -> None:
+        got = "" if value is None else f", but this one has {value}"
+        super().__init__(f"a request may have at most {bound} {what}{got}; {remedy}", {"bound": bound, "value": value})
+
+
+class UnsupportedMedia(HttpError):
+    """A content type that the route does not read."""
+
+    status, code = 415, "unsupported_media_type"
+
+
+class InvalidFields(HttpError):
+    """Fields that break their bounds; ``detail`` lists each with message and value."""
+
+    status, code = 422, "invalid_field"
+
+    @classmethod
+    def of(cls, field_name: str, message: str, value: Any) -> InvalidFields:
+        """One bad field."""
+        fault = {"field": field_name, "message": message, "value": shown(value)}
+        return cls(f"{field_name}: {message}", [fault])
+
+
+class NotReady(HttpError):
+    """The service cannot answer yet, or no more; ``detail`` lists the reasons."""
+
+    status, code = 503, "not_ready"
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("not ready: " + "; ".join(reasons), {"reasons": list(reasons)})
+
+
+def reply_for(error: BaseException) -> ErrorReply:
+    """The reply to any error that a request can end with; unknown ones are a bare 500."""
+    if isinstance(error, HttpError):
+        headers = _retry(_DRAIN_RETRY) if error.status == 503 else {}
+        return ErrorReply(error.status, error.code, str(error), error.detail, headers)
+    if isinstance(error, OptionError):
+        fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
+        return ErrorReply(422, "invalid_field", str(error), [fault])
+    if isinstance(error, UnknownModel):
+        return ErrorReply(404, "model_not_found", str(error))
+    if isinstance(error, Overloaded):
+        return ErrorReply(503, "overloaded", str(error), headers=_retry(error.retry_after))
+    if isinstance(error, Draining):
+        return ErrorReply(503, "draining", str(error), headers=_retry(_DRAIN_RETRY))
+    if isinstance(error, DeadlinePassed | TimeoutError):
+        return ErrorReply(504, "deadline", str(DeadlinePassed()))
+    if isinstance(error, DecodingFailed):
+        return ErrorReply(500, "decoding_failed", str(error), {"incident": error.incident})
+    if isinstance(error, HTTPException):
+        return _reply_for_route(error)
+    return ErrorReply(500, "internal", "something went wrong on our side; quote the request id when you report it")
+
+
+def invalid_fields(error: ValidationError) -> InvalidFields:
+    """Pydantic's findings in our shape: one sentence for people, one entry per field."""
+    return InvalidFields(*_describe(error.errors(include_url=False, include_context=False)))
+
+
+def _describe(errors: Sequence[Any]) -> tuple[str, list[dict[str, Any]]]:
+    faults = []
+    for item in errors:
+        name = ".".join(str(part) for part in item["loc"]) or "body"
+        message = {"extra_forbidden": "is not a known field", "missing": "is required"}.get(item["type"], item["msg"])
+        fault = {"field": name, "message": message}
+        if item["type"] != "missing":
+            fault["value"] = shown(item["input"])
+        faults.append(fault)
+    sentence = "; ".join(_sentence(fault) for fault in faults[:5])
+    return sentence + (f"; and {len(faults) - 5} more" if len(faults) > 5 else ""), faults[:100]
+
+
+def _sentence(fault: Mapping[str, Any]) -> str:
+    given = f", but is {fault['value']!r}" if "value" in fault and "known field" not in fault["message"] else ""
+    return f"{fault['field']}: {fault['message']}{given}"
+
+
+def shown(value: Any) -> Any:
+    """A value as it may be quoted in a reply: short, and never a whole text."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    text = value if isinstance(value, str) else f"a {type(value).__name__}"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
+def _reply_for_route(error: HTTPException) -> ErrorReply:
+    headers = dict(error.headers or {})
+    if error.status_code == 404:
+        return ErrorReply(404, "route_not_found", "there is no such route; GET /docs lists them", headers=headers)
+    if error.status_code == 405:
+        allowed = headers.get("Allow") or headers.get("allow") or ""
+        return ErrorReply(
+            405, "method_not_allowed", f"this route answers {allowed or 'another method'}", headers=headers
+        )
+    return ErrorReply(error.status_code, "http_error", str(error.detail), headers=headers)
+
+
+def _retry(seconds: float) -> dict[str, str]:
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}

@@ -1,0 +1,173 @@
+"""Reads a request's fields from JSON, form, multipart or query string, strictly in UTF-8."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ValidationError
+from python_multipart import MultipartParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+from starlette.requests import Request
+
+from service.errors import BadRequest, UnsupportedMedia, invalid_fields
+
+T = TypeVar("T", bound=BaseModel)
+
+_MAX_FIELDS = 100_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TEXT_FIELDS = frozenset(("q", "text", "prefix"))
+
+
+async def read_fields(request: Request, model: type[T]) -> T:
+    """Parse and validate a request.
+
+    JSON is strict: no unknown fields, no conversions. Form and query values are strings, so numbers and booleans are
+    converted, and unknown fields are ignored, because other clients send extras.
+
+    Raises:
+        BadRequest: broken JSON or form, invalid UTF-8, lone surrogates.
+        UnsupportedMedia: another content type or character set.
+        InvalidFields: a field breaks its bounds.
+    """
+    kind, options = _content_type(request)
+    body = await request.body()
+    if kind == "application/json" or kind.endswith("+json"):
+        return _validate(model, _json_object(body), strict=True)
+    pairs = _query_pairs(request.scope["query_string"])
+    if kind == "application/x-www-form-urlencoded":
+        pairs += _query_pairs(body)
+    elif kind == "multipart/form-data":
+        pairs += _multipart_pairs(body, options)
+    elif body:
+        raise UnsupportedMedia(
+            f"content type {kind[:80]!r} is not read here; send application/json, application/x-www-form-urlencoded "
+            "or multipart/form-data"
+        )
+    return _validate(model, _gather(pairs, model), strict=False)
+
+
+def _content_type(request: Request) -> tuple[str, dict[bytes, bytes]]:
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
+    if charset not in ("utf-8", "utf8", "us-ascii"):
+        raise UnsupportedMedia(f"character set {charset[:40]!r} is not read here; send UTF-8")
+    return kind.decode("latin-1").lower(), options
+
+
+def _validate(model: type[T], fields: Mapping[str, Any], strict: bool) -> T:
+    try:
+        return model.model_validate(fields, strict=strict)
+    except ValidationError as error:
+        raise invalid_fields(error) from error
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(_utf8(body), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+        raise BadRequest(f"the body is not valid JSON{place}") from error
+    if not isinstance(content, dict):
+        raise BadRequest("the body must be a JSON object")
+    _refuse_surrogates(content)
+    return content
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _refuse_surrogates(value: Any) -> None:
+    """JSON can escape half a character; no text has that."""
+    if isinstance(value, str):
+        if _SURROGATE.search(value):
+            raise BadRequest("the body holds a lone surrogate (half of a \\ud8xx\\udcxx pair), which is no character")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_surrogates(key)
+            _refuse_surrogates(item)
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_surrogates(item)
+
+
+def _utf8(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the request is not valid UTF-8 at byte {error.start}") from error
+
+
+def _query_pairs(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(_utf8(raw), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except UnicodeDecodeError as error:
+        raise BadRequest("the fields are not valid UTF-8") from error
+    except ValueError as error:
+        raise BadRequest(f"a form may have at most {_MAX_FIELDS} fields") from error
+
+
+def _multipart_pairs(body: bytes, options: Mapping[bytes, bytes]) -> list[tuple[str, str]]:
+    parts = _Parts()
+    try:
+        parser = MultipartParser(options.get(b"boundary", b""), parts.callbacks())
+        parser.write(body)
+        parser.finalize()
+    except (FormParserError, ValueError) as error:
+        raise BadRequest("the body is not valid multipart/form-data") from error
+    return [(_utf8(name), _utf8(value)) for name, value in parts.fields]
+
+
+class _Parts:
+    """Collects the parts of a multipart body; a file counts as a field with its content."""
+
+    def __init__(self) -> None:
+        self.fields: list[tuple[bytes, bytes]] = []
+        self._header, self._value, self._name, self._data = bytearray(), bytearray(), b"", bytearray()
+
+    def callbacks(self) -> Any:
+        return {
+            "on_part_begin": self._begin,
+            "on_part_data": lambda data, start, end: self._data.extend(data[start:end]),
+            "on_part_end": lambda: self.fields.append((self._name, bytes(self._data))),
+            "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
+            "on_header_end": self._end_header,
+        }
+
+    def _begin(self) -> None:
+        self._name, self._data = b"", bytearray()
+
+    def _end_header(self) -> None:
+        if bytes(self._header).lower() == b"content-disposition":
+            self._name = parse_options_header(bytes(self._value))[1].get(b"name", b"")
+        self._header, self._value = bytearray(), bytearray()
+
+
+def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, Any]:
+    """Known fields only; a repeated text becomes a list, of anything else the last value counts."""
+    known = set(model.model_fields) | {"text"}
+    texts: dict[str, list[str]] = {}
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in ("q", "text"):
+            texts.setdefault(name, []).append(value)
+        elif name in known and (value or name in _TEXT_FIELDS):
+            fields[name] = _nested(value) if name == "sampling" else value
+    for name in ("q", "text"):
+        if name in texts:
+            fields["q"] = texts[name][0] if len(texts[name]) == 1 else texts[name]
+            break
+    return fields
+
+
+def _nested(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

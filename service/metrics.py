@@ -1,0 +1,110 @@
+"""Prometheus metrics. Each app has a registry of its own; the engine's plain counters are read when scraped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import Histogram as PrometheusHistogram
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from service.engine import Counters, Engine, Histogram
+from service.engine.counters import SECONDS
+
+_COUNTERS = {
+    "steps": (
+        "tandem_decode_steps",
+        "Decoder steps of running batches; first steps, taken while joining, not counted.",
+    ),
+    "sentence_steps": ("tandem_decode_sentence_steps", "Sum over steps of the sentences in the batch."),
+    "rows": ("tandem_decode_rows", "Rows (sentences x hypotheses) decoded, summed over steps."),
+    "dead_rows": ("tandem_decode_dead_rows", "Rows decoded that held no hypothesis."),
+    "source_cells": ("tandem_source_cells", "Source positions read by steps."),
+    "source_padding": ("tandem_source_padding", "Source positions read by steps that were padding."),
+    "slot_cells": ("tandem_slot_cells", "History slots read by steps."),
+    "slot_padding": ("tandem_slot_padding", "History slots read by steps that no hypothesis sees."),
+    "source_tokens": ("tandem_source_tokens", "Source tokens encoded."),
+    "target_tokens": ("tandem_target_tokens", "Target tokens of the best hypotheses."),
+    "joined": ("tandem_sentences_joined", "Sentences that joined a batch."),
+    "cache_hits": ("tandem_cache_hits", "Sentences answered from the result cache."),
+    "cache_misses": ("tandem_cache_misses", "Sentences looked up in the result cache in vain."),
+}
+_OUTCOMES = ("finished", "cancelled", "expired", "failed")
+
+
+class Metrics:
+    """The app's registry and the metrics of its HTTP side."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "tandem_http_requests", "Requests by route, method and status.", ("route", "method", "status"),
+            registry=self.registry,
+        )  # fmt: skip
+        self.in_flight = Gauge("tandem_http_requests_in_flight", "Requests being answered.", registry=self.registry)
+        self.seconds = PrometheusHistogram(
+            "tandem_http_request_seconds", "Seconds per request.", ("route",), buckets=SECONDS, registry=self.registry
+        )
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+
+    def watch(self, engine: Engine) -> None:
+        """Add an engine's counters to the registry."""
+        self.registry.register(_EngineCollector(engine))
+
+    def render(self) -> tuple[bytes, str]:
+        """The exposition, and its content type."""
+        return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
+
+
+class _EngineCollector(Collector):
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        counters = self._engine.counters
+        for field, (name, text) in _COUNTERS.items():
+            yield CounterMetricFamily(name, text, value=getattr(counters, field))
+        yield _labelled(
+            "tandem_sentences", "Sentences by outcome.", "outcome", {o: getattr(counters, o) for o in _OUTCOMES}
+        )
+        yield _labelled("tandem_rejected", "Requests refused at once.", "reason", dict(counters.rejected))
+        yield from self._histograms(counters)
+        waiting, running = self._engine.sentences
+        yield GaugeMetricFamily("tandem_queue_sentences", "Sentences that wait.", value=waiting)
+        yield GaugeMetricFamily("tandem_running_sentences", "Sentences in batches.", value=running)
+        yield GaugeMetricFamily("tandem_queue_tokens", "Predicted tokens of both.", value=self._engine.queued_tokens)
+        yield GaugeMetricFamily("tandem_bundles_loaded", "Bundles that are served.", value=len(self._engine.bundles))
+        options = self._engine.options
+        info = {"runtime": options.runtime, "precision": options.precision, "workers": str(options.workers)}
+        yield InfoMetricFamily("tandem_engine", "What decodes.", value=info)
+
+    def _histograms(self, counters: Counters) -> Iterator[Metric]:
+        wait = HistogramMetricFamily("tandem_wait_seconds", "Seconds until a sentence joined a batch.", labels=())
+        wait.add_metric((), *_buckets(counters.wait))
+        yield wait
+        steps = HistogramMetricFamily("tandem_step_seconds", "Seconds per call of a graph.", labels=("phase",))
+        for phase, histogram in counters.step_seconds.items():
+            steps.add_metric((phase,), *_buckets(histogram))
+        yield steps
+
+
+def _labelled(name: str, text: str, label: str, values: dict[str, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=(label,))
+    for value, count in values.items():
+        family.add_metric((value,), count)
+    return family
+
+
+def _buckets(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
+    bounds = [*map(str, histogram.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(histogram.counts), strict=True)), histogram.total

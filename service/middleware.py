@@ -1,0 +1,168 @@
+"""Pure ASGI middleware. (Starlette's ``BaseHTTPMiddleware`` would hide disconnects from the routes.)"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import Awaitable, MutableMapping
+from typing import Any
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import BodyTimeout, TooLarge, reply_for
+from service.metrics import Metrics
+
+_log = structlog.get_logger("tandem.http")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_CLIENT_GONE = 499
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+
+
+def error_response(error: BaseException, scope: Scope) -> JSONResponse:
+    """The JSON reply to an error, in the shape of every error of ours."""
+    reply = reply_for(error)
+    return JSONResponse(reply.body(scope["state"]["request_id"]), reply.status, dict(reply.headers))
+
+
+class RequestContext:
+    """Outermost: gives each request an id, one log line, its metrics, and a reply whatever happens inside."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        offered = Headers(scope=scope).get("x-request-id", "")
+        request_id = offered if _REQUEST_ID.fullmatch(offered) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        with structlog.contextvars.bound_contextvars(request_id=request_id), self._metrics.in_flight.track_inprogress():
+            started = time.perf_counter()
+            status = await self._answer(scope, receive, send, request_id)
+            self._note(scope, status, time.perf_counter() - started)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> int:
+        """Run the app. Returns the status sent, or 499 where the client left before there was one."""
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            return _CLIENT_GONE
+        except Exception as error:
+            response = error_response(error, scope)
+            if response.status_code == 500:
+                _log.exception("request_failed")
+            if status:  # too late for another reply
+                raise
+            await response(scope, receive, send_with_id)
+        return status
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "unmatched")
+        method = scope["method"] if scope["method"] in _METHODS else "other"  # labels must not grow without bound
+        self._metrics.requests.labels(route, method, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        _log.info("request", method=method, route=route, status=status, seconds=round(seconds, 6))
+
+
+class RequestBody:
+    """Reads the body under a bound of bytes and seconds, then runs the app and cancels it when the client leaves.
+
+    The cancellation reaches the coroutine that waits for the engine, which takes its sentences back.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int, timeout: float) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._timeout = timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = await self._read(scope, receive)
+        await _Exchange(self._app, receive, send, body).run(scope)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdecimal() and int(declared[:20]) > self._max_bytes:
+            raise self._too_large(int(declared[:20]))
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._timeout):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > self._max_bytes:
+                        raise self._too_large(None)
+        except TimeoutError as error:
+            raise BodyTimeout(f"the body did not arrive within {self._timeout:g} s; send it again") from error
+        return bytes(body)
+
+    def _too_large(self, value: int | None) -> TooLarge:
+        return TooLarge("bytes in its body", self._max_bytes, value, "send it in several requests")
+
+
+class _Exchange:
+    """One request whose body was read: the app runs while the connection is watched."""
+
+    def __init__(self, app: ASGIApp, receive: Receive, send: Send, body: bytes) -> None:
+        self._app, self._receive, self._send = app, receive, send
+        self._body: bytes | None = body
+        self._gone = asyncio.Event()
+        self._answered = False
+
+    async def run(self, scope: Scope) -> None:
+        app = asyncio.ensure_future(self._as_coroutine(self._app(scope, self._replay, self._watched_send)))
+        watch = asyncio.ensure_future(self._watch())
+        try:
+            await asyncio.wait((app, watch), return_when=asyncio.FIRST_COMPLETED)
+            if watch.done() and not self._answered and not app.done():
+                app.cancel()
+                await asyncio.gather(app, return_exceptions=True)
+                raise ClientDisconnect
+            await app
+        finally:
+            watch.cancel()
+            app.cancel()
+
+    @staticmethod
+    async def _as_coroutine(awaitable: Awaitable[None]) -> None:
+        await awaitable
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone.set()
+
+    async def _replay(self) -> MutableMapping[str, Any]:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _watched_send(self, message: Message) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._answered = True  # what comes after is no disconnect, only the end of the exchange
+        await self._send(message)

@@ -1,0 +1,62 @@
+"""Whether the service can answer: every bundle has decoded a sentence lately, or decodes a probe now."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from models.bundle import Bundle
+from models.errors import TandemError
+from service.decoding import Codec
+from service.engine import Draining, Engine, Job, Overloaded
+from service.settings import Settings
+
+_PROBE = "1"  # one token or two in any vocabulary
+_PROBE_LENGTH = 4
+
+
+class Readiness:
+    """Answers ``/readyz``. A finished sentence of a bundle proves it ready for a while, so a busy service needs no
+    probes, and one whose decoding hangs is found out."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._probing = asyncio.Lock()
+
+    async def faults(self) -> list[str]:
+        """Why the service is not ready, one sentence each; empty where it is."""
+        if self._engine.draining:
+            return ["the service is shutting down"]
+        if not self._engine.alive:
+            return ["a decode worker has ended"]
+        if not self._engine.bundles:
+            return ["no bundle is loaded"]
+        async with self._probing:
+            faults = [await self._probe(name, bundle) for name, bundle in self._engine.bundles.items()]
+        return [fault for fault in faults if fault]
+
+    async def _probe(self, name: str, bundle: Bundle) -> str | None:
+        engine, bound = self._engine, self._settings.probe_timeout
+        last = engine.last_finished(name)
+        if last is not None and engine.clock() - last < self._settings.probe_interval:
+            return None
+        try:
+            async with asyncio.timeout(bound):
+                await engine.decode([_probe_job(bundle, engine.clock() + bound)])
+        except Overloaded:
+            return f"the queue is full and {name} has not finished a sentence lately"
+        except (Draining, TimeoutError):
+            return f"{name} did not decode a probe sentence within {bound:g} s"
+        except TandemError as error:
+            return f"{name} cannot decode a probe sentence: {error}"
+        return None
+
+
+def _probe_job(bundle: Bundle, deadline: float) -> Job:
+    options = replace(
+        bundle.manifest.decoding, beam_size=1, n_best=1, min_length=0, max_length=_PROBE_LENGTH, coverage_penalty=0.0
+    )
+    return Job(
+        bundle.manifest.name, (Codec(bundle).encode(_PROBE),), options, deadline=deadline, cache=False, tag="probe"
+    )

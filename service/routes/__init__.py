@@ -1,0 +1,1 @@
+"""The routes: thin, each a few lines between HTTP and the service."""

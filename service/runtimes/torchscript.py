@@ -1,0 +1,42 @@
+"""Traced TorchScript graphs: for places that run libtorch. Tested for equality, not tuned."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import torch
+
+from models.bundle import Bundle
+from models.errors import BundleError
+from models.search import Array, GraphSpecs
+
+
+class TorchScriptGraphs:
+    """One traced module per graph; inputs and outputs are positional, in the order of the graph's spec."""
+
+    def __init__(self, bundle: Bundle, precision: str, threads: int) -> None:
+        torch.set_num_threads(threads)
+        self.specs: GraphSpecs = bundle.graph_specs(precision)
+        self._bundle, self._precision = bundle, precision
+        self._modules: dict[str, torch.jit.ScriptModule] = {}
+        self._opening = threading.Lock()
+        for graph in ("encode", "step"):
+            self._module(graph)
+
+    @torch.inference_mode()
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Every output of a graph, by name."""
+        spec = self.specs[graph]
+        outputs = self._module(graph)(*(torch.as_tensor(inputs[tensor.name]) for tensor in spec.inputs))
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        return {tensor.name: value.numpy() for tensor, value in zip(spec.outputs, outputs, strict=True)}
+
+    def _module(self, graph: str) -> torch.jit.ScriptModule:
+        with self._opening:
+            if graph not in self._modules:
+                path = self._bundle.path / "torchscript" / self._precision / f"{graph}.pt"
+                if not path.is_file():
+                    raise BundleError(path, ["the TorchScript graph is missing; build it with `tandem export`"])
+                self._modules[graph] = torch.jit.load(str(path), map_location="cpu").eval()
+            return self._modules[graph]

@@ -1,0 +1,136 @@
+"""A text as a row of pieces: sentences to translate, and everything between them, which comes back unchanged.
+
+Lines are borders always: a list, a poem or a table keeps its lines. Indentation, bullets, numbering, emoji and symbols
+around a sentence, blank lines and trailing spaces are kept; so is a sentence without a single letter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from service.text.segmentation import split_sentences
+from service.text.splitting import Measure, split_long
+
+_BULLET = re.compile(r"(?:[-*+•‣◦▪·–—]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\([a-z]\))\s+")
+# "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
+_NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
+_KEPT_AROUND = frozenset(("So", "Sk", "Cf", "Zs", "Zl", "Zp"))
+_NO_SPACES = frozenset(("ja", "zh", "zt", "yue", "th", "lo", "km", "my"))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of a text; ``start`` counts characters of the normalised text."""
+
+    text: str
+    start: int
+    translatable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text's pieces; their texts, joined, are the text.
+
+    Attributes:
+        pieces: all of it, in order.
+        spaced: whether adjoining sentences need a space that the source's script does not write.
+    """
+
+    pieces: tuple[Piece, ...]
+    spaced: bool = False
+
+    @classmethod
+    def parse(cls, text: str, source: str, target: str, limit: int, measure: Measure) -> Document:
+        """Split a normalised text.
+
+        Args:
+            text: as ``models.text.normalise`` returns it.
+            source, target: language codes.
+            limit: tokens that the model takes in one sentence, without EOS.
+            measure: counts them.
+        """
+        pieces: list[Piece] = []
+        start = 0
+        for part, translatable in _parts(text, source, limit, measure):
+            pieces.append(Piece(part, start, translatable))
+            start += len(part)
+        spaced = source.split("-")[0] in _NO_SPACES and target.split("-")[0] not in _NO_SPACES
+        return cls(tuple(pieces), spaced)
+
+    @property
+    def sentences(self) -> tuple[Piece, ...]:
+        """What is to be translated."""
+        return tuple(piece for piece in self.pieces if piece.translatable)
+
+    def join(self, translations: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+        """The text with its sentences replaced, and where in it each translation stands (start, end)."""
+        remaining = iter(translations)
+        parts: list[str] = []
+        spans: list[tuple[int, int]] = []
+        length, after_sentence = 0, False
+        for piece in self.pieces:
+            if piece.translatable and after_sentence and self.spaced:
+                parts.append(" ")
+                length += 1
+            part = next(remaining) if piece.translatable else piece.text
+            if piece.translatable:
+                spans.append((length, length + len(part)))
+            parts.append(part)
+            length += len(part)
+            after_sentence = piece.translatable
+        return "".join(parts), spans
+
+
+def is_translatable(text: str) -> bool:
+    """Whether there is a letter in it: emoji, punctuation and numbers alone stay as they are."""
+    return any(character.isalpha() for character in text)
+
+
+def _parts(text: str, language: str, limit: int, measure: Measure) -> Iterator[tuple[str, bool]]:
+    lines = text.splitlines(keepends=True)
+    numbered = sum(bool(_NUMBERED.match(line.lstrip())) for line in lines) > 1
+    for line in lines:
+        prefix = _prefix(line, numbered)
+        yield from _nonempty(line[:prefix])
+        for sentence in split_sentences(line[prefix:], language):
+            yield from _sentence(sentence, limit, measure)
+
+
+def _sentence(sentence: str, limit: int, measure: Measure) -> Iterator[tuple[str, bool]]:
+    for piece in split_long(sentence, limit, measure) if is_translatable(sentence) else [sentence]:
+        if not is_translatable(piece):
+            yield from _nonempty(piece)
+            continue
+        first, last = _core(piece)
+        yield from _nonempty(piece[:first])
+        yield piece[first:last], True
+        yield from _nonempty(piece[last:])
+
+
+def _prefix(line: str, numbered: bool) -> int:
+    """Characters of indentation and bullet at a line's beginning."""
+    indent = len(line) - len(line.lstrip())
+    match = _BULLET.match(line, indent) or (_NUMBERED.match(line, indent) if numbered else None)
+    return match.end() if match else indent
+
+
+def _core(piece: str) -> tuple[int, int]:
+    """Where the sentence proper begins and ends: white space, emoji and symbols around it are layout."""
+    first, last = 0, len(piece)
+    while _is_kept(piece[first]):
+        first += 1
+    while _is_kept(piece[last - 1]):
+        last -= 1
+    return first, last
+
+
+def _is_kept(character: str) -> bool:
+    return character.isspace() or character == "\ufe0f" or unicodedata.category(character) in _KEPT_AROUND
+
+
+def _nonempty(text: str) -> Iterator[tuple[str, bool]]:
+    if text:
+        yield text, False

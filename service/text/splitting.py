@@ -1,0 +1,111 @@
+"""Sentences longer than a model takes: split at clause borders, then between words, then anywhere. Never cut silently."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+
+from service.text.segmentation import split_sentences
+
+Measure = Callable[[str], int]
+"""Tokens of a text, without EOS."""
+
+# Best borders first: each pattern ends where a piece may end.
+_BORDERS = (
+    re.compile(r".*?(?:[.!?:;…][\"'»“”’)\]]*\s+|[。！？；]|$)", re.DOTALL),
+    re.compile(r".*?(?:[,،][\"'»“”’)\]]*\s+|\s[–—-]\s+|[)\]]\s+|[、，：]|$)", re.DOTALL),
+    re.compile(r".*?(?:\s+|$)", re.DOTALL),
+)
+_JOINERS = "\u200d\ufe0e\ufe0f"
+
+
+def split_long(text: str, limit: int, measure: Measure) -> list[str]:
+    """Pieces of at most ``limit`` tokens whose concatenation is ``text``, of similar size, at the best borders there are.
+
+    Only where a single character measures more than ``limit`` is a piece longer.
+    """
+    return _split(text, limit, measure, 0)
+
+
+def cut_to_limit(text: str, language: str, limit: int, measure: Measure) -> tuple[str, bool]:
+    """The longest beginning of a text that a model can take, ending at a sentence border where there is one.
+
+    Args:
+        text: normalised text; white space of any kind and length counts as one space.
+        language: for the sentence borders.
+        limit: tokens.
+        measure: counts them.
+
+    Returns:
+        The text with single spaces, and whether something was left out.
+    """
+    text = " ".join(text.split())
+    if measure(text) <= limit:
+        return text, False
+    kept = ""
+    for sentence in split_sentences(text, language):
+        if measure((kept + sentence).rstrip()) > limit:
+            break
+        kept += sentence
+    return (kept or split_long(text, limit, measure)[0]).rstrip(), True
+
+
+def _split(text: str, limit: int, measure: Measure, level: int) -> list[str]:
+    total = measure(text)
+    if total <= limit or len(text) <= 1:
+        return [text]
+    if level == len(_BORDERS):
+        return _split_anywhere(text, limit, measure)
+    atoms = [match[0] for match in _BORDERS[level].finditer(text) if match[0]]
+    if len(atoms) == 1:
+        return _split(text, limit, measure, level + 1)
+    chunks = _pack(atoms, limit, total, measure)
+    return [
+        piece for chunk, split in chunks for piece in (_split(chunk, limit, measure, level + 1) if split else [chunk])
+    ]
+
+
+def _pack(atoms: Sequence[str], limit: int, total: int, measure: Measure) -> list[tuple[str, bool]]:
+    """Join neighbours to pieces of similar size; with each, whether it is still too long."""
+    aim = min(limit, total / -(-total // limit) * 1.1)  # an even share, so that no crumb is left for the last piece
+    chunks: list[tuple[str, bool]] = []
+    pending, size = "", 0
+    for atom in atoms:
+        tokens = measure(atom)
+        if pending and size + tokens > aim:
+            chunks.append((pending, size > limit or measure(pending) > limit))
+            pending, size = "", 0
+        pending, size = pending + atom, size + tokens
+    chunks.append((pending, size > limit or measure(pending) > limit))
+    return chunks
+
+
+def _split_anywhere(text: str, limit: int, measure: Measure) -> list[str]:
+    pieces = []
+    while text:
+        end = _longest_prefix(text, limit, measure)
+        pieces.append(text[:end])
+        text = text[end:]
+    return pieces
+
+
+def _longest_prefix(text: str, limit: int, measure: Measure) -> int:
+    """Characters, at least one, of a beginning within the limit; not between a character and its marks if avoidable."""
+    low, high = 1, min(len(text), 2 * limit)
+    while high < len(text) and measure(text[:high]) <= limit:
+        low, high = high, min(len(text), 2 * high)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(text[:middle]) <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    whole = low
+    while whole > max(1, low - 32) and whole < len(text) and _continues(text[whole - 1], text[whole]):
+        whole -= 1
+    return whole if whole > max(1, low - 32) else low
+
+
+def _continues(before: str, character: str) -> bool:
+    return before == _JOINERS[0] or character in _JOINERS or unicodedata.combining(character) != 0

@@ -1,0 +1,60 @@
+"""The rules of the search once more, as plainly as they can be said, in float64 and for one sentence."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from models.search import SearchOptions
+from tests.models.search.tables import EOS, Distribution, Prefix, log_softmax
+
+Scored = tuple[Prefix, float]
+
+
+def enumerate_all(
+    distribution: Distribution, sources: tuple[Prefix, ...], tokens: tuple[int, ...], shortest: int, longest: int
+) -> Iterator[Scored]:
+    """Every sentence over ``tokens`` within the bounds, with its score."""
+    for length in range(shortest, longest + 1):
+        for sentence in itertools.product(tokens, repeat=length):
+            steps = [(sentence[:at], token) for at, token in enumerate((*sentence, EOS))]
+            yield sentence, sum(float(log_softmax(distribution(sources, prefix))[token]) for prefix, token in steps)
+
+
+def naive_beam(
+    distribution: Distribution, sources: tuple[Prefix, ...], size: int, options: SearchOptions, source_tokens: int
+) -> list[Scored]:
+    """Finished hypotheses, best first."""
+    shortest, longest = options.bounds(source_tokens)
+    live: list[Scored] = [((), 0.0)]
+    done: list[Scored] = []
+    for _ in range(longest + 1):
+        found: list[tuple[float, int, int]] = []
+        for parent, (prefix, score) in enumerate(live):
+            gains = log_softmax(distribution(sources, prefix))
+            for token in range(size):
+                if allowed(prefix, token, (shortest, longest), options):
+                    found.append((-np.float32(score + gains[token]), parent, token))
+        found = sorted(found)[: 2 * options.beam_size]
+        done += [(live[parent][0], -float(s)) for s, parent, token in found[: options.beam_size] if token == EOS]
+        going = [(s, parent, token) for s, parent, token in found if token != EOS][: options.beam_size]
+        live = [((*live[parent][0], token), -float(s)) for s, parent, token in going]
+        if len(done) >= options.beam_size or not live:
+            break
+    return sorted(done, key=lambda one: -one[1] / options.penalty(len(one[0]) + 1))
+
+
+def allowed(prefix: Prefix, token: int, bounds: tuple[int, int], options: SearchOptions) -> bool:
+    """Whether ``token`` may follow ``prefix``."""
+    age, (shortest, longest) = len(prefix), bounds
+    if age < len(options.prefix):
+        return token == options.prefix[age]
+    if age == longest:
+        return token == EOS
+    if token in options.suppressed or (token == EOS and age < shortest):
+        return False
+    n = options.no_repeat_ngram_size
+    grams = {prefix[at : at + n] for at in range(len(prefix) - n + 1)} if n else set()
+    return (*prefix, token)[-n:] not in grams if n and len(prefix) + 1 >= n else True

@@ -1,0 +1,258 @@
+"""The exact rules of the search: against enumeration, against a naive restatement, and one scripted table each."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.search import DecodeBatch, Hypothesis, SearchOptions, Sentence, translate_batch
+from tests.models.search.naive import enumerate_all, naive_beam
+from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, scripted, source
+
+RESERVED = (0, 1, 2)  # pad, unk and bos: kept out so that enumerations stay small
+
+
+def decode(distribution: Distribution, size: int, options: SearchOptions, state: str = "pool") -> list[Hypothesis]:
+    return translate_batch(TableGraphs(distribution, size, state), [source(4, 5)], options)[0]
+
+
+def tokens(hypotheses: list[Hypothesis]) -> list[tuple[int, ...]]:
+    return [one.tokens for one in hypotheses]
+
+
+@pytest.mark.parametrize("state", ["pool", "rows"])
+@pytest.mark.parametrize(("form", "power"), [("none", 1.0), ("power", 1.0), ("power", 0.4), ("gnmt", 0.8)])
+@pytest.mark.parametrize("seed", range(4))
+def test_exhaustive_search_with_a_wide_beam_is_enumeration(state: str, form: str, power: float, seed: int) -> None:
+    options = SearchOptions(
+        beam_size=70, n_best=15, length_penalty=power, length_penalty_form=form, max_length=4, suppressed=RESERVED,
+        exhaustive=True,
+    )  # fmt: skip
+    table = hashed(7, seed)
+    every = list(enumerate_all(table, ((4, 5),), (4, 5, 6), 0, 4))
+    wanted = sorted(every, key=lambda one: -one[1] / options.penalty(len(one[0]) + 1))[:15]
+    found = decode(table, 7, options, state)
+    assert tokens(found) == [one for one, _ in wanted]
+    assert [one.score for one in found] == pytest.approx([score for _, score in wanted], abs=1e-5)
+
+
+OPTIONS = st.builds(
+    lambda beam_size, shortest, extra, ngram, power, prefix: SearchOptions(
+        beam_size=beam_size,
+        n_best=beam_size,
+        length_penalty=power,
+        min_length=shortest,
+        max_length=shortest + extra + 1,
+        no_repeat_ngram_size=ngram,
+        prefix=tuple(prefix),
+        suppressed=RESERVED,
+    ),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.sampled_from([0.0, 0.6, 1.0, 2.0]),
+    st.lists(st.integers(4, 7), max_size=2),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), options=OPTIONS, state=st.sampled_from(["pool", "rows"]))
+def test_search_follows_its_rules(seed: int, options: SearchOptions, state: str) -> None:
+    table = hashed(8, seed)
+    wanted = naive_beam(table, ((4, 5),), 8, options, 2)[: options.beam_size]
+    found = decode(table, 8, options, state)
+    if wanted:
+        assert tokens(found) == [one for one, _ in wanted]
+        assert [one.score for one in found] == pytest.approx([score for _, score in wanted], abs=1e-4)
+    else:
+        assert not any(one.finished for one in found)
+
+
+def test_greedy_takes_the_best_token_each_time() -> None:
+    table = hashed(9, 3)
+    prefix: tuple[int, ...] = ()
+    while len(prefix) < 12 and (best := int(np.argmax(table(((4, 5),), prefix)))) != EOS:
+        prefix = (*prefix, best)
+    assert tokens(decode(table, 9, SearchOptions(beam_size=1, max_length=12))) == [prefix]
+
+
+def test_eos_counts_only_among_the_first_k() -> None:
+    # At the first step EOS is third of four candidates for K = 2: it must not end a hypothesis.
+    table = scripted(6, {(): {4: 0.5, 5: 0.3, EOS: 0.2}, (4,): {EOS: 1.0}, (5,): {EOS: 1.0}})
+    found = decode(table, 6, SearchOptions(beam_size=2, n_best=2, length_penalty_form="none"))
+    assert tokens(found) == [(4,), (5,)]
+    # Second of four: it ends one.
+    table = scripted(6, {(): {4: 0.5, 5: 0.2, EOS: 0.3}, (4,): {EOS: 1.0}, (5,): {EOS: 1.0}})
+    found = decode(table, 6, SearchOptions(beam_size=2, n_best=2, length_penalty_form="none"))
+    assert tokens(found) == [(4,), ()]
+
+
+def test_a_sentence_ends_when_k_hypotheses_are_finished() -> None:
+    # (4,) and () are finished after two steps; (5, 4) would score better than () but comes too late.
+    table = scripted(
+        6,
+        {(): {4: 0.4, EOS: 0.35, 5: 0.25}, (4,): {EOS: 0.9, 5: 0.1}, (5,): {4: 1.0}},
+    )
+    graphs = TableGraphs(table, 6)
+    options = SearchOptions(beam_size=2, n_best=2, length_penalty=3.0)
+    assert tokens(translate_batch(graphs, [source(4)], options)[0]) == [(4,), ()]
+    assert [name for name, _ in graphs.calls] == ["encode", "step", "step"]
+    exhaustive = SearchOptions(beam_size=2, n_best=2, length_penalty=3.0, max_length=3, exhaustive=True)
+    assert (5, 4) in tokens(decode(table, 6, exhaustive))
+
+
+def test_equal_scores_are_ordered_by_parent_then_token() -> None:
+    half = {4: 0.25, 5: 0.25, 6: 0.25, 7: 0.25}
+    ends = {(a, b): {EOS: 1.0} for a in half for b in half}
+    table = scripted(8, {(): half, **{(a,): half for a in half}, **ends})
+    found = decode(table, 8, SearchOptions(beam_size=3, n_best=3))
+    assert tokens(found) == [(4, 4), (4, 5), (4, 6)]
+
+
+def test_first_step_runs_one_row_and_the_beam_fills_with_different_tokens() -> None:
+    graphs = TableGraphs(hashed(9, 1), 9)
+    batch = DecodeBatch(graphs, beam_size=4)
+    batch.join(
+        [Sentence("a", source(4), SearchOptions(beam_size=4)), Sentence("b", source(5), SearchOptions(beam_size=4))]
+    )
+    first = graphs.calls[1][1]
+    assert first["token"].tolist() == [2, 2] and first["parent"].tolist() == [0, 1]
+    assert first["position"].tolist() == [0, 0] and int(first["count"]) == 8
+    batch.step()
+    second = graphs.calls[2][1]
+    assert len(second["token"]) == 8
+    assert len(set(second["token"][:4].tolist())) == 4
+
+
+def test_fewer_than_k_hypotheses_leave_dead_rows() -> None:
+    table = scripted(6, {(): {4: 1.0}, (4,): {5: 1.0}, (4, 5): {EOS: 1.0}})
+    graphs = TableGraphs(table, 6)
+    options = SearchOptions(beam_size=3, suppressed=(0, 1, 2, 5), prefix=(4, 5))
+    batch = DecodeBatch(graphs, beam_size=3)
+    batch.join([Sentence(0, source(4), options)])
+    batch.step()
+    assert np.isfinite(graphs.calls[-1][1]["score"]).tolist() == [True, False, False]
+    assert batch.counters.dead_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "power", "divisor"),
+    [("power", 0.5, 3**0.5), ("gnmt", 2.0, (8 / 6) ** 2), ("none", 1.0, 1.0), ("power", 0.0, 1.0)],
+)
+def test_length_penalties_count_eos(form: str, power: float, divisor: float) -> None:
+    table = scripted(6, {(): {4: 0.5}, (4,): {5: 0.25}, (4, 5): {EOS: 0.5}})
+    options = SearchOptions(beam_size=1, length_penalty=power, length_penalty_form=form, prefix=(4, 5))
+    (found,) = decode(table, 6, options)
+    total = log_softmax(table((), ()))[4] + log_softmax(table((), (4,)))[5] + log_softmax(table((), (4, 5)))[EOS]
+    assert found.score == pytest.approx(total, abs=1e-5)
+    assert found.normalised == pytest.approx(total / divisor, abs=1e-5)
+
+
+def test_token_scores_are_the_steps_of_the_score() -> None:
+    table = hashed(8, 5)
+    (found,) = decode(table, 8, SearchOptions(beam_size=3, max_length=6))
+    wanted = [
+        float(log_softmax(table(((4, 5),), found.tokens[:at]))[token]) for at, token in enumerate((*found.tokens, EOS))
+    ]
+    assert found.token_scores == pytest.approx(wanted, abs=1e-5)
+    assert math.fsum(found.token_scores) == pytest.approx(found.score)
+
+
+@pytest.mark.parametrize("state", ["pool", "rows"])
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_length_bounds(state: str, beam_size: int) -> None:
+    never = {prefix: {4: 0.6, 5: 0.4} for n in range(40) for prefix in [(4,) * n]}
+
+    def table(_: object, prefix: tuple[int, ...]) -> list[float]:
+        return scripted(6, {prefix: never[()]})((), prefix) if prefix else scripted(6, {(): never[()]})((), ())
+
+    found = decode(table, 6, SearchOptions(beam_size=beam_size, max_length=20), state)
+    assert len(found[0].tokens) == 20 and found[0].finished
+
+    def at_once(_: object, prefix: tuple[int, ...]) -> list[float]:
+        return scripted(6, {prefix: {EOS: 0.98, 4: 0.01, 5: 0.01}})((), prefix)
+
+    assert tokens(decode(at_once, 6, SearchOptions(beam_size=beam_size, length_penalty_form="none"), state)) == [()]
+    options = SearchOptions(beam_size=beam_size, min_length=7, length_penalty_form="none")
+    assert len(decode(at_once, 6, options, state)[0].tokens) == 7
+
+
+def test_ratios_are_to_the_source_without_eos() -> None:
+    assert SearchOptions(max_length_ratio=1.5, max_length=100).bounds(10) == (0, 25)
+    assert SearchOptions(max_length_ratio=1.5, max_length=20).bounds(10) == (0, 20)
+    assert SearchOptions(min_length_ratio=0.25, max_length=20).bounds(10) == (3, 20)
+    assert SearchOptions(min_length_ratio=9.0, max_length=20).bounds(10) == (20, 20)
+    assert SearchOptions(max_length_ratio=0.0, prefix=(4,) * 12).bounds(1) == (0, 12)
+    (found,) = decode(
+        hashed(6, 1), 6, SearchOptions(beam_size=1, max_length_ratio=0.5, suppressed=(0, 1, 2), min_length=30)
+    )
+    assert len(found.tokens) == 11  # two source tokens: 0.5 * 2 + 10
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_ngram_is_repeated(size: int) -> None:
+    def loop(_: object, prefix: tuple[int, ...]) -> list[float]:
+        return scripted(8, {prefix: {4 + len(prefix) % 2: 0.9, 6: 0.06, 7: 0.03, EOS: 0.01}})((), prefix)
+
+    options = SearchOptions(beam_size=2, max_length=14, no_repeat_ngram_size=size)
+    (found,) = decode(loop, 8, options)
+    grams = [found.tokens[at : at + size] for at in range(len(found.tokens) - size + 1)]
+    assert len(grams) == len(set(grams)) > 1
+
+
+def test_a_prefix_is_forced_even_where_it_repeats_or_is_suppressed() -> None:
+    options = SearchOptions(
+        beam_size=2, prefix=(5, 5, 5), suppressed=(5, *RESERVED), no_repeat_ngram_size=1, min_length=4, max_length=6
+    )
+    found = decode(hashed(7, 2), 7, options)
+    assert found[0].tokens[:3] == (5, 5, 5)
+    assert not set(found[0].tokens[3:]) & {5, *RESERVED}
+
+
+def test_where_nothing_may_follow_the_hypothesis_is_unfinished() -> None:
+    options = SearchOptions(
+        beam_size=2, n_best=2, suppressed=RESERVED, no_repeat_ngram_size=1, min_length=5, max_length=9
+    )
+    found = decode(hashed(6, 2), 6, options)
+    assert sorted(tokens(found)) == [(4, 5), (5, 4)]
+    assert not any(one.finished for one in found)
+    assert len(found[0].token_scores) == 2
+
+
+def test_n_best_are_the_best_first_and_different() -> None:
+    table = hashed(8, 11)
+    found = decode(table, 8, SearchOptions(beam_size=4, n_best=4, max_length=5))
+    assert len(set(tokens(found))) == 4
+    assert [one.normalised for one in found] == sorted((one.normalised for one in found), reverse=True)
+    assert decode(table, 8, SearchOptions(beam_size=4, n_best=1, max_length=5)) == found[:1]
+
+
+def test_a_vocabulary_smaller_than_the_beam() -> None:
+    table = hashed(5, 1)
+    found = decode(table, 5, SearchOptions(beam_size=8, n_best=8, max_length=3))
+    assert found and all(one.finished for one in found)
+
+
+def test_coverage_reranks_what_was_finished() -> None:
+    table = scripted(7, {(): {4: 0.6, 5: 0.4}, (4,): {EOS: 1.0}, (5,): {6: 1.0}, (5, 6): {EOS: 1.0}})
+
+    def attention(steps: int, length: int) -> np.ndarray:
+        # Each target step looks at one source token, the last one at the end: short hypotheses leave tokens unseen.
+        weights = np.full((steps, length), 0.01, np.float32)
+        weights[np.arange(steps), np.minimum(np.arange(steps), length - 1)] = 0.9
+        return weights
+
+    graphs = TableGraphs(table, 7, attention=attention)
+    plain = SearchOptions(beam_size=2, n_best=2, length_penalty_form="none")
+    assert tokens(translate_batch(graphs, [source(4, 5)], plain)[0]) == [(4,), (5, 6)]
+    covered = SearchOptions(beam_size=2, n_best=2, length_penalty_form="none", coverage_penalty=1.0)
+    found = translate_batch(graphs, [source(4, 5), source(4, 5, 6, 4)], covered)
+    assert tokens(found[0]) == [(5, 6), (4,)]
+    received = np.clip(attention(3, 3)[:2].sum(axis=0), 1e-6, 1.0)  # (4,) has two steps
+    wanted = found[0][1].score + np.log(received).sum()
+    assert found[0][1].normalised == pytest.approx(wanted, abs=1e-5)

@@ -1,0 +1,301 @@
+"""The repository keeps its own promises: layers, locks, documented commands, nothing of one machine."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("models", "training", "service", "deploy")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+NUMPY_ONLY = ("bundle", "config", "errors", "search", "text", "vocabulary")
+HTTP = ("fastapi", "pydantic", "pydantic_settings", "starlette", "uvicorn")
+TORCH_RUNTIMES = ("service.runtimes.torch", "service.runtimes.torchscript")
+
+
+# --- layers ---------------------------------------------------------------------------------------------------------
+
+
+def modules_under(*names: str) -> list[str]:
+    """The dotted names of the given modules and of every module inside them."""
+    found: list[str] = []
+    for name in names:
+        path = ROOT.joinpath(*name.split("."))
+        files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+        parts = [file.relative_to(ROOT).with_suffix("").parts for file in files]
+        found += [".".join(part[:-1] if part[-1] == "__init__" else part) for part in parts]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("modules", "blocked"),
+    [
+        pytest.param(
+            modules_under(*(f"models.{name}" for name in NUMPY_ONLY)),
+            ("torch", "onnxruntime", *HTTP),
+            id="the NumPy half of models",
+        ),
+        pytest.param(
+            modules_under("service.engine"),
+            ("torch", "onnxruntime", "training", *HTTP),
+            id="the engine",
+        ),
+        pytest.param(
+            [name for name in modules_under("service") if not name.startswith(TORCH_RUNTIMES)],
+            ("torch", "onnx", "onnxscript", "training", "sacrebleu", "tensorboard"),
+            id="serving with ONNX Runtime",
+        ),
+        pytest.param(
+            ["deploy.cli"],
+            ("torch", "onnx", "onnxruntime", "onnxscript", "sacrebleu", "tensorboard", *HTTP),
+            id="the command before it knows what to do",
+        ),
+    ],
+)
+def test_modules_load_without(modules: list[str], blocked: tuple[str, ...]) -> None:
+    """Imports alone, whatever they reach, need neither the blocked packages nor any environment variable."""
+    assert modules
+    program = (
+        f"import importlib, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        f"sys.modules.update(dict.fromkeys({blocked!r}))\n"
+        f"for name in {modules!r}:\n"
+        f"    importlib.import_module(name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env={}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def sources(*packages: str) -> Iterator[tuple[Path, ast.Module]]:
+    for package in packages:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """The top-level names of the packages that a module imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_nothing_is_unpickled() -> None:
+    """Weights and checkpoints come from strangers: no pickle, and torch.load restricted to tensors."""
+    faults = []
+    for path, tree in sources(*PACKAGES):
+        for name in set(imported(tree)) & {"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}:
+            faults.append(f"{path} imports {name}")
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            options = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+            if ast.unparse(call.func) == "torch.load" and options.get("weights_only") != "True":
+                faults.append(f"{path}:{call.lineno} torch.load without weights_only=True")
+            if options.get("allow_pickle", "False") != "False":
+                faults.append(f"{path}:{call.lineno} allow_pickle")
+    assert not faults
+
+
+# --- dependencies ---------------------------------------------------------------------------------------------------
+
+
+def declared(*extras: str) -> set[str]:
+    """Distributions that pyproject.toml names for a plain install with these extras, on any platform."""
+    lines = [*PROJECT["dependencies"], *(line for extra in extras for line in PROJECT["optional-dependencies"][extra])]
+    requirements = [Requirement(line) for line in lines]
+    return {str(canonicalize_name(requirement.name)) for requirement in requirements if requirement.name != "tandem"}
+
+
+def locked(name: str) -> dict[str, Requirement]:
+    """The pins of a lock; every one exact and hashed."""
+    pins = {}
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    for entry in re.sub(r"\s*#.*", "", text.replace("\\\n", " ")).splitlines():
+        if entry.strip():
+            line, *hashes = entry.split("--hash=sha256:")
+            requirement = Requirement(line.strip())
+            assert hashes, f"{requirement} has no hash"
+            assert [specifier.operator for specifier in requirement.specifier] == ["=="], str(requirement)
+            assert str(canonicalize_name(requirement.name)) not in pins, str(requirement)
+            pins[str(canonicalize_name(requirement.name))] = requirement
+    return pins
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [
+        ("models", declared() | {"torch"}),
+        ("training", declared("train")),
+        ("service", declared("http", "serve") | {"torch"}),
+        ("deploy", declared("http", "serve", "train")),
+        ("tests", declared("http", "serve", "train", "dev")),
+    ],
+)
+def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> None:
+    distributions = packages_distributions()
+    for path, tree in sources(package):
+        for name in set(imported(tree)) - {*PACKAGES, "tests"} - sys.stdlib_module_names:
+            owners = {str(canonicalize_name(owner)) for owner in distributions.get(name, [name])}
+            assert owners & allowed, f"{path} imports {name}, which pyproject.toml does not name"
+
+
+@pytest.mark.parametrize(
+    ("lock", "extras"), [("serve", ("http", "serve", "build")), ("dev", ("http", "serve", "train", "dev", "build"))]
+)
+def test_locks_cover_what_is_declared(lock: str, extras: tuple[str, ...]) -> None:
+    assert declared(*extras) - {"torch"} <= locked(lock).keys()
+
+
+def test_locks_agree_and_keep_torch_out() -> None:
+    serve, dev = locked("serve"), locked("dev")
+    assert {name: str(pin.specifier) for name, pin in serve.items()} == {
+        name: str(dev[name].specifier) for name in serve
+    }
+    assert not {name for name in dev if name.startswith(("torch", "nvidia-", "triton"))}
+    (torch,) = (ROOT / "requirements" / "torch.txt").read_text(encoding="utf-8").splitlines()
+    (wanted,) = (line for line in map(Requirement, PROJECT["optional-dependencies"]["train"]) if line.name == "torch")
+    assert Version(torch.removeprefix("torch==")) in wanted.specifier
+
+
+@pytest.mark.parametrize("lock", ["serve", "dev"])
+def test_locks_name_no_source(lock: str) -> None:
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.findall(r"^--.*", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("lock", ["serve", "dev"])
+@pytest.mark.parametrize(
+    ("sys_platform", "platform_machine", "runtime"),
+    [
+        ("linux", "x86_64", "onnxruntime-gpu"),
+        ("linux", "aarch64", "onnxruntime"),
+        ("darwin", "arm64", "onnxruntime"),
+        ("win32", "AMD64", "onnxruntime"),
+    ],
+)
+def test_one_runtime_on_every_platform(lock: str, sys_platform: str, platform_machine: str, runtime: str) -> None:
+    """onnxruntime and onnxruntime-gpu are one import package: both would overwrite each other, none would not serve."""
+    here = {"sys_platform": sys_platform, "platform_machine": platform_machine}
+    pins = [pin for name, pin in locked(lock).items() if name.startswith("onnxruntime")]
+    assert [pin.name for pin in pins if (pin.marker or Marker("python_version > '3'")).evaluate(here)] == [runtime]
+
+
+# --- documents ------------------------------------------------------------------------------------------------------
+
+
+def test_version_is_the_newest_in_the_changelog() -> None:
+    headings = re.findall(r"^## \[?(\d[^\s\]]*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings
+    assert headings[0] == PROJECT["version"]
+
+
+def commands(path: Path, program: str) -> list[str]:
+    """Command lines of a program in a document's code blocks and code spans, or in a script; without the program."""
+    text = path.read_text(encoding="utf-8")
+    code = [text]
+    if path.suffix == ".md":
+        code = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL) + re.findall(r"`([^`\n]+)`", text)
+    return [line for block in code for line in re.findall(rf"^\s*(?:\S*/)?{program} +([^#\n]+)", block, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / ".ci" / "run"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_documented_make_targets_exist(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {line.split()[0] for line in commands(path, "make")} <= targets
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documented_tandem_commands_exist(path: Path) -> None:
+    import typer.main
+
+    from deploy.cli import app
+
+    known = getattr(typer.main.get_command(app), "commands", {})
+    for line in commands(path, "tandem"):
+        name, *arguments = line.split()
+        assert name in known, line
+        options = {option for parameter in known[name].params for option in parameter.opts}
+        assert {word for word in arguments if word.startswith("--")} <= options, line
+
+
+def settings_table(path: Path) -> dict[str, str]:
+    """Defaults of settings as a document's tables give them."""
+    rows = re.findall(r"^\| `(TANDEM_\w+)` \| `([^`]*)` \|", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return dict(rows)
+
+
+def test_documented_settings_have_these_defaults() -> None:
+    from service.settings import Settings
+
+    defaults = {
+        f"TANDEM_{name.upper()}": ":".join(map(str, field.default))
+        if isinstance(field.default, tuple)
+        else str(field.default).removesuffix(".0")
+        for name, field in Settings.model_fields.items()
+    }
+    assert settings_table(ROOT / "docs" / "configuration.md") == defaults
+    assert settings_table(ROOT / "README.md").items() <= defaults.items()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
+    assert not [link for link in links if "://" not in link and not (path.parent / link).exists()]
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def repository_files() -> list[Path]:
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / name for name in listing.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def test_no_file_speaks_of_one_machine() -> None:
+    """No home or work folders of somebody's machine, and no package registry spelt out where a user chooses one."""
+    private = re.compile(
+        r"(?<![\w.~-])/(?:work|root|home|Users)/\w"
+        r"|\b(?:pypi|pythonhosted|npmjs|debian|golang|anaconda|download\.pytorch)\.(?:org|com|net)\b"
+    )
+    faults = []
+    for path in repository_files():
+        content = path.read_bytes()
+        if b"\0" in content:
+            continue
+        for number, line in enumerate(content.decode("utf-8").splitlines(), 1):
+            if found := private.search(line):
+                faults.append(f"{path.relative_to(ROOT)}:{number}: {found[0]}")
+    assert not faults
+
+
+def test_a_shipped_bundle_stays_small_enough_for_git() -> None:
+    sizes: dict[str, int] = {}
+    for path in repository_files():
+        parts = path.relative_to(ROOT).parts
+        if parts[0] == "bundles" and len(parts) > 2:
+            sizes[parts[1]] = sizes.get(parts[1], 0) + path.stat().st_size
+    assert not {name: size for name, size in sizes.items() if size > 45 * 1024 * 1024}

@@ -1,0 +1,215 @@
+"""Preparation end to end on made-up text: what lands in the folder, and when it is redone or refused."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.errors import ConfigError, CorpusError, VocabularyError
+from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from training.data.dataset import PreparedData, load_vocabularies, text_path
+from training.data.prepare import prepare
+from training.data.summary import PreparedSummary
+
+GERMAN = ["der", "hund", "katze", "haus", "läuft", "sieht", "groß", "klein", "und", "mit", "von", "heute"]
+ENGLISH = ["the", "dog", "cat", "house", "runs", "sees", "big", "small", "and", "with", "of", "today"]
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lzma.compress("".join(f"{line}\n" for line in lines).encode()))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    rng = random.Random(1)
+    for split, count in (("train", 300), ("valid", 20), ("test", 20)):
+        rows = [[rng.randrange(12) for _ in range(rng.randint(2, 9))] for _ in range(count)]
+        german = [f"{' '.join(GERMAN[i] for i in row)} Tom {n}" for n, row in enumerate(rows)]
+        english = [f"{' '.join(ENGLISH[i] for i in row)} Tom {n}" for n, row in enumerate(rows)]
+        if split == "valid":
+            english[0] += " and" * 80  # longer than any limit below
+        write(tmp_path / "data/toy" / f"{split}.de.xz", german)
+        write(tmp_path / "data/toy" / f"{split}.en.xz", english)
+    return tmp_path / "data"
+
+
+CORPUS = CorpusConfig("toy", ("toy/{split}.de.xz",), "toy/{split}.en.xz", "CC0", "nobody")
+CONFIG = DataConfig(
+    (CORPUS,), vocabulary=VocabularyConfig(size=340), max_source_tokens=60, max_target_tokens=60, placeholder_share=0.2
+)
+
+
+def make(root: Path, config: DataConfig = CONFIG, *, seed: int = 1, force: bool = False) -> PreparedSummary:
+    out = root.parent / "out"
+    return prepare(config, languages=("de", "en"), root=root, out=out, seed=seed, force=force)
+
+
+def words(size: int = 60) -> DataConfig:
+    return replace(CONFIG, vocabulary=VocabularyConfig(kind="word", size=size, joint=False))
+
+
+def test_text_comes_back(root: Path) -> None:
+    summary = make(root, replace(CONFIG, corpora=(replace(CORPUS, repeat=2),)))
+    out = root.parent / "out"
+    data = PreparedData.open(out, "train")
+    (source,), target = load_vocabularies(out)
+    german = lzma.decompress((root / "toy/train.de.xz").read_bytes()).decode().split("\n")
+    plain = marked = 0
+    for index in range(len(data)):
+        (ids,), target_ids = data.sources(index), data.target(index)
+        assert ids[-1] == source.eos
+        assert len(ids) == data.source_lengths[index]
+        assert len(target_ids) + 1 == data.target_lengths[index]
+        used = set(ids.tolist()) & set(source.placeholders)
+        assert used == set(target_ids.tolist()) & set(target.placeholders)
+        marked += bool(used)
+        if not used:
+            plain += 1
+            assert source.decode(ids.tolist()) == german[index % 300]
+    assert marked == summary.splits["train"].placeholders == 120
+    assert len(data) == summary.splits["train"].pairs == 600
+    assert summary.corpora[0].segments == 300
+    assert summary.splits["train"].source_tokens == (int(data.source_lengths.sum()),)
+    assert data.source_sides[0].tokens.dtype == np.uint16
+
+
+def test_evaluation_text_is_whole_and_its_arrays_are_not(root: Path) -> None:
+    summary = make(root)
+    assert summary.splits["valid"].dropped == {"target_tokens": 1}
+    assert len(PreparedData.open(root.parent / "out", "valid")) == 19
+    text = text_path(root.parent / "out", "toy", "valid", "target").read_text(encoding="utf-8")
+    assert text.encode() == lzma.decompress((root / "toy/valid.en.xz").read_bytes())
+
+
+def test_evaluation_is_filtered_on_demand_only(root: Path) -> None:
+    config = replace(CONFIG, filters=FilterConfig(max_target_words=50, evaluation=True))
+    assert make(root, config).splits["valid"].dropped == {"target_words": 1}
+    text = text_path(root.parent / "out", "toy", "valid", "source0").read_text(encoding="utf-8")
+    assert text.count("\n") == 19
+
+
+def test_the_same_bytes_again(root: Path) -> None:
+    make(root)
+    out = root.parent / "out"
+    names = sorted(path for path in out.rglob("*") if path.is_file() and path.name != "prepared.json")
+    before = {path: path.read_bytes() for path in names}
+    make(root, force=True)
+    assert {path: path.read_bytes() for path in names} == before
+    assert not [path for path in root.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_truncation_cuts_and_keeps_eos(root: Path) -> None:
+    summary = make(root, replace(CONFIG, max_source_tokens=8, truncate_source=True))
+    data = PreparedData.open(root.parent / "out", "train")
+    assert len(data) == 300
+    assert summary.splits["train"].truncated > 200
+    assert data.source_lengths.max() == 8
+    assert all(data.sources(index)[0][-1] == 3 for index in range(300))
+    (source,), target = load_vocabularies(root.parent / "out")
+    for index in range(300):  # no placeholder of the target was cut off the source
+        marks = set(data.target(index).tolist()) & set(target.placeholders)
+        assert marks <= set(data.sources(index)[0].tolist())
+    assert source.size == target.size
+
+
+def test_too_long_pairs_are_dropped_and_counted(root: Path) -> None:
+    split = make(root, replace(CONFIG, max_source_tokens=8)).splits["train"]
+    assert split.dropped["source_tokens"] == 300 - split.pairs > 0
+
+
+def test_word_vocabularies(root: Path) -> None:
+    summary = make(root, words())
+    (source,), target = load_vocabularies(root.parent / "out")
+    assert summary.vocabularies == {"source0": 60, "target": 60}
+    assert source.id_of("hund") > 3
+    assert target.id_of("dog") > 3
+    assert len(target.placeholders) == 16
+    assert summary.splits["train"].unknown > 0  # most of the numbers
+    with pytest.raises(VocabularyError, match="more than 22 entries"):
+        make(root, words(22), force=True)
+
+
+def test_up_to_date_is_not_redone_and_differences_are_named(root: Path) -> None:
+    first = make(root)
+    stamp = (root.parent / "out/prepared.json").stat().st_mtime_ns
+    assert make(root, replace(CONFIG, join_share=0.5)) == first  # read at batching only
+    assert (root.parent / "out/prepared.json").stat().st_mtime_ns == stamp
+    other = replace(CONFIG, filters=FilterConfig(max_source_words=7))
+    with pytest.raises(ConfigError, match=r"data\.filters\.max_source_words is 7, but was None"):
+        make(root, other)
+    with pytest.raises(ConfigError, match="seed is 2, but was 1"):
+        make(root, seed=2)
+    assert make(root, other, force=True).splits["train"].dropped["source_words"] > 0
+    write(root / "toy/train.en.xz", ["changed"])
+    with pytest.raises(ConfigError, match=r"the content of toy/train\.en\.xz changed"):
+        make(root, other)
+    (root / "toy/train.en.xz").unlink()  # prepared data is usable without the corpora
+    make(root, other)
+
+
+def test_a_failure_leaves_what_was_there(root: Path) -> None:
+    make(root)
+    write(root / "toy/train.en.xz", ["one line only"])
+    with pytest.raises(CorpusError, match="no counterpart"):
+        make(root, force=True)
+    assert len(PreparedData.open(root.parent / "out", "train")) == 300
+    assert [path.name for path in root.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_other_folders_are_never_replaced(root: Path) -> None:
+    (root.parent / "out").mkdir()
+    (root.parent / "out/letter.txt").write_text("dear")
+    with pytest.raises(ConfigError, match="is not prepared data"):
+        make(root, force=True)
+
+
+def test_languages_and_empty_corpora(root: Path) -> None:
+    with pytest.raises(ConfigError, match="languages must be one per source"):
+        prepare(CONFIG, languages=("en",), root=root, out=root / "x", seed=1)
+    with pytest.raises(CorpusError, match=r"no training pair is left; dropped: \{'excluded_pattern': 300\}"):
+        make(root, replace(CONFIG, filters=FilterConfig(exclude_pattern="Tom")))
+    with pytest.raises(CorpusError, match="no training pair is left"):
+        make(root, replace(CONFIG, max_target_tokens=2))
+    write(root / "toy/test.de.xz", [])
+    write(root / "toy/test.en.xz", [])
+    with pytest.raises(CorpusError, match=r"test\.en\.xz is empty"):
+        make(root)
+
+
+def test_damaged_prepared_data(root: Path) -> None:
+    out = root.parent / "out"
+    with pytest.raises(CorpusError, match="holds no prepared data"):
+        PreparedData.open(out, "train")
+    make(root)
+    with pytest.raises(CorpusError, match="has no split 'dev', only train, valid, test"):
+        PreparedData.open(out, "dev")
+    record = json.loads((out / "prepared.json").read_text())
+    (out / "train.target.tokens.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(CorpusError, match=r"the arrays train\.target\.\* cannot be read"):
+        PreparedData.open(out, "train")
+    (out / "prepared.json").write_text(json.dumps({**record, "format": 99}))
+    with pytest.raises(CorpusError, match="format must be 1, but is 99"):
+        PreparedData.open(out, "train")
+    (out / "prepared.json").write_text("{")
+    with pytest.raises(CorpusError, match="is damaged"):
+        make(root)
+    make(root, force=True)
+    assert len(PreparedData.open(out, "train")) == 300
+
+
+def test_two_sources(root: Path) -> None:
+    corpus = replace(CORPUS, source=("toy/{split}.de.xz", "toy/{split}.en.xz"))
+    summary = prepare(
+        replace(CONFIG, corpora=(corpus,)), languages=("de", "en", "en"), root=root, out=root.parent / "out", seed=1
+    )
+    assert list(summary.vocabularies) == ["source0", "source1", "target"]
+    data = PreparedData.open(root.parent / "out", "test")
+    assert data.sources(3)[1].tolist() == [*data.target(3).tolist(), 3]
+    assert data.source_lengths[3] == max(len(source) for source in data.sources(3))

@@ -1,0 +1,69 @@
+"""Scores of decoded text: sacreBLEU's BLEU and chrF, and ROUGE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One number and how it came about.
+
+    Attributes:
+        metric: "BLEU", "chrF", "ROUGE-1", "ROUGE-2" or "ROUGE-L".
+        value: in points of 100.
+        signature: the implementation's own description of its settings.
+    """
+
+    metric: str
+    value: float
+    signature: str
+
+
+def translation_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+    """Corpus BLEU (cased, detokenised) and chrF."""
+    from sacrebleu.metrics import BLEU, CHRF
+
+    scores = []
+    for name, metric in (("BLEU", BLEU()), ("chrF", CHRF())):
+        value = metric.corpus_score(list(hypotheses), [list(references)]).score
+        scores.append(Score(name, round(value, 2), str(metric.get_signature())))
+    return scores
+
+
+def summary_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+    """Mean ROUGE-1, ROUGE-2 and ROUGE-L F1, stemmed."""
+    from importlib.metadata import version
+
+    from rouge_score.rouge_scorer import RougeScorer
+
+    names = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+    scorer = RougeScorer(list(names), use_stemmer=True)
+    totals = dict.fromkeys(names, 0.0)
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        for name, score in scorer.score(reference, hypothesis).items():
+            totals[name] += score.fmeasure
+    signature = f"F1|stemmer:yes|rouge-score:{version('rouge-score')}"
+    count = max(1, len(references))
+    return [Score(shown, round(100 * totals[name] / count, 2), signature) for name, shown in names.items()]
+
+
+SCORERS: dict[str, Callable[[Sequence[str], Sequence[str]], list[Score]]] = {
+    "translate": translation_scores,
+    "postedit": translation_scores,
+    "summarize": summary_scores,
+}
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
+
+
+def first_sentence(text: str) -> str:
+    """Baseline of summarization: everything up to the first end of a sentence."""
+    return _SENTENCE_END.split(text, maxsplit=1)[0]
+
+
+def first_words(text: str, count: int = 10) -> str:
+    """Baseline of summarization: the first words."""
+    return " ".join(text.split()[:count])

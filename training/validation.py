@@ -1,0 +1,56 @@
+"""Validation by decoded text, while a model trains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from models.graphs import TorchGraphs
+from models.protocol import Seq2SeqModel
+from models.translator import translate_lines
+from training.data.dataset import load_vocabularies, side_names, text_path
+from training.metrics import SCORERS
+from training.recipe import Recipe
+
+
+class TextValidator:
+    """Decodes the first validation sentences of every corpus and scores them.
+
+    Args:
+        recipe: decides how many sentences, the search and the metric.
+        data: the prepared folder.
+        device: where the model lies.
+    """
+
+    def __init__(self, recipe: Recipe, data: Path, device: str = "cpu") -> None:
+        self._recipe, self._device = recipe, device
+        self._vocabularies = load_vocabularies(data)
+        sides = side_names(len(recipe.source_languages))
+        self._columns: list[list[str]] = [[] for _ in sides]
+        share = recipe.training.validation_sentences // len(recipe.data.corpora)
+        for corpus in recipe.data.corpora:
+            for column, side in zip(self._columns, sides, strict=True):
+                path = text_path(data, corpus.name, "valid", side)
+                if path.exists():
+                    column += path.read_text(encoding="utf-8").split("\n")[: min(share, _lines(path))]
+
+    def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
+        """Greedy scores by metric name in lower case ("bleu", "rouge" for ROUGE-1, …)."""
+        *sources, references = self._columns
+        texts = translate_lines(
+            TorchGraphs(model, self._device),
+            self._vocabularies,
+            sources,
+            replace(self._recipe.decoding, beam_size=1, n_best=1),
+            max_source_tokens=self._recipe.data.max_source_tokens,
+        )
+        scores = {s.metric.lower(): s.value for s in SCORERS[self._recipe.task](texts, references)}
+        if "rouge-1" in scores:
+            scores["rouge"] = scores["rouge-1"]
+        return scores
+
+
+def _lines(path: Path) -> int:
+    return path.read_text(encoding="utf-8").count("\n")
