@@ -206,5 +206,9 @@ def main() -> None:
     except TandemError as error:
         typer.secho(f"tandem: {error}", err=True, fg="red" if sys.stderr.isatty() else None)
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        needed = f"this command needs the package {error.name!r}: install tandem with its extra [train] (make install)"
+        typer.secho(f"tandem: {needed}", err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

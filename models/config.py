@@ -130,7 +130,7 @@ def _check_bounds(field: dataclasses.Field[Any], value: Any, where: str, faults:
     for item in value if isinstance(value, tuple) else (value,):
         if not isinstance(item, int | float):
             continue
-        if low is not None and item < low:
+        if low is not None and not item >= low:  # so written that NaN fails too
             faults.append(f"{where} must be at least {low}, but is {item}")
         if high is not None and item > high:
             faults.append(f"{where} must be at most {high}, but is {item}")

@@ -48,6 +48,8 @@ class DpnConfig:
         kernel: width of the convolutions; odd, so that the encoder's padding is symmetric.
         max_positions: longest sequence, in symbols, that has a position.
         weight_norm: weight normalisation in the CNN paths while training.
+        equal_embeddings: start with equal source and target embeddings (needs a joint vocabulary), so that a word and
+            its copy look alike to the attention from the first update; they are trained apart.
         dropout: rate on embeddings, convolution inputs, SAN sub-layer outputs and hidden units.
         attention_dropout: rate on self-attention weights.
     """
@@ -64,6 +66,7 @@ class DpnConfig:
     kernel: int = bounded(3, at_least=1)
     max_positions: int = bounded(1024, at_least=1)
     weight_norm: bool = True
+    equal_embeddings: bool = False
     dropout: float = bounded(0.1, at_least=0.0, at_most=0.9)
     attention_dropout: float = bounded(0.0, at_least=0.0, at_most=0.9)
 
@@ -74,6 +77,8 @@ class DpnConfig:
             raise ConfigError(f"kernel must be odd, but is {self.kernel}")
         if len(self.source_vocabularies) != 1:
             raise ConfigError(f"a double path network has one source, but {len(self.source_vocabularies)} are given")
+        if self.equal_embeddings and self.source_vocabularies[0] != self.target_vocabulary:
+            raise ConfigError("equal_embeddings needs one joint vocabulary for source and target")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,6 +251,8 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
         self.target_embedding = nn.Parameter(torch.empty(c.target_vocabulary, c.width))  # tied with the output layer
         for table in (self.source_embedding, self.target_embedding):
             nn.init.normal_(table, 0.0, 0.1)
+        if c.equal_embeddings:
+            self.target_embedding.data.copy_(self.source_embedding.data)
         self.output_bias = nn.Parameter(torch.zeros(c.target_vocabulary))
         self.source_positions = PositionEmbedding("learned", c.max_positions, c.width)
         self.target_positions = PositionEmbedding("learned", c.max_positions, c.width)

@@ -172,7 +172,7 @@ class StepGraph(_Stepping):
         return (scores_BC, tokens_BC, parents_BC, lse_R, *new)
 
     def _count(self, count: Tensor) -> Any:
-        """The number of candidates as whatever keeps it dynamic: a tensor when run or traced, a symbol when exported."""
+        """The number of candidates as what keeps it dynamic: a tensor when run or traced, a symbol when exported."""
         if not torch.compiler.is_exporting():
             return count
         symbol = count.item()

@@ -31,4 +31,4 @@ def load_config(architecture: str, mapping: Mapping[str, Any], where: str) -> Mo
 
 def build_model(architecture: str, config: ModelConfig) -> Seq2SeqModel[Any, Any]:
     """A freshly initialised model (from torch's global generator)."""
-    return ARCHITECTURES[architecture][1](config)  # type: ignore[call-arg]
+    return ARCHITECTURES[architecture][1](config)

@@ -107,10 +107,11 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Tensor, mask_BS: Tensor) -> Tensor:
         if self.pre:
             x = x + self.dropout(self.attention(self.norms[0](x), mask_BS))
-            return x + self.dropout(self.feed_forward(self.norms[1](x)))
-        x = self.norms[0](x + self.dropout(self.attention(x, mask_BS)))
-        normed: Tensor = self.norms[1](x + self.dropout(self.feed_forward(x)))
-        return normed
+            x = x + self.dropout(self.feed_forward(self.norms[1](x)))
+        else:
+            x = self.norms[0](x + self.dropout(self.attention(x, mask_BS)))
+            x = self.norms[1](x + self.dropout(self.feed_forward(x)))
+        return x
 
 
 class DecoderLayer(nn.Module):

@@ -58,8 +58,8 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 
 
 @asynccontextmanager
-async def _running(settings: Settings, engine: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
-    engine = engine or await asyncio.to_thread(build_engine, settings)
+async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
+    engine = await asyncio.to_thread(build_engine, settings) if given is None else given
     parts = Parts(engine, TextService(engine, settings), Readiness(engine, settings), metrics)
     metrics.watch(engine)
     engine.start()

@@ -96,9 +96,8 @@ class Catalog:
     def _named(self, model: str, bundles: Mapping[str, Bundle]) -> Bundle:
         if model not in bundles:
             names = ", ".join(bundles) or "none"
-            raise ModelNotFound(
-                f"no model for this task is named {model[:80]!r}; there are: {names}", {"models": [*bundles]}
-            )
+            message = f"no model for this task is named {model[:80]!r}; there are: {names}"
+            raise ModelNotFound(message, {"models": [*bundles]})
         return bundles[model]
 
     def _not_served(

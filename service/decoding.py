@@ -24,7 +24,7 @@ class Codec:
 
     @property
     def limit(self) -> int:
-        """Source tokens that the model takes, without EOS."""
+        """Source tokens of a sentence, with room for EOS."""
         return self.bundle.manifest.limits.max_source_tokens - 1
 
     def measure(self, text: str) -> int:
@@ -153,7 +153,7 @@ def time_of(decoded: Sequence[Decoded], total: float) -> Time:
 
 def _at_most(name: str, value: float | None, bound: float, why: str = "") -> None:
     if value is not None and value > bound:
-        raise InvalidFields.of(name, f"must be at most {why}{bound}, but is {value}", value)
+        raise InvalidFields.of(name, f"must be at most {why}{bound}", value)
 
 
 def _sampling(fields: DecodingFields) -> Sampling | None:

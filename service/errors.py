@@ -108,7 +108,7 @@ class InvalidFields(HttpError):
     def of(cls, field_name: str, message: str, value: Any) -> InvalidFields:
         """One bad field."""
         fault = {"field": field_name, "message": message, "value": shown(value)}
-        return cls(f"{field_name}: {message}", [fault])
+        return cls(_sentence(fault), [fault])
 
 
 class NotReady(HttpError):
@@ -182,9 +182,8 @@ def _reply_for_route(error: HTTPException) -> ErrorReply:
         return ErrorReply(404, "route_not_found", "there is no such route; GET /docs lists them", headers=headers)
     if error.status_code == 405:
         allowed = headers.get("Allow") or headers.get("allow") or ""
-        return ErrorReply(
-            405, "method_not_allowed", f"this route answers {allowed or 'another method'}", headers=headers
-        )
+        message = f"this route answers {allowed or 'another method'}"
+        return ErrorReply(405, "method_not_allowed", message, headers=headers)
     return ErrorReply(error.status_code, "http_error", str(error.detail), headers=headers)
 
 

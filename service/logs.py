@@ -6,6 +6,7 @@ import logging
 import sys
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import Processor
 
 from service.settings import Settings
@@ -20,9 +21,12 @@ def configure_logging(settings: Settings) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
-    last: list[Processor] = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    # Tracebacks without local variables: those hold texts.
+    plain = structlog.dev.plain_traceback
+    last: list[Processor] = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     if settings.log_format == "json":
-        last = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        tracebacks = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+        last = [tracebacks, structlog.processors.JSONRenderer()]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

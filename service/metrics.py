@@ -23,7 +23,7 @@ from service.engine.counters import SECONDS
 _COUNTERS = {
     "steps": (
         "tandem_decode_steps",
-        "Decoder steps of running batches; first steps, taken while joining, not counted.",
+        "Decoder steps of running batches; first steps, made while joining, not counted.",
     ),
     "sentence_steps": ("tandem_decode_sentence_steps", "Sum over steps of the sentences in the batch."),
     "rows": ("tandem_decode_rows", "Rows (sentences x hypotheses) decoded, summed over steps."),
@@ -74,9 +74,8 @@ class _EngineCollector(Collector):
         counters = self._engine.counters
         for field, (name, text) in _COUNTERS.items():
             yield CounterMetricFamily(name, text, value=getattr(counters, field))
-        yield _labelled(
-            "tandem_sentences", "Sentences by outcome.", "outcome", {o: getattr(counters, o) for o in _OUTCOMES}
-        )
+        outcomes = {outcome: getattr(counters, outcome) for outcome in _OUTCOMES}
+        yield _labelled("tandem_sentences", "Sentences by outcome.", "outcome", outcomes)
         yield _labelled("tandem_rejected", "Requests refused at once.", "reason", dict(counters.rejected))
         yield from self._histograms(counters)
         waiting, running = self._engine.sentences

@@ -50,7 +50,7 @@ def _error_response(status: int) -> dict[str, Any]:
     description, code, message = _ERRORS[status]
     example: dict[str, Any] = {"error": message, "code": code, "request_id": "5f0c7e…"}
     if status == 422:
-        example["detail"] = [{"field": "beam_size", "message": "must be at most 10, but is 11", "value": 11}]
+        example["detail"] = [{"field": "beam_size", "message": "must be at most 10", "value": 11}]
     return {"model": ErrorBody, "description": description, "content": {"application/json": {"example": example}}}
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from models.bundle import Bundle
 from models.errors import TandemError
-from service.decoding import Codec
 from service.engine import Draining, Engine, Job, Overloaded
 from service.settings import Settings
 
@@ -57,6 +56,5 @@ def _probe_job(bundle: Bundle, deadline: float) -> Job:
     options = replace(
         bundle.manifest.decoding, beam_size=1, n_best=1, min_length=0, max_length=_PROBE_LENGTH, coverage_penalty=0.0
     )
-    return Job(
-        bundle.manifest.name, (Codec(bundle).encode(_PROBE),), options, deadline=deadline, cache=False, tag="probe"
-    )
+    sources = tuple((*vocabulary.encode(_PROBE), vocabulary.eos) for vocabulary in bundle.source_vocabularies)
+    return Job(bundle.manifest.name, sources, options, deadline=deadline, cache=False, tag="probe")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import math
+import socket
 from types import FrameType
 
 import structlog
@@ -55,9 +57,9 @@ class DrainingServer(uvicorn.Server):
         self._drain: asyncio.Task[None] | None = None
         self._signalled = False
 
-    async def _serve(self, sockets: list[object] | None = None) -> None:
+    async def _serve(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        await super()._serve(sockets)  # type: ignore[arg-type]
+        await super()._serve(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Signal handler. The signal is not raised again at the end, as uvicorn would: the exit status is 0."""
@@ -65,7 +67,8 @@ class DrainingServer(uvicorn.Server):
             self.should_exit = self.force_exit = True
             return
         self._signalled = True
-        self._loop.call_soon_threadsafe(self._start_drain)
+        # In a context of its own: the signal may have arrived amid a request, whose id is not this one's.
+        self._loop.call_soon_threadsafe(self._start_drain, context=contextvars.Context())
 
     def _start_drain(self) -> None:
         self._drain = asyncio.get_running_loop().create_task(self._finish_work())

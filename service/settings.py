@@ -1,4 +1,4 @@
-"""Every setting of the service, typed, bounded and described. Read from ``TANDEM_*`` variables or given by the caller."""
+"""Every setting of the service, typed, bounded and described; from ``TANDEM_*`` variables or given by the caller."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Settings(BaseSettings):
     bulk_characters: int = Field(
         default=2_000,
         ge=1,
-        description="Requests with more characters than this count as bulk, unless they say otherwise.",
+        description="Requests with more characters count as bulk, unless they say otherwise.",
     )
 
     max_batch_tokens: int = Field(
@@ -88,7 +88,7 @@ class Settings(BaseSettings):
             max_batch_sentences=self.max_batch_sentences,
             bulk_handicap=self.bulk_handicap,
         )
-        precision = "float32" if self.runtime == "torch" else self.precision
+        precision = self.precision if self.runtime == "onnx" else "float32"
         return EngineOptions(self.decode_workers, self.cache_sentences, limits, self.runtime, precision)
 
 

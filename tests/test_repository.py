@@ -210,7 +210,11 @@ def commands(path: Path, program: str) -> list[str]:
     code = [text]
     if path.suffix == ".md":
         code = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL) + re.findall(r"`([^`\n]+)`", text)
-    return [line for block in code for line in re.findall(rf"^\s*(?:\S*/)?{program} +([^#\n]+)", block, re.MULTILINE)]
+    return [
+        line
+        for block in code
+        for line in re.findall(rf"^\s*(?:[A-Z_]+=\S+ )*(?:\S*/)?{program} +([^#\n]+)", block, re.MULTILINE)
+    ]
 
 
 @pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / ".ci" / "run"], ids=lambda path: str(path.relative_to(ROOT)))
@@ -233,29 +237,31 @@ def test_documented_tandem_commands_exist(path: Path) -> None:
         assert {word for word in arguments if word.startswith("--")} <= options, line
 
 
-def settings_table(path: Path) -> dict[str, str]:
-    """Defaults of settings as a document's tables give them."""
-    rows = re.findall(r"^\| `(TANDEM_\w+)` \| `([^`]*)` \|", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return dict(rows)
-
-
-def test_documented_settings_have_these_defaults() -> None:
+def test_readme_gives_the_settings_defaults() -> None:
     from service.settings import Settings
 
-    defaults = {
-        f"TANDEM_{name.upper()}": ":".join(map(str, field.default))
-        if isinstance(field.default, tuple)
-        else str(field.default).removesuffix(".0")
-        for name, field in Settings.model_fields.items()
-    }
-    assert settings_table(ROOT / "docs" / "configuration.md") == defaults
-    assert settings_table(ROOT / "README.md").items() <= defaults.items()
+    defaults = {f"TANDEM_{name.upper()}": field.default for name, field in Settings.model_fields.items()}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"TANDEM_\w+", readme)) <= defaults.keys()
+    for name, shown in re.findall(r"^\| `(TANDEM_\w+)` \| `([^`]*)` \|", readme, re.MULTILINE):
+        default = defaults[name]
+        written = ":".join(map(str, default)) if isinstance(default, tuple) else str(default).removesuffix(".0")
+        assert shown == written, name
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
     assert not [link for link in links if "://" not in link and not (path.parent / link).exists()]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_name_code_that_exists(path: Path) -> None:
+    """A link such as [`Engine.decode`](…/engine.py) names something that the file defines."""
+    for name, link in re.findall(r"\[`([\w.]+)`\]\(([^)]+\.py)\)", path.read_text(encoding="utf-8")):
+        source = (path.parent / link).read_text(encoding="utf-8")
+        defined = {getattr(node, "name", "") for node in ast.walk(ast.parse(source))}
+        assert set(name.split(".")) <= defined, f"{link} defines no {name}"
 
 
 # --- files ----------------------------------------------------------------------------------------------------------

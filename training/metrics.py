@@ -24,7 +24,8 @@ class Score:
 
 def translation_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
     """Corpus BLEU (cased, detokenised) and chrF."""
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
     scores = []
     for name, metric in (("BLEU", BLEU()), ("chrF", CHRF())):

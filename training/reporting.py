@@ -72,4 +72,4 @@ def _event_writer(folder: Path, console: Console) -> Any:
     except ImportError:
         console.print("tensorboard is not installed: no event files are written")
         return None
-    return SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(folder))

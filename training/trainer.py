@@ -190,7 +190,7 @@ class Trainer:
         loss = nll = 0.0
         for batch in batches:
             smoothed, plain = self._loss(batch)
-            (smoothed / tokens).backward()  # type: ignore[no-untyped-call]
+            (smoothed / tokens).backward()
             loss, nll = loss + smoothed.item(), nll + plain.item()
         rate = learning_rate(
             recipe.optimiser, self.progress.update + 1, recipe.training.updates, self.progress.plateaus

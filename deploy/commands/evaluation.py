@@ -9,16 +9,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from models.bundle import Bundle
+from models.bundle import Bundle, Score, extend_bundle
 from models.errors import CorpusError
 from models.search import Graphs, SearchOptions
 from models.translator import translate_lines
 from service.runtimes import open_graphs
+
+if TYPE_CHECKING:
+    from training.metrics import Score as MeasuredScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Decoding:
     def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
         """The bundle, its graphs and the search options."""
         bundle = Bundle.load(path)
-        options = bundle.manifest.search_options()
+        options = bundle.manifest.decoding
         if self.beam_size is not None:
             options = replace(options, beam_size=self.beam_size)
         return bundle, open_graphs(bundle, self.runtime, self.precision, self.threads), options
@@ -77,10 +81,7 @@ def evaluate_command(
         systems["first sentence"] = scorer([first_sentence(line) for line in columns[0]], gold)
         systems["first 10 words"] = scorer([first_words(line) for line in columns[0]], gold)
     if record:
-        from training.export.bundle import record_scores
-
-        command = shlex.join(["tandem", *sys.argv[1:]])
-        record_scores(path, record, systems[bundle.manifest.name], command)
+        _record(bundle, record, systems[bundle.manifest.name])
     speed = len(texts) / seconds
     if as_json:
         scores = {system: [asdict(score) for score in found] for system, found in systems.items()}
@@ -97,6 +98,14 @@ def evaluate_command(
     for score in systems[bundle.manifest.name]:
         console.print(f"{score.metric}: {score.signature}", highlight=False)
     console.print(f"{speed:.1f} segments/s", highlight=False)
+
+
+def _record(bundle: Bundle, test_set: str, found: Sequence[MeasuredScore]) -> None:
+    """Store scores in the manifest with this very command, in place of older ones on the same test set."""
+    command = shlex.join(["tandem", *sys.argv[1:]])
+    new = tuple(Score(s.metric, s.value, test_set, s.signature, command) for s in found)
+    kept = tuple(score for score in bundle.manifest.scores if score.test_set != test_set)
+    extend_bundle(bundle.path, {}, replace(bundle.manifest, scores=(*kept, *new)))
 
 
 def translate_command(path: Path, sources: Sequence[Path], out: Path | None, decoding: Decoding) -> None:
@@ -129,7 +138,7 @@ def _decode(bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Seq
     texts: list[str] = []
     starts = range(0, len(columns[0]), chunk)
     vocabularies = (bundle.source_vocabularies, bundle.target_vocabulary)
-    limit = bundle.manifest.limits.max_source_tokens
+    limit = bundle.manifest.limits.max_source_tokens + 1  # and EOS
     for start in track(starts, "decoding", console=console, disable=not console.is_terminal, transient=True):
         part = [column[start : start + chunk] for column in columns]
         texts += translate_lines(graphs, vocabularies, part, options, max_source_tokens=limit)

@@ -11,7 +11,8 @@ import numpy as np
 from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, MANIFEST_BYTES, PICKLED, WEIGHTS, sha256, unsafe, walk
 from models.bundle.manifest import Manifest, VocabularyFile, read_manifest
 from models.bundle.weights import check_weights, read_weights
-from models.errors import BundleError, VocabularyError
+from models.config import load_dataclass
+from models.errors import BundleError, ConfigError, VocabularyError
 from models.search.graphs import Array, GraphSpecs, specs_from_json
 from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
 
@@ -54,7 +55,8 @@ class Bundle:
         specs = _specs(folder, sound, faults)
         if WEIGHTS in sound:
             try:
-                _ = _finite(read_weights(folder / WEIGHTS), faults) if weights else check_weights(folder / WEIGHTS)
+                check_weights(folder / WEIGHTS)
+                faults += _not_finite(read_weights(folder / WEIGHTS)) if weights else []
             except ValueError as error:
                 faults.append(f"{WEIGHTS}: {error}")
         if manifest.vocabularies.target.file in vocabularies:
@@ -94,13 +96,14 @@ class Bundle:
         if unsafe(relative) or not (self.path / relative).is_file() or not (self.path / folder / BUILT).is_file():
             raise BundleError(self.path, [f"it has no {relative}; build it with `tandem export`"])
         if not self._is_current(folder):
-            raise BundleError(
-                self.path, [f"{folder} was built from other weights; build it again with `tandem export`"]
-            )
+            raise BundleError(self.path, [f"{folder} was built from other weights; rebuild it with `tandem export`"])
         return self.path / relative
 
     def graph_specs(self, precision: str) -> GraphSpecs:
         """The description of the graphs of a precision. Raises BundleError where the bundle has none."""
+        own = self.path / "onnx" / precision / GRAPHS
+        if f"onnx/{precision}" not in self._specs and own.is_file():
+            return specs_from_json(self.file(f"onnx/{precision}/{GRAPHS}").read_text(encoding="utf-8"), own)
         for folder in (f"onnx/{precision}", "onnx"):
             if folder in self._specs:
                 return self._specs[folder]
@@ -108,7 +111,7 @@ class Bundle:
 
     def _is_current(self, folder: str) -> bool:
         built = _built(self.path, folder)
-        return built is not None and built.get("weights") == self.manifest.files[WEIGHTS]
+        return built is not None and built.weights == self.manifest.files[WEIGHTS]
 
 
 def _manifest(folder: Path, faults: list[str]) -> Manifest | None:
@@ -147,9 +150,7 @@ def _check_files(folder: Path, manifest: Manifest, faults: list[str]) -> set[str
     built = _built_files(folder, present, faults)
     for relative, plain in sorted(present.items()):
         if relative not in manifest.files and relative != MANIFEST and relative not in built:
-            faults.append(
-                f"{relative} is not part of the bundle" if plain else f"{relative} is a link or not a plain file"
-            )
+            faults.append(f"{relative} is {'not part of the bundle' if plain else 'a link or not a plain file'}")
     return sound
 
 
@@ -169,26 +170,27 @@ def _built_files(folder: Path, present: dict[str, bool], faults: list[str]) -> s
         if built is None:
             faults.append(f"{relative} is malformed; build the folder again with `tandem export`")
             continue
-        for file, digest in built["files"].items():
+        for file, digest in built.files.items():
             path = f"{parent}/{file}"
             if unsafe(file) or not present.get(path):
                 faults.append(f"{path} is missing or not a plain file; build it again with `tandem export`")
             elif sha256(folder / path) != digest:
                 faults.append(f"{path} was altered or truncated; build it again with `tandem export`")
-            else:
-                known.add(path)
-                continue
             known.add(path)
     return known
 
 
-def _built(folder: Path, parent: str) -> dict[str, dict[str, str]] | None:
+@dataclass(frozen=True, slots=True)
+class _Built:
+    weights: str  # SHA-256 of the weights it was built from
+    files: dict[str, str]
+
+
+def _built(folder: Path, parent: str) -> _Built | None:
     try:
-        built = json.loads((folder / parent / BUILT).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return load_dataclass(_Built, json.loads((folder / parent / BUILT).read_bytes()), BUILT)
+    except (OSError, ValueError, RecursionError, ConfigError):
         return None
-    shaped = isinstance(built, dict) and isinstance(built.get("files"), dict) and isinstance(built.get("weights"), str)
-    return built if shaped else None
 
 
 def _vocabularies(folder: Path, manifest: Manifest, sound: set[str], faults: list[str]) -> dict[str, Vocabulary]:
@@ -198,14 +200,13 @@ def _vocabularies(folder: Path, manifest: Manifest, sound: set[str], faults: lis
             try:
                 read[one.file] = _vocabulary(folder, one)
             except VocabularyError as error:
-                faults.append(str(error))
+                faults.append(f"{one.file}: {error}")
     return read
 
 
 def _vocabulary(folder: Path, one: VocabularyFile) -> Vocabulary:
-    if one.kind == "words":
-        return WordVocabulary.load(folder / one.file)
-    return SentencePieceVocabulary.load(folder / one.file)
+    content = (folder / one.file).read_bytes()
+    return WordVocabulary.from_bytes(content) if one.kind == "words" else SentencePieceVocabulary.from_bytes(content)
 
 
 def _specs(folder: Path, sound: set[str], faults: list[str]) -> dict[str, GraphSpecs]:
@@ -222,7 +223,5 @@ def _specs(folder: Path, sound: set[str], faults: list[str]) -> dict[str, GraphS
     return specs
 
 
-def _finite(weights: dict[str, Array], faults: list[str]) -> None:
-    for name, array in weights.items():
-        if not np.isfinite(array).all():
-            faults.append(f"weight {name!r} is not finite")
+def _not_finite(weights: dict[str, Array]) -> list[str]:
+    return [f"weight {name!r} is not finite" for name, array in weights.items() if not np.isfinite(array).all()]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import safetensors
-from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from models.search.graphs import Array
 
+_STORED = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "BOOL": "?"}
 _HALF_MAX = float(np.finfo(np.float16).max)
 
 
@@ -42,7 +42,7 @@ def read_weights(path: Path) -> dict[str, Array]:
         ValueError: the file is truncated, malformed or holds another dtype.
     """
     try:
-        tensors = safetensors.deserialize(path.read_bytes())
+        tensors = safetensors.deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise ValueError(f"not a safetensors file: {error}") from error
     return {name: _array(tensor["dtype"], tensor["shape"], tensor["data"]) for name, tensor in tensors}
@@ -59,17 +59,9 @@ def check_weights(path: Path) -> None:
 
 def _array(dtype: str, shape: list[int], data: bytes | bytearray) -> Array:
     if dtype == "BF16":  # the upper half of a float32
-        widened: NDArray[np.uint32] = np.frombuffer(data, np.uint16).astype(np.uint32) << 16
-        return widened.view(np.float32).reshape(shape)
-    known = {
-        "F64": np.float32,
-        "F32": np.float32,
-        "F16": np.float32,
-        "I64": np.int64,
-        "I32": np.int32,
-        "BOOL": np.bool_,
-    }
-    stored = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "BOOL": "?"}
-    if dtype not in known:
-        raise ValueError(f"dtype must be one of {(*known, 'BF16')}, but is {dtype}")
-    return np.frombuffer(data, stored[dtype]).astype(known[dtype]).reshape(shape)
+        widened: Array = np.frombuffer(data, "<u2").astype("<u4") << np.uint32(16)
+        return widened.view("<f4").reshape(shape)
+    if dtype not in _STORED:
+        raise ValueError(f"dtype must be one of {(*_STORED, 'BF16')}, but is {dtype}")
+    array: Array = np.frombuffer(data, _STORED[dtype])
+    return array.astype(np.float32 if dtype.startswith("F") else array.dtype).reshape(shape)

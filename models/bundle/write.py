@@ -74,7 +74,7 @@ def extend_bundle(path: str | Path, files: Mapping[str, Content], manifest: Mani
 
 
 def add_built(path: str | Path, folder: str, files: Mapping[str, Content]) -> Path:
-    """Put files that were derived from a bundle's weights into one of its folders, such as ``onnx/float32``.
+    """Put files that were derived from a bundle's weights into one flat folder of it, such as ``onnx/float32``.
 
     They are not in the manifest; ``built.json`` beside them says from which weights they were built. The folder is
     replaced as a whole. Returns it.
@@ -84,6 +84,8 @@ def add_built(path: str | Path, folder: str, files: Mapping[str, Content]) -> Pa
     shipped = [name for name in bundle.manifest.files if name.startswith(f"{folder}/")]
     if unsafe(folder) or shipped:
         raise BundleError(path, [f"{folder} cannot be built: it is shipped with the bundle, or no folder of it"])
+    if nested := [name for name in files if "/" in name]:
+        raise BundleError(path, [f"built files lie in one folder, but {nested} do not"])
     target = bundle.path / folder
 
     def fill(temporary: Path) -> None:

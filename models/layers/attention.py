@@ -22,7 +22,8 @@ def additive_mask(keep: Tensor) -> Tensor:
 
 def split_heads(x_NTD: Tensor, heads: int) -> Tensor:
     """N x T x D -> N x H x T x E."""
-    return x_NTD.unflatten(-1, (heads, -1)).transpose(1, 2)
+    split: Tensor = x_NTD.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return split
 
 
 def merge_heads(x_NHTE: Tensor) -> Tensor:

@@ -26,7 +26,8 @@ class _ByteDropout(torch.autograd.Function):
         keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
         ctx.save_for_backward(keep)
         ctx.scale = _LEVELS / (_LEVELS - threshold)
-        return (x * ctx.scale).mul_(keep)
+        kept: Tensor = (x * ctx.scale).mul_(keep)
+        return kept
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:

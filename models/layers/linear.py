@@ -50,7 +50,8 @@ class Linear(nn.Module):
         """W, outputs x inputs."""
         if self.gain is None:
             return self.weight
-        return self.weight * (self.gain / self.weight.norm(dim=1))[:, None]
+        weight: Tensor = self.weight * (self.gain / self.weight.norm(dim=1))[:, None]
+        return weight
 
     def fold(self) -> None:
         """Write the gain into the weight."""

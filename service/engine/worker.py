@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import structlog
@@ -130,11 +131,11 @@ class Worker:
     def _finish(self, batch: RunningBatch, finished: list[Finished]) -> None:
         now, results = self._clock(), []
         for item in finished:
-            member = batch.members.pop(item.id)  # type: ignore[arg-type]  # the ids are the tickets' own
+            member = batch.members.pop(cast("int", item.id))  # the ids are the tickets' own
             ticket = member.ticket
             decode = now - member.joined - member.encode
-            hypotheses = tuple(item.hypotheses)
-            results.append((ticket, Decoded(hypotheses, False, member.joined - ticket.arrival, member.encode, decode)))
+            queue = member.joined - ticket.arrival
+            results.append((ticket, Decoded(item.hypotheses, False, queue, member.encode, decode)))
         if results:
             self._desk.deliver(results)
 

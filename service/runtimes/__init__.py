@@ -1,4 +1,4 @@
-"""What runs a bundle's graphs, behind one interface (``models.search.Graphs``). Each runtime is imported when chosen."""
+"""What runs a bundle's graphs, behind one interface (``models.search.Graphs``). Each is imported when chosen."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def open_graphs(bundle: Bundle, runtime: str = "onnx", precision: str = "int8", 
     """Load a bundle's graphs.
 
     Args:
-        bundle: a loaded bundle; for ``torch`` one that was loaded with its weights within reach.
+        bundle: a loaded bundle.
         runtime: ``onnx``, ``torchscript`` or ``torch``.
-        precision: which of the bundle's graphs, ``int8`` or ``float32``; ``torch`` always computes in float32.
+        precision: which of the bundle's ONNX graphs, ``int8`` or ``float32``; the torch runtimes compute in float32.
         threads: of one call. With one, an answer does not depend on its batch-mates.
 
     Raises:
@@ -30,15 +30,14 @@ def open_graphs(bundle: Bundle, runtime: str = "onnx", precision: str = "int8", 
         if runtime == "torchscript":
             from service.runtimes.torchscript import TorchScriptGraphs
 
-            return TorchScriptGraphs(bundle, precision, threads)
+            return TorchScriptGraphs(bundle, threads)
         if runtime == "torch":
             from service.runtimes.torch import open_torch_graphs
 
             return open_torch_graphs(bundle, threads)
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"the runtime {runtime!r} needs the package {error.name!r}, which is not installed"
-        ) from error
+        message = f"the runtime {runtime!r} needs the package {error.name!r}, which is not installed"
+        raise ConfigError(message) from error
     raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}, but is {runtime!r}")
 
 

@@ -48,8 +48,6 @@ class OnnxGraphs:
 
 class _Session:
     def __init__(self, path: Path, options: ort.SessionOptions) -> None:
-        if not path.is_file():
-            raise BundleError(path, ["the graph is missing; build it with `tandem export`"])
         try:
             self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime's own exceptions share no base

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping
 
 import torch
 
 from models.bundle import Bundle
-from models.errors import BundleError
 from models.search import Array, GraphSpecs
 
 
 class TorchScriptGraphs:
     """One traced module per graph; inputs and outputs are positional, in the order of the graph's spec."""
 
-    def __init__(self, bundle: Bundle, precision: str, threads: int) -> None:
+    def __init__(self, bundle: Bundle, threads: int) -> None:
         torch.set_num_threads(threads)
-        self.specs: GraphSpecs = bundle.graph_specs(precision)
-        self._bundle, self._precision = bundle, precision
+        self.specs: GraphSpecs = bundle.graph_specs("float32")
+        self._bundle = bundle
         self._modules: dict[str, torch.jit.ScriptModule] = {}
         self._opening = threading.Lock()
         for graph in ("encode", "step"):
@@ -35,8 +35,8 @@ class TorchScriptGraphs:
     def _module(self, graph: str) -> torch.jit.ScriptModule:
         with self._opening:
             if graph not in self._modules:
-                path = self._bundle.path / "torchscript" / self._precision / f"{graph}.pt"
-                if not path.is_file():
-                    raise BundleError(path, ["the TorchScript graph is missing; build it with `tandem export`"])
-                self._modules[graph] = torch.jit.load(str(path), map_location="cpu").eval()
+                path = self._bundle.file(f"torchscript/{graph}.pt")  # built here: shipped bundles never hold code
+                with warnings.catch_warnings():  # it is offered for libtorch, knowing where it is going
+                    warnings.filterwarnings("ignore", r"`torch\.jit\.load` is deprecated", DeprecationWarning)
+                    self._modules[graph] = torch.jit.load(str(path), map_location="cpu").eval()
             return self._modules[graph]

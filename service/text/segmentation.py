@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-import sentencex
+import sentencex  # type: ignore[import-untyped]
 
 # A lone initial or title ("M. Dupont", "J. Doe") is never a sentence of its own.
 _INITIAL = re.compile(r"\W*[^\W\d_]\.\s*")

@@ -1,4 +1,4 @@
-"""Sentences longer than a model takes: split at clause borders, then between words, then anywhere. Never cut silently."""
+"""Sentences longer than a model takes: split at clause borders, then between words, then anywhere; nothing is lost."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from service.text.segmentation import split_sentences
 Measure = Callable[[str], int]
 """Tokens of a text, without EOS."""
 
+Borders = tuple[re.Pattern[str], ...]
 # Best borders first: each pattern ends where a piece may end.
-_BORDERS = (
+_BORDERS: Borders = (
     re.compile(r".*?(?:[.!?:;…][\"'»“”’)\]]*\s+|[。！？；]|$)", re.DOTALL),
     re.compile(r".*?(?:[,،][\"'»“”’)\]]*\s+|\s[–—-]\s+|[)\]]\s+|[、，：]|$)", re.DOTALL),
     re.compile(r".*?(?:\s+|$)", re.DOTALL),
@@ -20,12 +21,18 @@ _BORDERS = (
 _JOINERS = "\u200d\ufe0e\ufe0f"
 
 
-def split_long(text: str, limit: int, measure: Measure) -> list[str]:
-    """Pieces of at most ``limit`` tokens whose concatenation is ``text``, of similar size, at the best borders there are.
+def split_long(text: str, limit: int, measure: Measure, *, even: bool = True) -> list[str]:
+    """Pieces of at most ``limit`` tokens, split at the best borders; joined, they are ``text``.
 
     Only where a single character measures more than ``limit`` is a piece longer.
+
+    Args:
+        text: any text.
+        limit: tokens.
+        measure: counts them.
+        even: pieces of similar size, so that the last one is no crumb; otherwise each is as long as may be.
     """
-    return _split(text, limit, measure, 0)
+    return _split(text, limit, measure, _BORDERS, even)
 
 
 def cut_to_limit(text: str, language: str, limit: int, measure: Measure) -> tuple[str, bool]:
@@ -48,27 +55,28 @@ def cut_to_limit(text: str, language: str, limit: int, measure: Measure) -> tupl
         if measure((kept + sentence).rstrip()) > limit:
             break
         kept += sentence
-    return (kept or split_long(text, limit, measure)[0]).rstrip(), True
+    return (kept or split_long(text, limit, measure, even=False)[0]).rstrip(), True
 
 
-def _split(text: str, limit: int, measure: Measure, level: int) -> list[str]:
+def _split(text: str, limit: int, measure: Measure, borders: Borders, even: bool) -> list[str]:
     total = measure(text)
     if total <= limit or len(text) <= 1:
         return [text]
-    if level == len(_BORDERS):
+    if not borders:
         return _split_anywhere(text, limit, measure)
-    atoms = [match[0] for match in _BORDERS[level].finditer(text) if match[0]]
+    atoms = [match[0] for match in borders[0].finditer(text) if match[0]]
     if len(atoms) == 1:
-        return _split(text, limit, measure, level + 1)
-    chunks = _pack(atoms, limit, total, measure)
-    return [
-        piece for chunk, split in chunks for piece in (_split(chunk, limit, measure, level + 1) if split else [chunk])
-    ]
+        return _split(text, limit, measure, borders[1:], even)
+    # An even share, so that no crumb is left for the last piece.
+    aim = min(limit, total / -(-total // limit) * 1.1) if even else limit
+    pieces: list[str] = []
+    for chunk, too_long in _pack(atoms, limit, aim, measure):
+        pieces += _split(chunk, limit, measure, borders[1:], even) if too_long else [chunk]
+    return pieces
 
 
-def _pack(atoms: Sequence[str], limit: int, total: int, measure: Measure) -> list[tuple[str, bool]]:
-    """Join neighbours to pieces of similar size; with each, whether it is still too long."""
-    aim = min(limit, total / -(-total // limit) * 1.1)  # an even share, so that no crumb is left for the last piece
+def _pack(atoms: Sequence[str], limit: int, aim: float, measure: Measure) -> list[tuple[str, bool]]:
+    """Join neighbours to pieces of about ``aim`` tokens; with each, whether it is longer than ``limit``."""
     chunks: list[tuple[str, bool]] = []
     pending, size = "", 0
     for atom in atoms:

@@ -153,6 +153,21 @@ def test_leavers_places_are_taken_or_compacted() -> None:
     assert len(batch) == 0 and batch.step() == []
 
 
+@pytest.mark.parametrize("state", ["pool", "rows"])
+def test_a_joiner_that_is_longer_than_a_free_place_is_not_cut(state: str) -> None:
+    graphs = TableGraphs(hashed(SIZE, 42), SIZE, state)
+    options = SearchOptions(beam_size=2, min_length=12, max_length=14)
+    batch = DecodeBatch(graphs, beam_size=2)
+    batch.join([Sentence(n, source(4 + n), options) for n in range(4)])
+    for _ in range(6):
+        batch.step()
+    batch.remove([1])  # three of four: its place stays
+    batch.join([Sentence("long", source(*SOURCES[4]), options)])
+    found = run_out(batch)
+    assert list(found["long"]) == translate_batch(graphs, [source(*SOURCES[4])], options)[0]
+    assert list(found[3]) == translate_batch(graphs, [source(7)], options)[0]
+
+
 def test_rows_of_different_age_share_a_step() -> None:
     graphs = TableGraphs(hashed(SIZE, 1), SIZE)
     batch = DecodeBatch(graphs, beam_size=1)

@@ -1,0 +1,105 @@
+"""The command's edges: help for newcomers, one-line errors, descriptions, and pages written from the code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from deploy.cli import app, main
+from deploy.reference import configuration_page, recipes_page
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("prepare", "train", "export", "verify", "evaluate", "describe", "translate", "serve")
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run the command, which must end with status 1; what it printed as error."""
+    monkeypatch.setattr(sys, "argv", ["tandem", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"tandem {command}" in result.output
+
+
+def test_help_needs_no_heavy_package() -> None:
+    code = "import sys; import deploy.cli; sys.exit('torch' in sys.modules or 'onnxruntime' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_describe_counts_the_papers_model() -> None:
+    recipe = ROOT / "training" / "recipes" / "iwslt14-de-en" / "dpn.toml"
+    result = CliRunner().invoke(app, ["describe", str(recipe), "--json"])
+    assert result.exit_code == 0, result.output
+    described = json.loads(result.output)
+    assert described["parameters"]["total"] == pytest.approx(11_570_000, rel=0.005)
+    assert "architecture" in described
+    assert described["config"]["width"] == 256
+
+
+def test_describe_for_people_shows_the_total() -> None:
+    recipe = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
+    result = CliRunner().invoke(app, ["describe", str(recipe)])
+    assert "total" in result.output
+
+
+def test_a_missing_recipe_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no-such.toml: cannot read the recipe" in fails(monkeypatch, capsys, "describe", "no-such.toml")
+
+
+def test_a_folder_that_is_no_bundle_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "manifest.json" in fails(monkeypatch, capsys, "translate", str(tmp_path))
+
+
+def test_an_unknown_key_lists_the_known_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml").read_text(encoding="utf-8")
+    recipe = tmp_path / "typo.toml"
+    recipe.write_text(text.replace("join_share", "joinshare"), encoding="utf-8")
+    message = fails(monkeypatch, capsys, "describe", str(recipe))
+    assert "typo.toml data has no key 'joinshare': did you mean 'join_share'?" in message
+    assert "max_source_tokens" in message
+
+
+def test_missing_corpora_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
+    arguments = ("prepare", str(recipe), "--corpora", str(tmp_path), "--run", str(tmp_path / "run"))
+    assert "tatoeba-de-en" in fails(monkeypatch, capsys, *arguments)
+
+
+def test_training_without_prepared_data_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
+    message = fails(monkeypatch, capsys, "train", str(recipe), "--run", str(tmp_path))
+    assert "holds no prepared data" in message
+
+
+def test_a_setting_out_of_bounds_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TANDEM_MAX_BEAM_SIZE", "1000")
+    assert "max_beam_size" in fails(monkeypatch, capsys, "serve", str(tmp_path))
+
+
+@pytest.mark.parametrize(("page", "written"), [("configuration", configuration_page), ("recipes", recipes_page)])
+def test_reference_pages_match_the_code(page: str, written: object) -> None:
+    assert callable(written)
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert text == written(), "run python -m deploy.reference"

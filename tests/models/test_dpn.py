@@ -1,0 +1,222 @@
+"""DPN-S2S against its NumPy restatement: every equation by itself, then the whole model, then its size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from models.dpn import (
+    CnnDecoderLayer,
+    CnnEncoderLayer,
+    Dpn,
+    DpnConfig,
+    DpnMemory,
+    DoubleAttention,
+    Gate,
+    SanDecoderLayer,
+    SanEncoderLayer,
+)
+from models.errors import ConfigError, DecodingError
+from models.layers.attention import additive_mask, attend
+from models.registry import build_model
+from tests.models.architectures import VARIANTS, Case, batch, sentences, targets
+from tests.models.comparison import assert_same, shaken, vectors, weights_of
+from tests.reference import dpn as reference
+from tests.reference.layers import Vectors, Weights, attention
+
+CONFIG = DpnConfig((9,), 9, width=8, hidden=12, heads=2, cnn_layers=2, san_layers=2, kernel=3, dropout=0.0)
+VARIANT_CASES = [Case("dpn", name) for name in VARIANTS["dpn"]]
+
+
+@pytest.fixture
+def encoded() -> DpnMemory:
+    """Two encoder paths of one sentence with five positions."""
+    paths = torch.randn(2, 1, 5, CONFIG.width, dtype=torch.float64)
+    mask = torch.zeros(1, 5, dtype=torch.float64)
+    return DpnMemory(paths=tuple(paths), mask=mask, scale=torch.full((1, 1), 5.0, dtype=torch.float64).sqrt())
+
+
+def named(memory: DpnMemory) -> dict[str, Vectors]:
+    return dict(zip(("cnn", "san"), (vectors(path[0]) for path in memory.paths), strict=True))
+
+
+def test_eq_4_attention() -> None:
+    query_BQD, keys_BSD, values_BSD = (torch.randn(2, n, 8, dtype=torch.float64) for n in (3, 5, 5))
+    mask_BS = additive_mask(torch.tensor([[True] * 5, [True] * 3 + [False] * 2]))
+    contexts, weights = attend(query_BQD, keys_BSD, values_BSD, mask_BS, 0.7)
+    for b, length in enumerate((5, 3)):
+        keys, values = (vectors(x[b, :length]) for x in (keys_BSD, values_BSD))
+        expected = [attention(q, keys, values, 0.7) for q in query_BQD[b].numpy()]
+        assert_same(contexts[b], [context for context, _ in expected])
+        assert_same(weights[b, :, :length], [weight for _, weight in expected])
+
+
+@pytest.mark.parametrize("own", ["cnn", "san"])
+def test_eq_8_one_query_attends_to_both_paths(own: str, encoded: DpnMemory) -> None:
+    double = shaken(DoubleAttention(CONFIG.width, 2, own=("cnn", "san").index(own)))
+    query_RTD = torch.randn(2, 3, CONFIG.width, dtype=torch.float64)
+    mixed, (weights_c, weights_a) = double(query_RTD, encoded, 0.5)
+    for row in range(2):
+        expected = [reference.eq8(q, named(encoded), 0.5) for q in query_RTD[row].numpy()]
+        assert_same(weights_c[row], [weights["cnn"] for _, weights in expected])
+        assert_same(weights_a[row], [weights["san"] for _, weights in expected])
+        wrapped = Weights({f"attention.{name}": tensor.numpy() for name, tensor in double.state_dict().items()})
+        assert_same(mixed[row], [reference.fuse(wrapped, own, contexts) for contexts, _ in expected])
+
+
+def test_eq_8_with_one_path_has_no_gate(encoded: DpnMemory) -> None:
+    double = DoubleAttention(CONFIG.width, 1, own=0)
+    assert not list(double.parameters())
+    one = replace(encoded, paths=encoded.paths[1:])
+    query_RTD = torch.randn(1, 3, CONFIG.width, dtype=torch.float64)
+    mixed, weights = double(query_RTD, one, 1.0)
+    assert len(weights) == 1
+    keys = vectors(encoded.paths[1][0])
+    assert_same(mixed[0], [attention(q, keys, keys)[0] for q in query_RTD[0].numpy()])
+
+
+@pytest.mark.parametrize("equation", [reference.eq9, reference.eq10])
+def test_eq_9_and_10_gates(equation: Any) -> None:
+    gate = shaken(Gate(CONFIG.width))
+    x_TD, y_TD = torch.randn(2, 4, CONFIG.width, dtype=torch.float64)
+    pairs = zip(vectors(x_TD), vectors(y_TD), strict=True)
+    assert_same(gate(x_TD, y_TD), [equation(weights_of(gate), x, y) for x, y in pairs])
+
+
+def test_a_closed_gate_keeps_the_own_path_and_an_open_one_takes_the_other() -> None:
+    gate = Gate(CONFIG.width).double()
+    x_TD, y_TD = torch.randn(2, 4, CONFIG.width, dtype=torch.float64)
+    nn.init.zeros_(gate.linear.weight)
+    for bias, expected in ((-60.0, x_TD), (60.0, y_TD), (0.0, (x_TD + y_TD) / 2)):
+        nn.init.constant_(gate.linear.bias, bias)  # type: ignore[arg-type]
+        torch.testing.assert_close(gate(x_TD, y_TD), expected, atol=1e-12, rtol=0)
+
+
+def test_cnn_encoder_block() -> None:
+    layer = shaken(CnnEncoderLayer(CONFIG))
+    x_BSD, lengths = torch.randn(2, 5, CONFIG.width, dtype=torch.float64), (5, 3)
+    keep_BS1 = (torch.arange(5) < torch.tensor(lengths)[:, None]).double()[:, :, None]
+    found = layer(x_BSD, keep_BS1)
+    for b, length in enumerate(lengths):
+        xs = vectors(x_BSD[b, :length])
+        assert_same(found[b, :length], reference.cnn_encoder_layer(weights_of(layer), xs, CONFIG.kernel))
+
+
+def test_san_encoder_block() -> None:
+    layer = shaken(SanEncoderLayer(CONFIG))
+    x_BSD, lengths = torch.randn(2, 5, CONFIG.width, dtype=torch.float64), (5, 3)
+    found = layer(x_BSD, additive_mask(torch.arange(5) < torch.tensor(lengths)[:, None]))
+    for b, length in enumerate(lengths):
+        xs = vectors(x_BSD[b, :length])
+        assert_same(found[b, :length], reference.san_encoder_layer(weights_of(layer), xs, CONFIG.heads))
+
+
+def test_cnn_decoder_block(encoded: DpnMemory) -> None:
+    layer = shaken(CnnDecoderLayer(CONFIG, 2))
+    x_RTD, g_RTD = torch.randn(2, 2, 4, CONFIG.width, dtype=torch.float64)
+    window = torch.zeros(2, CONFIG.kernel - 1, CONFIG.width, dtype=torch.float64)
+    found, new_window, _ = layer.advance(x_RTD, g_RTD, window, encoded)
+    for row in range(2):
+        rows = vectors(x_RTD[row]), vectors(g_RTD[row])
+        expected, _ = reference.cnn_decoder_layer(weights_of(layer), *rows, named(encoded), CONFIG.kernel)
+        assert_same(found[row], expected)
+    assert new_window.equal(x_RTD[:, -(CONFIG.kernel - 1) :])
+
+
+def test_san_decoder_block(encoded: DpnMemory) -> None:
+    layer = shaken(SanDecoderLayer(CONFIG, 2))
+    x_RTD = torch.randn(2, 4, CONFIG.width, dtype=torch.float64)
+    pools = tuple(torch.zeros(1, 0, CONFIG.width, dtype=torch.float64) for _ in range(2))
+    found, *_ = layer.advance(x_RTD, pools, torch.zeros(2, 0), encoded)
+    for row in range(2):
+        expected, _ = reference.san_decoder_layer(weights_of(layer), vectors(x_RTD[row]), named(encoded), CONFIG.heads)
+        assert_same(found[row], expected)
+
+
+@pytest.mark.parametrize("case", VARIANT_CASES, ids=str)
+@torch.no_grad()
+def test_the_whole_model(case: Case) -> None:
+    """A padded batch against the restatement of each sentence alone: logits and every attention."""
+    model = case.build()
+    assert isinstance(model, Dpn)
+    made, target_BT = sentences(model, (5, 2)), targets(2, 4)
+    memory = model.encode(batch(made))
+    logits_BTV, attentions = model.score(target_BT, memory), model.attention(target_BT, memory)
+    for b, (source,) in enumerate(made):
+        restated = reference.DpnReference(weights_of(model), model.config.kernel, model.config.heads)
+        expected = restated.score(source.tolist(), target_BT[b].tolist())
+        np.testing.assert_allclose(logits_BTV[b].numpy(), expected, atol=1e-10, rtol=0)
+        assert list(attentions) == list(restated.seen)
+        for name, weights in restated.seen.items():
+            assert_same(attentions[name][b, :, : len(source)], weights)
+
+
+def test_attention_names_say_decoder_path_layer_and_encoder_path() -> None:
+    model = Case("dpn", "both-both").build()
+    weights = model.attention(targets(2, 3), model.encode(batch(sentences(model, (4, 4)))))
+    assert list(weights) == [f"{path}.{n}.{source}" for path in ("cnn", "san") for n in (0, 1) for source in ("cnn", "san")]
+
+
+def test_init_follows_convs2s() -> None:
+    """Embeddings N(0, 0.1), what feeds a gated linear unit N(0, sqrt(4 p / n)), biases 0, gains that change nothing."""
+    torch.manual_seed(0)
+    model = build_model("dpn", replace(CONFIG, source_vocabularies=(4000,), target_vocabulary=4000, width=64, dropout=0.2))
+    assert isinstance(model, Dpn)
+    for table in (model.source_embedding, model.target_embedding, model.source_positions.table):
+        assert float(table.detach().std()) == pytest.approx(0.1, rel=0.02)
+    for layer in (*model.cnn_encoder, *model.cnn_decoder):
+        linear = layer.convolution.linear
+        assert float(linear.weight.detach().std()) == pytest.approx((4 * 0.8 / (3 * 64)) ** 0.5, rel=0.02)
+        torch.testing.assert_close(linear.effective_weight(), linear.weight)
+        assert not linear.bias.any()
+
+
+PARTS = {
+    "embeddings": (8848 + 6632) * 256,
+    "positions": 2 * 1024 * 256,
+    # k d 2d + 2d a convolution
+    "cnn_encoder": 4 * (3 * 256 * 512 + 512),
+    # 4 d^2 + 2 d f + 2 norms; a final norm
+    "san_encoder": 2 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 512) + 512,
+    # convolution, W_q and W_o with bias, attention gate
+    "cnn_decoder": 4 * (3 * 256 * 512 + 512 + 2 * (256**2 + 256) + 513),
+    # 4 d^2 + W_q + W_o + 2 d f + 3 norms, attention gate; a final norm
+    "san_decoder": 2 * (4 * 256**2 + 2 * 256**2 + 2 * 256 * 1024 + 3 * 512 + 513) + 512,
+    # bias of the tied output layer, output gate
+    "output": 6632 + 513,
+}
+
+
+@pytest.mark.parametrize(("weight_norm", "total"), [(False, 11_587_567), (True, 11_593_711)])
+def test_parameters_at_the_dictionaries_of_iwslt14(weight_norm: bool, total: int) -> None:
+    """11.57M in table 1; gains are two per gated output channel and one per mapped one."""
+    config = DpnConfig((8848,), 6632, weight_norm=weight_norm)
+    with torch.device("meta"):
+        parts = dict(build_model("dpn", config).parameter_parts())
+    gains = {"cnn_encoder": 4 * 512, "cnn_decoder": 4 * (512 + 2 * 256)} if weight_norm else {}
+    assert parts == {name: count + gains.get(name, 0) for name, count in PARTS.items()}
+    assert sum(parts.values()) == total
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": 3}, "8 is not a multiple of 3"),
+        ({"kernel": 4}, "kernel must be odd, but is 4"),
+        ({"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
+    ],
+)
+def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(CONFIG, **change)
+
+
+def test_a_source_beyond_the_positions_is_refused() -> None:
+    model = build_model("dpn", replace(CONFIG, max_positions=4))
+    with pytest.raises(DecodingError, match="5 symbols exceeds the model's 4 positions"):
+        model.encode(batch(sentences(model, (5,))))

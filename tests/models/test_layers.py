@@ -1,0 +1,127 @@
+"""The shared layers against NumPy, and their statistics."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from models.layers.attention import FeedForward, SelfAttention, additive_mask
+from models.layers.dropout import Dropout
+from models.layers.embedding import PositionEmbedding, sinusoids
+from models.layers.linear import GatedConvolution, Linear
+from tests.models.comparison import assert_same, shaken, vectors, weights_of
+from tests.reference import layers as reference
+
+
+@pytest.mark.parametrize("weight_norm", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_linear(weight_norm: bool, bias: bool) -> None:
+    layer = shaken(Linear(6, 4, bias=bias, weight_norm=weight_norm))
+    x_TD = torch.randn(3, 6, dtype=torch.float64)
+    expected = [reference.linear(weights_of(layer), x) for x in vectors(x_TD)]
+    assert_same(layer(x_TD), expected)
+    layer.fold()
+    assert layer.gain is None
+    assert_same(layer(x_TD), expected)
+
+
+@pytest.mark.parametrize("weight_norm", [False, True])
+def test_weight_normalisation_starts_as_the_plain_map(weight_norm: bool) -> None:
+    layer = Linear(6, 4, weight_norm=weight_norm)
+    torch.testing.assert_close(layer.effective_weight(), layer.weight)
+    layer.init_normal(0.5)
+    torch.testing.assert_close(layer.effective_weight(), layer.weight)
+
+
+@pytest.mark.parametrize("kernel", [1, 3, 5])
+def test_gated_convolution_is_torchs_convolution(kernel: int) -> None:
+    layer = shaken(GatedConvolution(6, 4, kernel, weight_norm=True))
+    x_NTC = torch.randn(2, 7 + kernel - 1, 6, dtype=torch.float64)
+    filters_OCK = layer.linear.effective_weight().unflatten(1, (kernel, 6)).transpose(1, 2)
+    convolved_NOT = nn.functional.conv1d(x_NTC.transpose(1, 2), filters_OCK, layer.linear.bias)
+    torch.testing.assert_close(layer(x_NTC), nn.functional.glu(convolved_NOT, dim=1).transpose(1, 2), atol=1e-12, rtol=0)
+
+
+def test_feed_forward() -> None:
+    layer = shaken(FeedForward(6, 9, bias=True, dropout=0.5))
+    x_TD = torch.randn(3, 6, dtype=torch.float64)
+    assert_same(layer(x_TD), [reference.feed_forward(weights_of(layer), x) for x in vectors(x_TD)])
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_self_attention_over_a_source(heads: int) -> None:
+    layer = shaken(SelfAttention(8, heads, bias=True, dropout=0.0))
+    x_BSD, lengths = torch.randn(2, 5, 8, dtype=torch.float64), (5, 2)
+    found = layer(x_BSD, additive_mask(torch.arange(5) < torch.tensor(lengths)[:, None]))
+    for b, length in enumerate(lengths):
+        xs = vectors(x_BSD[b, :length])
+        assert_same(found[b, :length], reference.self_attention(weights_of(layer), xs, heads, causal=False))
+
+
+def test_self_attention_over_a_pool_and_new_positions() -> None:
+    """Two rows share four slots, of which each sees its own; three new positions follow at once."""
+    layer = shaken(SelfAttention(8, 2, bias=False, dropout=0.0))
+    past_TD, new_RTD = torch.randn(4, 8, dtype=torch.float64), torch.randn(2, 3, 8, dtype=torch.float64)
+    _, keys_TD, values_TD = layer.query_key_value(past_TD).chunk(3, dim=-1)
+    seen = ([0, 2], [3, 0, 1])
+    history_RP = torch.full((2, 4), -math.inf)
+    for row, slots in enumerate(seen):
+        history_RP[row, slots] = 0.0
+    features_RTD, new_keys_RTD, new_values_RTD = layer.advance(new_RTD, keys_TD[None], values_TD[None], history_RP)
+    for row, slots in enumerate(seen):
+        sequence = [*vectors(past_TD[slots]), *vectors(new_RTD[row])]
+        expected = reference.self_attention(weights_of(layer), sequence, 2, causal=True)
+        assert_same(features_RTD[row], expected[len(slots) :])
+        _, key, value = layer.query_key_value(new_RTD[row]).chunk(3, dim=-1)
+        torch.testing.assert_close((new_keys_RTD[row], new_values_RTD[row]), (key, value), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("width", [8, 7])
+def test_sinusoids(width: int) -> None:
+    np.testing.assert_allclose(sinusoids(40, width).numpy(), reference.sinusoids(40, width), atol=1e-7, rtol=0)
+
+
+def test_positions_are_looked_up_by_number() -> None:
+    learned, none = PositionEmbedding("learned", 5, 4), PositionEmbedding("none", 5, 4)
+    number = torch.tensor([[3, 0], [4, 4]])
+    assert learned(number).equal(learned.table[number.flatten()].reshape(2, 2, 4))
+    assert not none(number).any()
+    assert not list(none.parameters())
+    assert not list(PositionEmbedding("sinusoidal", 5, 4).state_dict())
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_dropout_keeps_its_share_and_the_expectation(rate: float) -> None:
+    """Every residue modulo 8 alike: eight draws are cut from each random word."""
+    layer, count = Dropout(rate).train(), 80_000
+    dropped = layer(torch.ones(count)) == 0
+    exact = round(rate * 256) / 256
+    deviation = math.sqrt(exact * (1 - exact) / (count / 8))
+    for share in dropped.view(-1, 8).float().mean(0):
+        assert float(share) == pytest.approx(exact, abs=4.5 * deviation)
+    # Neighbours fall independently.
+    both = (dropped[1:] & dropped[:-1]).float().mean()
+    assert float(both) == pytest.approx(exact**2, abs=4.5 * math.sqrt(exact**2 / count))
+    kept = layer(torch.full((count,), 3.0))
+    torch.testing.assert_close(kept.unique(), torch.tensor([0.0, 3.0 / (1 - exact)]))
+
+
+def test_dropout_gradient_is_that_of_its_mask() -> None:
+    layer = Dropout(0.3).train()
+    x = torch.randn(5, 13, requires_grad=True)  # not a multiple of 8
+    y = layer(x)
+    gradient: Tensor
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(gradient * x, y)
+
+
+def test_dropout_is_the_identity_without_training_or_rate() -> None:
+    x = torch.randn(4, 4)
+    assert Dropout(0.5).eval()(x) is x
+    assert Dropout(0.0).train()(x) is x
+    assert Dropout(1e-4).train()(x) is not x, "a rate above 0 never rounds to none"
+    assert repr(Dropout(0.25)) == "Dropout(rate=0.25)"

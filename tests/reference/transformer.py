@@ -1,0 +1,102 @@
+"""The Transformer (Vaswani et al. 2017) in plain NumPy: one sentence, one position at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.reference.layers import (
+    Matrix,
+    Vectors,
+    Vector,
+    Weights,
+    feed_forward,
+    layer_norm,
+    linear,
+    logits,
+    multi_head,
+    self_attention,
+    sinusoids,
+)
+
+
+@dataclass
+class TransformerReference:
+    """The whole model for one sentence.
+
+    Attributes:
+        weights: the model's state.
+        config: the configuration, read by attribute.
+        seen: after :meth:`score` the source attention of every layer, averaged over heads: T vectors of length S.
+    """
+
+    weights: Weights
+    config: Any
+    seen: dict[str, list[Vector]] = field(default_factory=dict)
+
+    def score(self, source: list[int], target: list[int]) -> Matrix:
+        """Logits T x V."""
+        w, tied = self.weights, self.config.tied
+        bias = w["output_bias"] if self.config.output_bias else None
+        features = self.decode(target, self.encode(source))
+        return logits(features, w["output_weight" if tied == "none" else "target_embedding"], bias)
+
+    def embed(self, side: str, ids: list[int]) -> Vectors:
+        """sqrt(d) times the embedding (or once), plus the position's."""
+        c, w = self.config, self.weights
+        table = w["target_embedding" if c.tied == "all" else f"{side}_embedding"]
+        if c.positions == "learned":
+            positions = w[f"{side}_positions.table"]
+        elif c.positions == "sinusoidal":
+            positions = sinusoids(len(ids), c.width).astype(np.float32).astype(np.float64)  # the model keeps float32
+        else:
+            positions = np.zeros((len(ids), c.width))
+        factor = np.sqrt(c.width) if c.scale_embedding else 1.0
+        return [factor * table[token] + positions[i] for i, token in enumerate(ids)]
+
+    def encode(self, source: list[int]) -> Vectors:
+        """Self-attention and feed-forward blocks."""
+        xs = self.embed("source", source)
+        for w in self.weights.layers("encoder"):
+            xs = self._residual(w, 0, xs, self._self_attention(w, causal=False))
+            xs = self._residual(w, 1, xs, _feed_forward(w))
+        return self._final("encoder_norm", xs)
+
+    def decode(self, target: list[int], source: Vectors) -> Vectors:
+        """Causal self-attention, source attention and feed-forward blocks."""
+        xs = self.embed("target", target)
+        for index, w in enumerate(self.weights.layers("decoder")):
+            xs = self._residual(w, 0, xs, self._self_attention(w, causal=True))
+            xs = self._residual(w, 1, xs, self._source_attention(w, index, source))
+            xs = self._residual(w, 2, xs, _feed_forward(w))
+        return self._final("decoder_norm", xs)
+
+    def _residual(self, w: Weights, norm: int, xs: Vectors, block: Callable[[Vectors], Vectors]) -> Vectors:
+        """Pre-norm x + block(LN x), post-norm LN(x + block(x))."""
+        n = w.under(f"norms.{norm}")
+        if self.config.norm == "pre":
+            return [x + y for x, y in zip(xs, block([layer_norm(n, x) for x in xs]), strict=True)]
+        return [layer_norm(n, x + y) for x, y in zip(xs, block(xs), strict=True)]
+
+    def _self_attention(self, w: Weights, *, causal: bool) -> Callable[[Vectors], Vectors]:
+        return lambda xs: self_attention(w.under("attention"), xs, self.config.heads, causal=causal)
+
+    def _source_attention(self, w: Weights, layer: int, source: Vectors) -> Callable[[Vectors], Vectors]:
+        def block(xs: Vectors) -> Vectors:
+            keys = [linear(w.under("source_keys"), h) for h in source]
+            values = [linear(w.under("source_values"), h) for h in source]
+            attended = [multi_head(linear(w.under("query"), x), keys, values, self.config.heads) for x in xs]
+            self.seen[f"decoder.{layer}.source0"] = [np.mean(weights, axis=0) for _, weights in attended]
+            return [linear(w.under("output"), context) for context, _ in attended]
+
+        return block
+
+    def _final(self, name: str, xs: Vectors) -> Vectors:
+        return [layer_norm(self.weights.under(name), x) for x in xs] if self.config.norm == "pre" else xs
+
+
+def _feed_forward(w: Weights) -> Callable[[Vectors], Vectors]:
+    return lambda xs: [feed_forward(w.under("feed_forward"), x) for x in xs]

@@ -1,0 +1,210 @@
+"""A model that copies its source, a tiny bundle, and an app around them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from fastapi import FastAPI
+
+from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
+from models.search import Array, GraphSpec, GraphSpecs, SearchOptions, TensorSpec
+from models.vocabulary import SentencePieceVocabulary, train_sentencepiece
+from service.app import create_app
+from service.engine import Engine, EngineOptions, SchedulerLimits
+from service.settings import Settings
+
+LINES = ("wo ist der bahnhof heute", "guten morgen wie geht es dir", "das haus ist gross und alt", "one two three four")
+PATIENCE = 30.0  # seconds after which a test that waits for something has failed
+
+
+def tiny_vocabulary() -> SentencePieceVocabulary:
+    return train_sentencepiece(LINES * 4, size=330, languages=("de", "en"), seed=1)
+
+
+def tiny_bundle(folder: Path, name: str = "de-en", **changes: Any) -> Bundle:
+    """A bundle whose model is ``CopyGraphs``: it has vocabularies and a manifest, and weights that nobody reads."""
+    vocabulary = tiny_vocabulary()
+    file = VocabularyFile("source.model")
+    fields: dict[str, Any] = {
+        "name": name,
+        "task": "translate",
+        "source_languages": ("de",),
+        "target_language": "en",
+        "architecture": "copy",
+        "config": {},
+        "decoding": SearchOptions(beam_size=4, max_length=200),
+        "limits": Limits(max_source_tokens=40, max_target_tokens=200),
+        "vocabularies": Vocabularies((file,), file),
+        "training": Training((), {}, 0, 0),
+        "licence": "CC0-1.0",
+    }
+    weights = changes.pop("weights", {"weight": np.ones(1, np.float32)})
+    manifest = Manifest(**(fields | changes))
+    return write_bundle(folder / name, manifest, weights, {"source.model": vocabulary})
+
+
+def _tensor(name: str, dtype: str, *axes: str, padding: float = 0.0, kind: str = "control") -> TensorSpec:
+    return TensorSpec(name, dtype, axes, padding, kind)
+
+
+def _copy_specs(size: int) -> dict[str, GraphSpec]:
+    memory = (
+        _tensor("memory.tokens", "int64", "sentence", "source0", kind="memory"),
+        _tensor("memory.lengths", "int64", "sentence", kind="memory"),
+    )
+    given = (
+        _tensor("source0", "int64", "sentence", "source0", kind="source"),
+        _tensor("source0.length", "int64", "sentence", kind="length"),
+    )
+    control = tuple(_tensor(name, "int64", "row") for name in ("token", "parent", "position"))
+    search = (
+        _tensor("score", "float32", "row"),
+        _tensor("banned", "int64", "row", "ban", padding=size),
+        _tensor("forced", "int64", "row", padding=-1),
+        _tensor("count", "int64"),
+    )
+    results = (
+        _tensor("scores", "float32", "sentence", "candidate", kind="result"),
+        _tensor("tokens", "int64", "sentence", "candidate", kind="result"),
+        _tensor("parents", "int64", "sentence", "candidate", kind="result"),
+        _tensor("logsumexp", "float32", "row", kind="result"),
+    )
+    return {
+        "encode": GraphSpec(given, memory),
+        "step": GraphSpec((*control, *search, *memory), results),
+        "step_logits": GraphSpec(
+            (*control, *memory), (_tensor("logits", "float32", "row", f"fixed:{size}", kind="result"),)
+        ),
+    }
+
+
+@dataclass
+class CopyGraphs:
+    """Copies the source token by token.
+
+    Attributes:
+        size: of the vocabulary.
+        crash_encode, crash_step: a source with this token makes the graph raise.
+        endless: never ends a sentence by itself.
+        gate: steps wait here; set unless a test holds them.
+        entered: set once a step has begun.
+        encoded: sources seen by encode, each without padding.
+    """
+
+    size: int
+    crash_encode: int = -1
+    crash_step: int = -1
+    endless: bool = False
+    gate: threading.Event = field(default_factory=threading.Event)
+    entered: threading.Event = field(default_factory=threading.Event)
+    encoded: list[tuple[int, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.specs: GraphSpecs = _copy_specs(self.size)
+        self.gate.set()
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        if graph == "encode":
+            return self._encode(inputs)
+        self.entered.set()
+        assert self.gate.wait(PATIENCE)
+        if (inputs["memory.tokens"] == self.crash_step).any():
+            raise RuntimeError("the step crashed: /secret/path")
+        logits = self._logits(inputs)
+        return {"logits": logits} if graph == "step_logits" else self._top(inputs, logits)
+
+    def _encode(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        tokens, lengths = inputs["source0"], inputs["source0.length"]
+        self.encoded += [tuple(row[:length].tolist()) for row, length in zip(tokens, lengths, strict=True)]
+        if (tokens == self.crash_encode).any():
+            raise RuntimeError("the encoder crashed: /secret/path")
+        return {"memory.tokens": tokens.copy(), "memory.lengths": lengths.copy()}
+
+    def _logits(self, inputs: Mapping[str, Array]) -> Array:
+        rows, sentences = len(inputs["token"]), len(inputs["memory.lengths"])
+        logits = np.tile(-(np.arange(self.size) % 13).astype(np.float32), (rows, 1))
+        for row in range(rows):
+            sentence = row * sentences // rows
+            last = int(inputs["memory.lengths"][sentence]) - 1
+            position = int(inputs["position"][row])
+            token = int(inputs["memory.tokens"][sentence, position if position < last else last])
+            logits[row, 20 if self.endless else token] += 40.0
+        return logits
+
+    def _top(self, inputs: Mapping[str, Array], logits: Array) -> dict[str, Array]:
+        sentences, rows = len(inputs["memory.lengths"]), len(logits)
+        total = np.log(np.exp(logits.astype(np.float64)).sum(axis=1)).astype(np.float32)
+        scores = inputs["score"][:, None] + logits - total[:, None]
+        for row in range(rows):
+            banned = inputs["banned"][row]
+            scores[row, banned[banned < self.size]] = -np.inf
+            if inputs["forced"][row] >= 0:
+                scores[row, np.arange(self.size) != inputs["forced"][row]] = -np.inf
+        flat = scores.reshape(sentences, -1)
+        index = np.argsort(-flat, axis=1, kind="stable")[:, : int(inputs["count"])]
+        best = np.take_along_axis(flat, index, 1)
+        return {"scores": best, "tokens": index % self.size, "parents": index // self.size, "logsumexp": total}
+
+
+def make_engine(*served: tuple[Bundle, CopyGraphs], **limits: Any) -> Engine:
+    engine = Engine(EngineOptions(workers=1, cache_sentences=0, limits=SchedulerLimits(**limits)))
+    for bundle, graphs in served:
+        engine.add(bundle, graphs)
+    return engine
+
+
+@asynccontextmanager
+async def running(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an app that has started."""
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            yield client
+
+
+@dataclass
+class Served:
+    """Everything a test of the HTTP side touches."""
+
+    app: FastAPI
+    client: httpx.AsyncClient
+    engine: Engine
+    graphs: CopyGraphs
+    bundle: Bundle
+
+    async def translate(self, q: Any, **fields: Any) -> httpx.Response:
+        return await self.client.post("/translate", json={"q": q, "source": "de", "target": "en", **fields})
+
+
+@asynccontextmanager
+async def served(
+    bundles: Mapping[str, Bundle], settings: Settings | None = None, **limits: Any
+) -> AsyncIterator[Served]:
+    """An app with the copying translator and summarizer."""
+    graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
+    other = CopyGraphs(graphs.size)
+    engine = make_engine((bundles["de-en"], graphs), (bundles["titles"], other), **limits)
+    app = create_app(settings or Settings(shutdown_timeout=5), engine)
+    async with running(app) as client:
+        graphs.entered.clear()  # the probes at the start have stepped
+        yield Served(app, client, engine, graphs, bundles["de-en"])
+
+
+def assert_error(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Every error has one shape, and gives nothing away."""
+    assert response.status_code == status, response.text
+    body: dict[str, Any] = response.json()
+    assert set(body) <= {"error", "code", "detail", "request_id"}
+    assert body["code"] == code
+    assert body["request_id"] == response.headers["x-request-id"]
+    assert body["error"]
+    for secret in ("Traceback", "/work", "/tmp", "/secret", ".py"):
+        assert secret not in response.text
+    return body

@@ -1,0 +1,160 @@
+"""Segmentation and layout: whatever comes in, an identity translator gives it back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from models.text import normalise
+from service.text import Document, cut_to_limit, is_translatable, split_long, split_sentences
+
+LANGUAGES = st.sampled_from(["de", "en", "fr", "ja", "zh", "pt-BR", "xx"])
+PROSE = st.text(st.sampled_from("aZäß é.!?,;:- \n\t\"'«»()12。、あ😀\u0301\u200d\ufe0f\u2028\u00a0*>#"), max_size=200)
+ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=200)  # lone surrogates and controls included
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def octets(text: str) -> int:
+    return len(text.encode())
+
+
+def parse(text: str, language: str = "de", target: str = "de", limit: int = 50) -> Document:
+    return Document.parse(text, language, target, limit, octets)
+
+
+def sentences(text: str, language: str = "de") -> list[str]:
+    return [piece.text for piece in parse(text, language, language, 1000).sentences]
+
+
+@given(PROSE | ANY_TEXT, LANGUAGES, st.integers(1, 60))
+@example("a" * 300, "de", 7)
+@example("e" + "\u0301" * 200, "de", 9)
+@example("\r\n\r\n  a\rb\u0085c", "en", 5)
+def test_identity_gives_the_text_back(text: str, language: str, limit: int) -> None:
+    text = normalise(text)
+    document = Document.parse(text, language, language, limit, octets)
+    assert "".join(piece.text for piece in document.pieces) == text
+    assert [piece.text for piece in document.pieces] == [
+        text[piece.start : piece.start + len(piece.text)] for piece in document.pieces
+    ]
+    joined, spans = document.join([piece.text for piece in document.sentences])
+    assert joined == text
+    assert [joined[start:end] for start, end in spans] == [piece.text for piece in document.sentences]
+
+
+@given(PROSE | ANY_TEXT, st.integers(4, 60))
+def test_every_sentence_fits_and_has_something_to_translate(text: str, limit: int) -> None:
+    for piece in parse(normalise(text), limit=limit).sentences:
+        assert octets(piece.text) <= limit
+        assert is_translatable(piece.text)
+        assert piece.text == piece.text.strip()
+
+
+@given(PROSE | ANY_TEXT)
+def test_every_letter_is_translated(text: str) -> None:
+    for piece in parse(normalise(text)).pieces:
+        assert piece.translatable or not is_translatable(piece.text) or len(piece.text) <= 8  # "a) " and the like
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("de", "Er wohnt z. B. in der Königstr. 5. Dr. Müller kommt am 3. Oktober.", 2),
+        ("en", "Dr. Smith paid $3.50. He left at 5 p.m. and went home. See e.g. Fig. 3.", 3),
+        ("fr", "M. Dupont est là. « Vraiment ? » dit-elle. Oui !", 3),
+        ("ja", "今日は。元気ですか？", 2),
+        ("xx", "Hello. World.", 2),
+    ],
+)
+def test_sentences_end_where_people_would_say(language: str, text: str, expected: int) -> None:
+    found = split_sentences(text, language)
+    assert "".join(found) == text
+    assert len(found) == expected
+
+
+def test_layout_stays_and_only_sentences_are_translated() -> None:
+    text = "  - Hallo Welt. Wie geht es?  \n\n\t* Zwei 😀\n> Zitat\n1. Eins\n2. Zwei\n# Titel\n 😀 Ende ❤️\n"
+    document = parse(text)
+    assert [piece.text for piece in document.sentences] == [
+        "Hallo Welt.", "Wie geht es?", "Zwei", "Zitat", "Eins", "Zwei", "Titel", "Ende",
+    ]  # fmt: skip
+    joined, _ = document.join(["A.", "B?", "C", "D", "E", "F", "G", "H"])
+    assert joined == "  - A. B?  \n\n\t* C 😀\n> D\n1. E\n2. F\n# G\n 😀 H ❤️\n"
+
+
+def test_a_date_is_no_numbered_list() -> None:
+    assert sentences("3. Oktober ist Feiertag.") == ["3. Oktober ist Feiertag."]
+    assert sentences("3. Oktober ist Feiertag.\n4. Auch.") == ["Oktober ist Feiertag.", "Auch."]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n\t", "😀", "😀👨‍👩‍👧 ❤️", "...", "?!", "12 + 3 = 15", "1️⃣"])
+def test_nothing_to_translate(text: str) -> None:
+    assert parse(normalise(text)).sentences == ()
+
+
+def test_scripts_without_spaces_get_them_in_languages_that_have_them() -> None:
+    document = parse("今日は。元気ですか？", "ja", "en")
+    assert document.join(["Hello.", "How are you?"])[0] == "Hello. How are you?"
+    assert document.join(["Hello.", "How are you?"])[1] == [(0, 6), (7, 19)]
+
+
+def test_long_sentences_split_at_clauses_then_words_then_anywhere() -> None:
+    clauses = "Der Bahnhof ist alt, das Haus ist gross, und der Morgen ist kalt."
+    assert split_long(clauses, 6, words) == [
+        "Der Bahnhof ist alt, ",
+        "das Haus ist gross, ",
+        "und der Morgen ist kalt.",
+    ]
+    assert split_long("a b c d e f g", 3, words) == ["a b c ", "d e f ", "g"] or all(
+        words(piece) <= 3 for piece in split_long("a b c d e f g", 3, words)
+    )
+    assert split_long("x" * 10, 4, octets) == ["xxxx", "xxxx", "xx"]
+
+
+@given(st.text(max_size=300), st.integers(4, 40))
+def test_split_pieces_fit_and_join(text: str, limit: int) -> None:
+    pieces = split_long(text, limit, octets)
+    assert "".join(pieces) == text
+    assert all(octets(piece) <= limit for piece in pieces)
+
+
+def test_marks_stay_with_their_character() -> None:
+    pieces = split_long("e\u0301" * 30, 8, octets)
+    assert all(not piece.startswith("\u0301") for piece in pieces)
+
+
+def test_a_text_to_summarize_is_cut_at_a_sentence() -> None:
+    text = "One two three.\n\nFour  five six. Seven eight."
+    assert cut_to_limit(text, "en", 8, words) == ("One two three. Four five six. Seven eight.", False)
+    assert cut_to_limit(text, "en", 7, words) == ("One two three. Four five six.", True)
+    assert cut_to_limit(text, "en", 2, words) == ("One two", True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 20_000,
+        "e" + "\u0301" * 10_000,
+        "a, " * 6_000,
+        "(" * 10_000 + "a",
+        "\u202ea" * 5_000,
+        "1. " * 5_000,
+        "." * 9_000,
+    ],
+)
+def test_hostile_text_costs_little(text: str) -> None:
+    """Counted in characters measured, so that the test is the same on any machine."""
+    measured = 0
+
+    def measure(part: str) -> int:
+        nonlocal measured
+        measured += len(part)
+        return octets(part)
+
+    document = Document.parse(normalise(text), "de", "en", 255, measure)
+    assert "".join(piece.text for piece in document.pieces) == normalise(text)
+    assert measured < 60 * len(text)

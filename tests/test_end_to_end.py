@@ -1,0 +1,153 @@
+"""The whole way with the commands a user types: corpus -> prepare -> train -> export -> verify -> serve -> translate."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+RECIPE = """
+name = "copy"
+task = "translate"
+source_languages = ["de"]
+target_language = "en"
+architecture = "dpn"
+licence = "CC0-1.0"
+
+[data]
+max_source_tokens = 40
+max_target_tokens = 40
+placeholder_share = 0.0
+
+[[data.corpora]]
+name = "syllables"
+source = ["{split}.de"]
+target = "{split}.en"
+licence = "CC0-1.0"
+attribution = "made by the test"
+
+[data.vocabulary]
+size = 360
+
+[model]
+width = 64
+hidden = 128
+cnn_layers = 2
+san_layers = 1
+max_positions = 64
+dropout = 0.0
+
+[optimiser]
+learning_rate = 3e-3
+warmup = 100
+cooldown = 200
+
+[training]
+updates = 700
+batch_tokens = 500
+validate_every = 350
+validation_sentences = 40
+save_every = 200
+metric = "bleu"
+precision = "float32"
+
+[decoding]
+beam_size = 3
+max_length = 30
+"""
+
+
+def tandem(folder: Path, *arguments: str) -> str:
+    """Run the command in a folder; its output."""
+    command = [sys.executable, "-m", "deploy", *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle that learnt to copy sentences of made-up syllables."""
+    folder = tmp_path_factory.mktemp("copy")
+    chance = random.Random(5)
+    syllables = [c + v for c in "bdfgklmnprst" for v in "aeiou"]
+
+    def line() -> str:
+        return " ".join(chance.choice(syllables) for _ in range(chance.randint(2, 7)))
+
+    for split, size in (("train", 3000), ("valid", 60), ("test", 60)):
+        text = "".join(f"{line()}\n" for _ in range(size))
+        for side in ("de", "en"):
+            (folder / f"{split}.{side}").write_text(text, encoding="utf-8")
+    (folder / "copy.toml").write_text(RECIPE, encoding="utf-8")
+    tandem(folder, "prepare", "copy.toml", "--corpora", ".")
+    tandem(folder, "train", "copy.toml")
+    tandem(folder, "export", "runs/copy", "--out", "bundles/copy")
+    return folder / "bundles" / "copy"
+
+
+@pytest.fixture
+def server(bundle: Path) -> Iterator[str]:
+    """The address of a running `tandem serve` with that bundle."""
+    command = [sys.executable, "-m", "deploy", "serve", "bundles", "--port", "0"]
+    folder = bundle.parent.parent
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = None
+        for line in process.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                address = found[0]
+                break
+        assert address is not None, "the server ended before it said where it listens"
+        try:
+            yield address
+        finally:
+            process.terminate()
+            process.stdout.read()
+    assert process.returncode == 0, "SIGTERM must end the server cleanly"
+
+
+def test_describe_tells_the_size(bundle: Path) -> None:
+    described = json.loads(tandem(bundle.parent, "describe", "copy", "--json"))
+    parameters = described["parameters"]
+    assert parameters.pop("total") == sum(parameters.values())
+
+
+def test_evaluate_scores_the_test_set(bundle: Path) -> None:
+    folder = bundle.parent.parent
+    arguments = ("--source", "test.de", "--references", "test.en", "--json")
+    result = json.loads(tandem(folder, "evaluate", "bundles/copy", *arguments))
+    assert result["segments"] == 60
+    bleu = next(score["value"] for score in result["scores"]["copy"] if score["metric"] == "BLEU")
+    assert bleu > 90
+
+
+def test_verify_proves_the_bundle(bundle: Path) -> None:
+    folder = bundle.parent.parent
+    proof = json.loads(tandem(folder, "verify", "bundles/copy", "--text", "train.de", "--json"))
+    assert proof["passed"], proof
+
+
+def test_train_from_a_bundle_starts_where_it_ended(bundle: Path) -> None:
+    folder = bundle.parent.parent
+    tandem(folder, "prepare", "copy.toml", "--corpora", ".", "--from", "bundles/copy", "--run", "runs/more")
+    output = tandem(folder, "train", "copy.toml", "--from", "bundles/copy", "--run", "runs/more", "--updates", "1")
+    validation = re.search(r"bleu ([\d.]+)", output)
+    assert validation, output
+    assert float(validation[1]) > 90
+
+
+def test_the_server_translates(server: str) -> None:
+    text = "ba de fi\n\n  go ku la"
+    answer = httpx.post(f"{server}/translate", json={"q": text, "source": "de", "target": "en"}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {"translatedText": text}
