@@ -192,7 +192,7 @@ async def test_a_crash_is_500_with_an_incident_and_the_service_goes_on(service: 
 
 async def test_an_error_nobody_thought_of_is_a_bare_500(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
-        raise KeyError("/work/secret.py")
+        raise KeyError("/srv/secret.py")
 
     monkeypatch.setattr(service.engine, "submit", broken)
     with capture_logs() as logs:
