@@ -128,6 +128,10 @@ def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> P
             _, index, key = name.split(".", 2)
             state.setdefault(int(index), {})[key] = tensor
     packed = optimiser.state_dict()
+    shapes = [parameter.shape for group in optimiser.param_groups for parameter in group["params"]]
+    fits = all(index < len(shapes) and _fits(own, shapes[index]) for index, own in state.items())
+    if not fits or "random.cpu" not in tensors:
+        raise CheckpointError(f"{path}: the optimiser's state does not fit the model: resume from an older checkpoint")
     packed["state"] = state
     optimiser.load_state_dict(packed)
     torch.set_rng_state(tensors["random.cpu"])
@@ -136,9 +140,14 @@ def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> P
     return progress
 
 
+def _fits(state: dict[str, Tensor], shape: torch.Size) -> bool:
+    return all(tensor.dim() == 0 or tensor.shape == shape for tensor in state.values())
+
+
 def checkpoints(folder: Path) -> list[Path]:
     """The numbered checkpoints of a run, oldest first."""
-    return sorted(folder.glob("checkpoint-*.safetensors"), key=lambda path: int(path.stem.split("-")[1]))
+    numbered = {path.stem.removeprefix("checkpoint-"): path for path in folder.glob("checkpoint-*.safetensors")}
+    return [numbered[number] for number in sorted(filter(str.isdecimal, numbered), key=int)]
 
 
 def average(paths: Sequence[Path]) -> dict[str, Tensor]:
@@ -152,7 +161,7 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
     total = {name: tensor.double() for name, tensor in load_model_tensors(paths[0]).items()}
     for path in paths[1:]:
         tensors = load_model_tensors(path)
-        if tensors.keys() != total.keys():
+        if {k: t.shape for k, t in tensors.items()} != {k: t.shape for k, t in total.items()}:
             raise CheckpointError(f"{path} belongs to another model than {paths[0]}")
         for name, tensor in tensors.items():
             total[name] += tensor.double()

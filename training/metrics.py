@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from models.errors import CorpusError
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -22,8 +24,21 @@ class Score:
     signature: str
 
 
+def _check_parallel(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """sacreBLEU scores the shorter of two lists without a word."""
+    if not references or len(hypotheses) != len(references):
+        raise CorpusError(
+            f"hypotheses and references must be equally many, at least 1, but are {len(hypotheses)} and {len(references)}"
+        )
+
+
 def translation_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
-    """Corpus BLEU (cased, detokenised) and chrF."""
+    """Corpus BLEU (cased, detokenised) and chrF.
+
+    Raises:
+        CorpusError: there is nothing to score, or not one hypothesis for each reference.
+    """
+    _check_parallel(hypotheses, references)
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
@@ -35,7 +50,12 @@ def translation_scores(hypotheses: Sequence[str], references: Sequence[str]) -> 
 
 
 def summary_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
-    """Mean ROUGE-1, ROUGE-2 and ROUGE-L F1, stemmed."""
+    """Mean ROUGE-1, ROUGE-2 and ROUGE-L F1, stemmed.
+
+    Raises:
+        CorpusError: there is nothing to score, or not one hypothesis for each reference.
+    """
+    _check_parallel(hypotheses, references)
     from importlib.metadata import version
 
     from rouge_score.rouge_scorer import RougeScorer
@@ -47,7 +67,7 @@ def summary_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list
         for name, score in scorer.score(reference, hypothesis).items():
             totals[name] += score.fmeasure
     signature = f"F1|stemmer:yes|rouge-score:{version('rouge-score')}"
-    count = max(1, len(references))
+    count = len(references)
     return [Score(shown, round(100 * totals[name] / count, 2), signature) for name, shown in names.items()]
 
 

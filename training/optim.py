@@ -52,7 +52,10 @@ def build_optimiser(config: OptimiserConfig, model: nn.Module) -> torch.optim.Op
     if config.name == "adam":
         betas = (config.beta1, config.beta2)
         return torch.optim.Adam(parameters, lr=0.0, betas=betas, eps=config.epsilon, fused=True)
-    return torch.optim.SGD(parameters, lr=config.learning_rate, momentum=config.momentum, nesterov=True, fused=True)
+    momentum = config.momentum
+    return torch.optim.SGD(
+        parameters, lr=config.learning_rate, momentum=momentum, nesterov=momentum > 0, fused=True
+    )
 
 
 def learning_rate(config: OptimiserConfig, update: int, last_update: int, plateaus: int) -> float:

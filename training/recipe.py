@@ -60,6 +60,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if self.average > self.keep:
             raise ConfigError(f"average must be at most keep ({self.keep}), but is {self.average}")
+        if self.metric != "loss" and not self.validation_sentences:
+            raise ConfigError(f"metric = {self.metric!r} needs validation_sentences of at least 1, but it is 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,14 @@ class Recipe:
     decoding: SearchOptions = SearchOptions()
     published: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        metrics = ("loss", "rouge" if self.task == "summarize" else "bleu")
+        if self.training.metric not in metrics:
+            raise ConfigError(
+                f"training metric must be one of {', '.join(metrics)} for the task {self.task!r},"
+                f" but is {self.training.metric!r}"
+            )
+
     def model_config(self, source_vocabularies: tuple[int, ...] = (), target_vocabulary: int = 0) -> ModelConfig:
         """The architecture's configuration, with the vocabulary sizes of the prepared data where the recipe has none.
 
@@ -102,6 +112,8 @@ class Recipe:
         """
         keys = dict(self.model)
         for key, size in (("source_vocabularies", list(source_vocabularies)), ("target_vocabulary", target_vocabulary)):
+            if keys.get(key) in (0, [0] * len(source_vocabularies)):
+                del keys[key]
             if size and keys.setdefault(key, size) != size:
                 raise ConfigError(f"{self.name} [model] {key} is {keys[key]}, but the prepared data has {size}")
         return load_config(self.architecture, keys, f"{self.name} [model]")
@@ -117,6 +129,8 @@ def load_recipe(path: Path) -> Recipe:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the recipe: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: it must be UTF-8 ({error})") from error
     try:
         mapping = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

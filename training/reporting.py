@@ -46,7 +46,7 @@ class TerminalReporter:
         """Show and record one log interval."""
         now, speed = time.monotonic(), 0.0
         if self._seen is not None:
-            speed = (progress.target_tokens - self._seen[1]) / (now - self._seen[0])
+            speed = (progress.target_tokens - self._seen[1]) / max(now - self._seen[0], 1e-9)
         self._seen = (now, progress.target_tokens)
         text = f"loss {values['loss']:.3f}  rate {values['rate']:.2e}  {speed:,.0f} target tokens/s"
         self._bar.update(self._task, completed=progress.update, description=text)

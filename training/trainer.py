@@ -156,9 +156,9 @@ class Trainer:
     def _updates(self) -> Iterator[list[TrainingBatch]]:
         """Groups of batches that make one update each, over as many epochs as it takes."""
         training = self.recipe.training
+        group: list[TrainingBatch] = []  # may go on in the next epoch; it is empty whenever a checkpoint is written
         while self.progress.update < training.updates:
             plan = self._plan(self.progress.epoch)[self.progress.batch :]
-            group: list[TrainingBatch] = []
             for batch in prefetch(partial(collate, self.train_data), plan):
                 group.append(batch)
                 self.progress = replace(self.progress, batch=self.progress.batch + 1)
@@ -260,7 +260,7 @@ class Trainer:
             values |= self.validator(self.model.eval())
         torch.set_rng_state(random)
         metric = self.recipe.training.metric
-        value = values.get(metric, -values["loss"]) if metric != "loss" else -values["loss"]
+        value = -values["loss"] if metric == "loss" else values[metric]
         improved = self.progress.best is None or value > self.progress.best
         config = self.recipe.optimiser
         stale = 0 if improved else self.progress.stale + 1

@@ -29,7 +29,7 @@ class TextValidator:
         self._vocabularies = load_vocabularies(data)
         sides = side_names(len(recipe.source_languages))
         self._columns: list[list[str]] = [[] for _ in sides]
-        share = recipe.training.validation_sentences // len(recipe.data.corpora)
+        share = max(1, recipe.training.validation_sentences // len(recipe.data.corpora))
         for corpus in recipe.data.corpora:
             for column, side in zip(self._columns, sides, strict=True):
                 path = text_path(data, corpus.name, "valid", side)

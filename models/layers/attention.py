@@ -91,16 +91,18 @@ class SelfAttention(nn.Module):
         heads, length = self.heads, x_RTD.size(1)
         query, key, value = self.query_key_value(x_RTD).chunk(3, dim=-1)
         q_RHTE, k_RHTE, v_RHTE = (split_heads(x, heads) for x in (query, key, value))
-        pool_k_BHPE, pool_v_BHPE = split_heads(pool_keys_BPD, heads), split_heads(pool_values_BPD, heads)
-        q_BHQE = split_heads(by_sentence(query, pool_keys_BPD), heads)
-        slots = pool_keys_BPD.size(1)
-
-        past = (q_BHQE @ pool_k_BHPE.mT).transpose(1, 2).reshape(x_RTD.size(0), length, heads, slots).transpose(1, 2)
-        past = past / math.sqrt(q_RHTE.size(-1)) + history_RP[:, None, None, :]
         new = q_RHTE @ k_RHTE.mT / math.sqrt(q_RHTE.size(-1))
         if length > 1:
             future = torch.full((length, length), -torch.inf, device=x_RTD.device).triu(1)
             new = new + future
+        slots = pool_keys_BPD.size(1)
+        if slots == 0:  # teacher forcing from the start: products with an empty pool cost time and do not export
+            return self.output(merge_heads(self.dropout(torch.softmax(new, dim=-1)) @ v_RHTE)), key, value
+
+        pool_k_BHPE, pool_v_BHPE = split_heads(pool_keys_BPD, heads), split_heads(pool_values_BPD, heads)
+        q_BHQE = split_heads(by_sentence(query, pool_keys_BPD), heads)
+        past = (q_BHQE @ pool_k_BHPE.mT).transpose(1, 2).reshape(x_RTD.size(0), length, heads, slots).transpose(1, 2)
+        past = past / math.sqrt(q_RHTE.size(-1)) + history_RP[:, None, None, :]
         weights_RHTX = self.dropout(torch.softmax(torch.cat([past, new], dim=-1), dim=-1))
         past_weights, new_weights = weights_RHTX[..., :slots], weights_RHTX[..., slots:]
 

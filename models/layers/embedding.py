@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from models.errors import DecodingError
 
@@ -41,7 +42,7 @@ class PositionEmbedding(nn.Module):
             self.register_buffer("table", torch.zeros(length, width), persistent=False)
 
     def forward(self, position: Tensor) -> Tensor:
-        return self.table[position]
+        return F.embedding(position, self.table)
 
     def check(self, length: int) -> None:
         """Refuse a sequence longer than the table: the callers of a model bound lengths beforehand."""

@@ -13,7 +13,7 @@ import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 
 from models.bundle import Bundle
 from models.errors import BundleError
-from models.search import Array, GraphSpecs
+from models.search import Array, GraphSpec, GraphSpecs
 
 _AT_ONCE = ("encode", "step")
 
@@ -42,22 +42,24 @@ class OnnxGraphs:
     def _session(self, graph: str) -> _Session:
         with self._opening:
             if graph not in self._sessions:
-                self._sessions[graph] = _Session(self._bundle.graph_path(self._precision, graph), self._options)
+                path = self._bundle.graph_path(self._precision, graph)
+                self._sessions[graph] = _Session(path, self.specs[graph], self._options)
             return self._sessions[graph]
 
 
 class _Session:
-    def __init__(self, path: Path, options: ort.SessionOptions) -> None:
+    def __init__(self, path: Path, spec: GraphSpec, options: ort.SessionOptions) -> None:
         try:
             self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime's own exceptions share no base
             raise BundleError(path, [f"ONNX Runtime cannot load the graph: {error}"]) from error
         # An exporter drops inputs that the architecture does not use, and feeding one of those is an error.
         self._inputs = [item.name for item in self._session.get_inputs()]
-        self._outputs = [item.name for item in self._session.get_outputs()]
+        # Outputs go by their order: a file cannot give the new state the name that the old one has among the inputs.
+        self._outputs = [tensor.name for tensor in spec.outputs]
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        results = self._session.run(self._outputs, {name: inputs[name] for name in self._inputs})
+        results = self._session.run(None, {name: inputs[name] for name in self._inputs})
         return dict(zip(self._outputs, results, strict=True))
 
 

@@ -50,8 +50,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 LEARNERS: dict[str, dict[str, Any]] = {
-    "dpn": {"width": 48, "hidden": 64, "heads": 2, "cnn_layers": 2, "san_layers": 1, "max_positions": 16},
-    "transformer": {"width": 48, "hidden": 96, "heads": 2, "encoder_layers": 1, "decoder_layers": 2}
+    "dpn": {"width": 32, "hidden": 48, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 16},
+    "transformer": {"width": 32, "hidden": 64, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     | {"max_positions": 16},
 }
 """For each architecture a configuration, without vocabularies and dropout, that can learn a toy task."""

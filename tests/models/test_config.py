@@ -89,7 +89,7 @@ def test_each_fault_is_named(mapping: Mapping[str, Any], message: str) -> None:
 
 
 def test_a_missing_key_is_named() -> None:
-    with pytest.raises(ConfigError, match="^x lacks the key 'name'$"):
+    with pytest.raises(ConfigError, match=r"^x lacks the key 'name'$"):
         load_dataclass(Outer, {}, "x")
 
 
@@ -108,7 +108,9 @@ def test_every_architectures_configuration_survives_a_bundle(case: Case) -> None
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_architecture_refuses_unknown_keys_and_values_out_of_bounds(architecture: str) -> None:
-    with pytest.raises(ConfigError, match=r"x has no key 'widht': did you mean 'width'\? known keys are .*target_vocab"):
+    with pytest.raises(
+        ConfigError, match=r"x has no key 'widht': did you mean 'width'\? known keys are .*target_vocab"
+    ):
         load_config(architecture, {"widht": 4}, "x")
     with pytest.raises(ConfigError, match=r"x target_vocabulary must be at least 0, but is -1"):
         load_config(architecture, {"target_vocabulary": -1}, "x")

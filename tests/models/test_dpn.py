@@ -13,10 +13,10 @@ from torch import nn
 from models.dpn import (
     CnnDecoderLayer,
     CnnEncoderLayer,
+    DoubleAttention,
     Dpn,
     DpnConfig,
     DpnMemory,
-    DoubleAttention,
     Gate,
     SanDecoderLayer,
     SanEncoderLayer,
@@ -159,13 +159,17 @@ def test_the_whole_model(case: Case) -> None:
 def test_attention_names_say_decoder_path_layer_and_encoder_path() -> None:
     model = Case("dpn", "both-both").build()
     weights = model.attention(targets(2, 3), model.encode(batch(sentences(model, (4, 4)))))
-    assert list(weights) == [f"{path}.{n}.{source}" for path in ("cnn", "san") for n in (0, 1) for source in ("cnn", "san")]
+    assert list(weights) == [
+        f"{path}.{n}.{source}" for path in ("cnn", "san") for n in (0, 1) for source in ("cnn", "san")
+    ]
 
 
 def test_init_follows_convs2s() -> None:
     """Embeddings N(0, 0.1), what feeds a gated linear unit N(0, sqrt(4 p / n)), biases 0, gains that change nothing."""
     torch.manual_seed(0)
-    model = build_model("dpn", replace(CONFIG, source_vocabularies=(4000,), target_vocabulary=4000, width=64, dropout=0.2))
+    model = build_model(
+        "dpn", replace(CONFIG, source_vocabularies=(4000,), target_vocabulary=4000, width=64, dropout=0.2)
+    )
     assert isinstance(model, Dpn)
     for table in (model.source_embedding, model.target_embedding, model.source_positions.table):
         assert float(table.detach().std()) == pytest.approx(0.1, rel=0.02)

@@ -43,7 +43,9 @@ def test_gated_convolution_is_torchs_convolution(kernel: int) -> None:
     x_NTC = torch.randn(2, 7 + kernel - 1, 6, dtype=torch.float64)
     filters_OCK = layer.linear.effective_weight().unflatten(1, (kernel, 6)).transpose(1, 2)
     convolved_NOT = nn.functional.conv1d(x_NTC.transpose(1, 2), filters_OCK, layer.linear.bias)
-    torch.testing.assert_close(layer(x_NTC), nn.functional.glu(convolved_NOT, dim=1).transpose(1, 2), atol=1e-12, rtol=0)
+    torch.testing.assert_close(
+        layer(x_NTC), nn.functional.glu(convolved_NOT, dim=1).transpose(1, 2), atol=1e-12, rtol=0
+    )
 
 
 def test_feed_forward() -> None:

@@ -14,11 +14,11 @@ from torch.nn import functional as F
 
 from models.graphs import TorchGraphs
 from models.protocol import Padded
-from models.registry import ARCHITECTURES, build_model, load_config
+from models.registry import build_model, load_config
 from models.search import SearchOptions, translate_batch
-from tests.models.architectures import BOS, EOS, FIRST, LEARNERS, AnyModel
+from tests.models.architectures import BOS, EOS, FIRST, FIRST_CASES, LEARNERS, AnyModel, Case
 
-TYPES, LONGEST, UPDATES, RATE = 12, 6, 500, 5e-3
+TYPES, LONGEST, UPDATES, RATE = 12, 6, 300, 1e-2
 TASKS: dict[str, Callable[[Tensor], Tensor]] = {"copy": lambda ids: ids, "reverse": lambda ids: ids.flip(0)}
 
 
@@ -42,26 +42,30 @@ def loss_of(model: AnyModel, examples: list[tuple[Tensor, Tensor]]) -> Tensor:
     return F.cross_entropy(logits_BTV.flatten(0, 1), target_BT.flatten(), ignore_index=0)
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_learns(architecture: str, task: str) -> None:
-    settings = LEARNERS[architecture]
-    sizes = {"source_vocabularies": [TYPES] * settings.get("sources", 1), "target_vocabulary": TYPES, "dropout": 0.0}
-    config = load_config(architecture, settings | sizes, architecture)
-    model = build_model(architecture, config)
+def train(architecture: str, sources: int, task: str, generator: torch.Generator) -> AnyModel:
+    sizes = {"source_vocabularies": [TYPES] * sources, "target_vocabulary": TYPES, "dropout": 0.0}
+    model = build_model(architecture, load_config(architecture, LEARNERS[architecture] | sizes, architecture))
     optimiser = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98))
-    generator = torch.Generator().manual_seed(1)
     for update in range(UPDATES):
-        rate = RATE * min(1.0, (update + 1) / 50, (UPDATES - update) / 150)
-        optimiser.param_groups[0]["lr"] = rate
+        optimiser.param_groups[0]["lr"] = RATE * min(1.0, (update + 1) / 50, (UPDATES - update) / 150)
         loss_of(model, pairs(64, task, generator)).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
     model.prepare_for_inference()
+    return model
 
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("case", FIRST_CASES, ids=lambda case: case.architecture)
+def test_learns(case: Case, task: str) -> None:
+    """Greedy search gets 95% of 200 unseen sequences exactly right."""
+    generator = torch.Generator().manual_seed(1)
+    count = len(case.build().config.source_vocabularies)
+    model = train(case.architecture, count, task, generator)
     held_out = pairs(200, task, generator)
-    sources = [(F.pad(source, (0, 1), value=EOS).numpy(),) * len(sizes["source_vocabularies"]) for source, _ in held_out]
+    sources = [(F.pad(source, (0, 1), value=EOS).numpy(),) * count for source, _ in held_out]
     found = translate_batch(TorchGraphs(model), sources, SearchOptions(beam_size=1, max_length=2 * LONGEST))
-    exact = sum(hypotheses[0].tokens == tuple(target.tolist()) for hypotheses, (_, target) in zip(found, held_out, strict=True))
+    expected = [tuple(target.tolist()) for _, target in held_out]
+    exact = sum(hypotheses[0].tokens == target for hypotheses, target in zip(found, expected, strict=True))
     assert exact >= 190, f"{exact} of 200 held-out sequences"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ OPTIONS = SearchOptions(beam_size=2)
 
 
 @pytest.fixture(autouse=True)
-def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[tuple[Array, ...]]]]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[Array, ...]]]:
     made: list[list[tuple[Array, ...]]] = []
 
     def backwards(
@@ -30,7 +30,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[tuple[Array, ..
         return [[Hypothesis(tuple(one[0][-2::-1].tolist()), 0.0, 0.0, True, ())] for one in sources]
 
     monkeypatch.setattr(translator, "translate_batch", backwards)
-    yield made
+    return made
 
 
 def translate(*columns: list[str], limit: int = 10, progress: Any = lambda done: None) -> list[str]:

@@ -1,4 +1,4 @@
-"""DPN-S2S (Song et al., COLING 2018) in plain NumPy: one sentence, one position at a time, every equation as printed."""
+"""DPN-S2S (Song et al., COLING 2018) in plain NumPy: one sentence, one position at a time, equations as printed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.reference.layers import (
     Matrix,
-    Vectors,
     Vector,
+    Vectors,
     Weights,
     attention,
     feed_forward,

@@ -47,8 +47,8 @@ def sigmoid(x: Vector) -> Vector:
 
 def softmax(x: Vector) -> Vector:
     """e^x_i / sum_j e^x_j."""
-    powers = np.exp(x - x.max())
-    return powers / powers.sum()
+    powers: Vector = np.exp(x - x.max())
+    return powers / np.sum(powers)
 
 
 def glu(x: Vector) -> Vector:
@@ -71,7 +71,8 @@ def layer_norm(w: Weights, x: Vector) -> Vector:
     """(x - mean) / sqrt(variance + 1e-5) * weight + bias (Ba et al. 2016)."""
     mean = x.sum() / len(x)
     variance = ((x - mean) ** 2).sum() / len(x)
-    return (x - mean) / np.sqrt(variance + 1e-5) * w["weight"] + w["bias"]
+    normed: Vector = (x - mean) / np.sqrt(variance + 1e-5) * w["weight"] + w["bias"]
+    return normed
 
 
 def attention(q: Vector, keys: Vectors, values: Vectors, scale: float = 1.0) -> tuple[Vector, Vector]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from tests.reference.layers import (
     Matrix,
-    Vectors,
     Vector,
+    Vectors,
     Weights,
     feed_forward,
     layer_norm,

@@ -1,0 +1,212 @@
+"""Checkpoints: everything comes back bit for bit, and what is damaged or foreign is refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from models.errors import CheckpointError
+from tests.models.architectures import CASES, FIRST_CASES, AnyModel, Case, batch, sentences, targets
+from training import checkpoint
+from training.checkpoint import (
+    Progress,
+    average,
+    checkpoints,
+    load_into,
+    load_model_tensors,
+    read_progress,
+    restore,
+    save_checkpoint,
+    unique_tensors,
+)
+from training.optim import OptimiserConfig, build_optimiser
+
+PROGRESS = Progress(7, 1, 3, 2, -1.25, 1, 999, 12.5)
+RECIPE = {"name": "r", "training": {"updates": 3}}
+CASE = Case("transformer", "pre-learned-all")
+ADAM, NAG = OptimiserConfig(), OptimiserConfig("nag", schedule="plateau")
+
+
+def trained(case: Case, config: OptimiserConfig = ADAM, *, seed: int = 1) -> tuple[AnyModel, torch.optim.Optimizer]:
+    model = case.build(torch.float32, seed=seed, dropout=0.2).train()
+    optimiser = build_optimiser(config, model)
+    for _ in range(2):
+        update(model, optimiser)
+    return model, optimiser
+
+
+def update(model: AnyModel, optimiser: torch.optim.Optimizer) -> None:
+    optimiser.param_groups[0]["lr"] = 0.01
+    model.score(targets(2, 4), model.encode(batch(sentences(model, (5, 3))))).square().mean().backward()
+    optimiser.step()
+    optimiser.zero_grad()
+
+
+def state_of(model: AnyModel) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def assert_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys()
+    assert [name for name, tensor in one.items() if not tensor.equal(other[name])] == []
+
+
+@pytest.mark.parametrize("config", [ADAM, NAG], ids=["adam", "nag"])
+@pytest.mark.parametrize("case", [*FIRST_CASES, CASE], ids=str)
+def test_training_goes_on_bit_for_bit(case: Case, config: OptimiserConfig, tmp_path: Path) -> None:
+    """Weights, moments and random numbers: with dropout, the next updates are the same."""
+    model, optimiser = trained(case, config)
+    path = tmp_path / "deep" / "checkpoint-7.safetensors"
+    save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    saved = state_of(model)
+    for _ in range(3):
+        update(model, optimiser)
+
+    other, other_optimiser = trained(case, config, seed=2)
+    assert restore(path, other, other_optimiser) == PROGRESS
+    assert_equal(state_of(other), saved)
+    for _ in range(3):
+        update(other, other_optimiser)
+    assert_equal(state_of(other), state_of(model))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_variants_weights_come_back(case: Case, tmp_path: Path) -> None:
+    model, path = case.build(torch.float32), tmp_path / "best.safetensors"
+    save_checkpoint(path, model, build_optimiser(ADAM, model), PROGRESS, RECIPE)
+    other = case.build(torch.float32, seed=9)
+    load_into(other, load_model_tensors(path), str(path))
+    assert_equal(state_of(other), state_of(model))
+
+
+def test_shared_tensors_are_written_once(tmp_path: Path) -> None:
+    model, optimiser = trained(CASE)
+    save_checkpoint(tmp_path / "c.safetensors", model, optimiser, PROGRESS, RECIPE)
+    names = [name for name in load_file(tmp_path / "c.safetensors") if name.startswith("model.")]
+    assert len(names) == len(unique_tensors(model)) < len(model.state_dict())
+
+
+def test_progress_and_recipe_are_read_without_the_tensors(tmp_path: Path) -> None:
+    model, optimiser = trained(CASE)
+    save_checkpoint(tmp_path / "c.safetensors", model, optimiser, Progress(), RECIPE)
+    assert read_progress(tmp_path / "c.safetensors") == (Progress(), RECIPE)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, optimiser = trained(CASE)
+    path = tmp_path / "checkpoint-7.safetensors"
+    save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    before = path.read_bytes()
+
+    def full_disk(tensors: Any, target: Path, metadata: Any) -> None:
+        target.write_bytes(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(checkpoint, "save_file", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        save_checkpoint(path, model, optimiser, Progress(), RECIPE)
+    assert path.read_bytes() == before
+    assert checkpoints(tmp_path) == [path]
+
+
+def damaged(path: Path, how: str) -> None:
+    content = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "text":
+        path.write_bytes(b"not a checkpoint at all")
+    elif how == "missing":
+        path.unlink()
+    elif how == "foreign":
+        save_file({"weight": torch.zeros(2)}, path)
+    else:
+        other = {"progress": json.dumps({"updates": 3}), "recipe": "{}"} if how == "newer" else {"progress": "{"}
+        save_file({"weight": torch.zeros(2)}, path, other)
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "text", "missing", "foreign", "newer", "no JSON"])
+def test_what_cannot_be_read_is_refused(how: str, tmp_path: Path) -> None:
+    model, optimiser = trained(CASE)
+    path = tmp_path / "checkpoint-7.safetensors"
+    save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    damaged(path, how)
+    for read in (read_progress, load_model_tensors, lambda path: restore(path, model, optimiser)):
+        with pytest.raises(CheckpointError, match=r"checkpoint-7\.safetensors: not a readable checkpoint"):
+            read(path)
+
+
+def rewrite(path: Path, change: dict[str, Tensor | None]) -> None:
+    tensors: dict[str, Any] = load_file(path) | change
+    metadata = {"progress": json.dumps({"update": 1}), "recipe": "{}"}
+    save_file({name: tensor for name, tensor in tensors.items() if tensor is not None}, path, metadata)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"random.cpu": None}, "the optimiser's state does not fit"),
+        ({"optimiser.999.exp_avg": torch.zeros(3)}, "the optimiser's state does not fit"),
+        ({"optimiser.0.exp_avg": torch.zeros(1, 1)}, "the optimiser's state does not fit"),
+        ({"model.decoder.0.query.weight": None}, r"lacks decoder\.0\.query\.weight"),
+        ({"model.more": torch.zeros(3)}, "has an unknown tensor more"),
+        ({"model.decoder.0.query.weight": torch.zeros(3)}, r"query\.weight has shape \(3,\) instead of \(8, 8\)"),
+    ],
+)
+def test_what_belongs_to_another_model_is_refused(change: Any, message: str, tmp_path: Path) -> None:
+    model, optimiser = trained(CASE)
+    save_checkpoint(tmp_path / "c.safetensors", model, optimiser, PROGRESS, RECIPE)
+    rewrite(tmp_path / "c.safetensors", change)
+    with pytest.raises(CheckpointError, match=message):
+        restore(tmp_path / "c.safetensors", model, optimiser)
+
+
+def test_every_misfit_is_listed_and_nothing_is_copied() -> None:
+    model = CASE.build(torch.float32)
+    before, tensors = state_of(model), {name: torch.zeros_like(x) for name, x in unique_tensors(model).items()}
+    tensors["more"] = tensors.pop("target_embedding")
+    with pytest.raises(CheckpointError, match=r"^x does not fit the model: lacks target_embedding; has an unknown tens"):
+        load_into(model, tensors, "x")
+    assert_equal(state_of(model), before)
+
+
+def test_checkpoints_come_in_order_of_their_updates(tmp_path: Path) -> None:
+    assert checkpoints(tmp_path / "none") == []
+    for name in ("checkpoint-900", "checkpoint-1000", "checkpoint-20", "checkpoint-old", "best"):
+        (tmp_path / f"{name}.safetensors").touch()
+    (tmp_path / "checkpoint-2000.partial").touch()
+    assert [path.stem for path in checkpoints(tmp_path)] == ["checkpoint-20", "checkpoint-900", "checkpoint-1000"]
+
+
+def test_average(tmp_path: Path) -> None:
+    paths, states = [], []
+    for seed in (1, 2, 3):
+        model, optimiser = trained(CASE, seed=seed)
+        paths.append(tmp_path / f"checkpoint-{seed}.safetensors")
+        save_checkpoint(paths[-1], model, optimiser, PROGRESS, RECIPE)
+        states.append(unique_tensors(model))
+    mean = average(paths)
+    for name, tensor in mean.items():
+        assert tensor.dtype == torch.float32
+        torch.testing.assert_close(tensor, torch.stack([s[name].detach() for s in states]).mean(0))
+    assert_equal(average(paths[:1]), {name: tensor.detach() for name, tensor in states[0].items()})
+
+
+def test_averaging_nothing_or_different_models_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no checkpoint to average"):
+        average([])
+    paths = [tmp_path / f"{name}.safetensors" for name in ("one", "other", "wider")]
+    for path, case in zip(paths, (CASE, Case("dpn", "both-both"), CASE), strict=True):
+        model, optimiser = trained(case)
+        save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    rewrite(paths[2], {"model.decoder.0.query.weight": torch.zeros(8, 1)})
+    for other in paths[1:]:
+        with pytest.raises(CheckpointError, match="belongs to another model than"):
+            average([paths[0], other])

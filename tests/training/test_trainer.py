@@ -1,0 +1,340 @@
+"""The training loop on a toy corpus: it learns, and stopping in any way and going on changes no bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from models.errors import CheckpointError, CorpusError
+from tests.training.toy import NAG, Recorder, toy_recipe, toy_trainer
+from training.checkpoint import Progress, checkpoints, load_model_tensors, read_progress
+from training.data.batches import BatchPlan, collate
+from training.data.dataset import PreparedData
+from training.recipe import Recipe
+from training.trainer import Trainer
+
+UPDATES = 14  # nearly three epochs
+
+
+class Killed(BaseException):
+    """Stands for a power cut: nothing is caught, nothing is saved."""
+
+
+def kill() -> None:
+    raise Killed
+
+
+def everything(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Tensor], Progress]:
+    """Weights, optimiser state and progress but for the time it took."""
+    states = trainer.optimiser.state_dict()["state"].items()
+    moments = {f"{index}.{key}": x.clone() for index, state in states for key, x in state.items()}
+    weights = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    return weights, moments, replace(trainer.progress, seconds=0.0)
+
+
+def assert_identical(one: Trainer, other: Trainer) -> None:
+    *tensors, progress = everything(one)
+    *tensors_2, progress_2 = everything(other)
+    assert progress == progress_2
+    for found, expected in zip(tensors, tensors_2, strict=True):
+        assert found.keys() == expected.keys()
+        assert [name for name, tensor in found.items() if not tensor.equal(expected[name])] == []
+
+
+def trained(recipe: Recipe, data: Path, folder: Path, when: dict[int, Callable[[], None]] | None = None) -> Trainer:
+    trainer = toy_trainer(recipe, data, folder, reporter=Recorder(when or {}))
+    trainer.train()
+    return trainer
+
+
+def resumed(recipe: Recipe, data: Path, folder: Path) -> Trainer:
+    trainer = toy_trainer(recipe, data, folder)
+    assert trainer.resume()
+    return trainer
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_the_loss_falls(precision: str, prepared: Path, tmp_path: Path) -> None:
+    recorder = Recorder()
+    recipe = toy_recipe(updates=120, validate_every=30, precision=precision, log_every=10)
+    trainer = toy_trainer(recipe, prepared, tmp_path, reporter=recorder)
+    progress = trainer.train()
+    losses = [values["loss"] for _, values in recorder.validations]
+    assert len(losses) == 4
+    assert losses[-1] < losses[0] / 2
+    assert losses[-1] < 1.0 < 2.0 < recorder.updates[0][1]["nll"]
+    assert progress.update == 120
+    assert progress.best == -min(losses)
+    assert [update for update, _ in recorder.updates] == list(range(10, 121, 10))
+    assert set(recorder.updates[0][1]) == {"loss", "nll", "rate", "gradient_norm"}
+
+
+def test_the_same_recipe_gives_the_same_weights(prepared: Path, tmp_path: Path) -> None:
+    recipe = toy_recipe(updates=UPDATES)
+    one, other = (trained(recipe, prepared, tmp_path / name) for name in "ab")
+    assert_identical(one, other)
+    different = trained(toy_recipe(updates=UPDATES, seed=2), prepared, tmp_path / "c")
+    assert not everything(one)[0]["target_embedding"].equal(everything(different)[0]["target_embedding"])
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "nag"])
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("stop", [2, 5, 9])
+def test_interrupted_and_resumed_is_bit_equal(
+    stop: int, accumulate: int, optimiser: str, prepared: Path, tmp_path: Path
+) -> None:
+    """Ctrl-C finishes the update and saves; within an epoch, at its end, with dropout and validation in between."""
+    changes: dict[str, Any] = {"optimiser": NAG} if optimiser == "nag" else {}
+    recipe = toy_recipe(updates=UPDATES, accumulate=accumulate, validate_every=4, **changes)
+    whole = trained(recipe, prepared, tmp_path / "whole")
+    stopped = trained(recipe, prepared, tmp_path / "parts", {stop: partial(os.kill, os.getpid(), signal.SIGINT)})
+    assert stopped.progress.update == stop
+    assert [path.stem for path in checkpoints(tmp_path / "parts" / "checkpoints")] == [f"checkpoint-{stop}"]
+    torch.manual_seed(77)  # what the process did in between is of no account
+    again = resumed(recipe, prepared, tmp_path / "parts")
+    assert_identical(again, stopped)
+    again.train()
+    assert_identical(again, whole)
+
+
+def test_killed_loses_only_what_followed_the_last_checkpoint(prepared: Path, tmp_path: Path) -> None:
+    recipe = toy_recipe(updates=UPDATES, save_every=3)
+    whole = trained(recipe, prepared, tmp_path / "whole")
+    with pytest.raises(Killed):
+        trained(recipe, prepared, tmp_path / "parts", {8: kill})
+    (tmp_path / "parts/checkpoints/checkpoint-9.partial").write_bytes(b"half a checkpoint")
+    again = resumed(recipe, prepared, tmp_path / "parts")
+    assert again.progress.update == 6
+    again.train()
+    assert_identical(again, whole)
+
+
+def test_lengthened_training_goes_on(prepared: Path, tmp_path: Path) -> None:
+    """What a run may change when it is resumed: its length, and how it validates, saves and logs."""
+    short = trained(toy_recipe(updates=5), prepared, tmp_path)
+    again = resumed(toy_recipe(updates=8, save_every=2, patience=3, keep=9), prepared, tmp_path)
+    assert_identical(again, short)
+    assert again.train().update == 8
+    whole = trained(toy_recipe(updates=8), prepared, tmp_path / "whole")
+    assert everything(again)[0]["target_embedding"].equal(everything(whole)[0]["target_embedding"])
+
+
+def test_resuming_what_is_done_does_nothing(prepared: Path, tmp_path: Path) -> None:
+    done = trained(toy_recipe(updates=5), prepared, tmp_path)
+    again = resumed(toy_recipe(updates=5), prepared, tmp_path)
+    again.train()
+    assert_identical(again, done)
+
+
+def test_without_a_checkpoint_there_is_nothing_to_resume(prepared: Path, tmp_path: Path) -> None:
+    assert not toy_trainer(toy_recipe(), prepared, tmp_path).resume()
+
+
+def test_another_recipe_is_refused_by_name(prepared: Path, tmp_path: Path) -> None:
+    trained(toy_recipe(updates=2), prepared, tmp_path)
+    other = toy_recipe(updates=2, batch_tokens=300, model={"kernel": 5}, optimiser=NAG)
+    with pytest.raises(CheckpointError, match=r"other values of model\.kernel, optimiser\.learning_rate, .*batch_tokens"):
+        toy_trainer(other, prepared, tmp_path).resume()
+
+
+def test_a_damaged_checkpoint_is_refused(prepared: Path, tmp_path: Path) -> None:
+    trained(toy_recipe(updates=2), prepared, tmp_path)
+    path = tmp_path / "checkpoints/checkpoint-2.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(CheckpointError, match=r"checkpoint-2\.safetensors: not a readable checkpoint"):
+        toy_trainer(toy_recipe(updates=2), prepared, tmp_path).resume()
+
+
+def test_unprepared_data_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="holds no prepared data"):
+        toy_trainer(toy_recipe(), tmp_path / "nothing", tmp_path)
+
+
+def test_accumulated_batches_are_one_big_batch(prepared: Path, tmp_path: Path) -> None:
+    """The loss is normalised by all target symbols of the update, so batches of different sizes weigh alike."""
+    recipe = toy_recipe(model={"dropout": 0.0}, optimiser=NAG)
+    apart, together = (toy_trainer(recipe, prepared, tmp_path) for _ in range(2))
+    plans = [BatchPlan(tuple((i,) for i in range(*span)), 12, 12) for span in ((0, 3), (3, 30), (30, 37))]
+    data = PreparedData.open(prepared, "train")
+    for trainer, groups in ((apart, plans), (together, [BatchPlan(tuple((i,) for i in range(37)), 12, 12)])):
+        trainer._update([collate(data, plan) for plan in groups])
+        assert trainer.progress.update == 1
+    assert apart.progress.target_tokens == together.progress.target_tokens
+    for one, other in zip(apart.model.parameters(), together.model.parameters(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+
+
+def test_an_update_may_take_more_batches_than_an_epoch_has(prepared: Path, tmp_path: Path) -> None:
+    recipe = toy_recipe(updates=3, accumulate=7)
+    trainer = toy_trainer(recipe, prepared, tmp_path)
+    per_epoch = len(trainer._plan(0))
+    assert per_epoch < 7
+    progress = trainer.train()
+    assert progress.update == 3
+    assert progress.epoch * per_epoch + progress.batch == 21
+
+
+def test_the_update_is_the_gradient_of_the_mean_loss(prepared: Path, tmp_path: Path) -> None:
+    """One NAG update by hand, clipping included."""
+    optimiser = replace(NAG, clip_norm=0.01, momentum=0.0)
+    recorder = Recorder()
+    trainer = toy_trainer(
+        toy_recipe(model={"dropout": 0.0}, optimiser=optimiser), prepared, tmp_path, reporter=recorder
+    )
+    batch = collate(PreparedData.open(prepared, "train"), BatchPlan(tuple((i,) for i in range(20)), 12, 12))
+    before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+    logits_BTV = trainer.model.score(batch.target_in, trainer.model.encode(batch.sources))
+    loss = torch.nn.functional.cross_entropy(
+        logits_BTV.flatten(0, 1), batch.target_out.flatten(), ignore_index=0, label_smoothing=0.1
+    )
+    gradients = torch.autograd.grad(loss, list(trainer.model.parameters()))
+    norm = float(torch.stack([g.square().sum() for g in gradients]).sum().sqrt())
+    trainer._update([batch])
+    assert recorder.updates[0][1]["loss"] == pytest.approx(float(loss.detach()), rel=1e-5)
+    assert recorder.updates[0][1]["gradient_norm"] == pytest.approx(norm, rel=1e-4)
+    for (name, parameter), gradient in zip(trainer.model.named_parameters(), gradients, strict=True):
+        expected = before[name] - 0.05 * gradient * min(1.0, 0.01 / norm)
+        torch.testing.assert_close(parameter.detach(), expected, atol=1e-6, rtol=1e-4)
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing(prepared: Path, tmp_path: Path) -> None:
+    trainer = toy_trainer(toy_recipe(), prepared, tmp_path)
+    batch = collate(trainer.train_data, trainer._plan(0)[0])
+    before = everything(trainer)[0]
+    whole_loss = trainer._loss
+    trainer._loss = lambda batch: tuple(x * float("inf") for x in whole_loss(batch))  # type: ignore[method-assign,assignment,return-value]
+    trainer._update([batch])
+    after = everything(trainer)[0]
+    assert all(tensor.equal(after[name]) for name, tensor in before.items())
+    assert all(p.grad is None for p in trainer.model.parameters())
+
+
+def test_validation_loss_is_the_mean_over_symbols(prepared: Path, tmp_path: Path) -> None:
+    """However the validation set is cut into batches; without smoothing and dropout."""
+    losses = []
+    for batch_tokens in (30, 1000):
+        trainer = toy_trainer(toy_recipe(batch_tokens=batch_tokens, model={"dropout": 0.5}), prepared, tmp_path)
+        losses.append(trainer.validation_loss())
+    data = PreparedData.open(prepared, "valid")
+    total, count = 0.0, 0
+    for index in range(len(data)):
+        batch = collate(data, BatchPlan(((index,),), 12, 12))
+        with torch.no_grad():
+            logits_BTV = trainer.model.score(batch.target_in, trainer.model.encode(batch.sources))
+        log_p = torch.log_softmax(logits_BTV[0].double(), -1)
+        total -= float(log_p.gather(1, batch.target_out[0, :, None]).sum())
+        count += batch.target_tokens
+    assert losses == pytest.approx([total / count] * 2, rel=1e-5)
+
+
+def test_validation_leaves_no_trace(prepared: Path, tmp_path: Path) -> None:
+    def draws(model: Any) -> dict[str, float]:
+        return {"bleu": float(torch.rand(()))}
+
+    often, never = toy_recipe(updates=6, validate_every=1), toy_recipe(updates=6)
+    one = toy_trainer(often, prepared, tmp_path / "a", validator=draws)
+    one.train()
+    other = trained(never, prepared, tmp_path / "b")
+    assert all(a.equal(b) for a, b in zip(one.model.parameters(), other.model.parameters(), strict=True))
+
+
+def scripted(values: list[float]) -> Callable[[Any], dict[str, float]]:
+    left = iter(values)
+    return lambda model: {"bleu": next(left)}
+
+
+def test_the_best_checkpoint_is_the_metrics(prepared: Path, tmp_path: Path) -> None:
+    recipe = toy_recipe(updates=5, validate_every=1, metric="bleu", validation_sentences=1)
+    recorder = Recorder()
+    trainer = toy_trainer(
+        recipe, prepared, tmp_path, reporter=recorder, validator=scripted([1.0, 5.0, 3.0, 5.0, 4.0])
+    )
+    trainer.train()
+    progress, _ = read_progress(trainer.run.best)
+    assert (progress.update, progress.best) == (2, 5.0)
+    assert [reported.stale for reported, _ in recorder.validations] == [0, 0, 1, 2, 3]
+    assert not load_model_tensors(trainer.run.best)["target_embedding"].equal(
+        everything(trainer)[0]["target_embedding"]
+    )
+
+
+def test_patience_ends_training(prepared: Path, tmp_path: Path) -> None:
+    recipe = toy_recipe(updates=30, validate_every=2, patience=2, metric="bleu", validation_sentences=1)
+    trainer = toy_trainer(recipe, prepared, tmp_path, validator=scripted([1.0, 2.0, 1.5, 1.0, 9.0]))
+    assert trainer.train().update == 8
+    assert [path.stem for path in checkpoints(trainer.run.checkpoints)] == ["checkpoint-8"]
+
+
+def test_plateaus_lower_the_rate_until_training_ends(prepared: Path, tmp_path: Path) -> None:
+    """0.05, then 0.005, then 0.0005, which is below the floor."""
+    recipe = toy_recipe(
+        updates=30, validate_every=2, metric="bleu", validation_sentences=1, optimiser=replace(NAG, stop_below=0.001)
+    )
+    recorder = Recorder()
+    trainer = toy_trainer(recipe, prepared, tmp_path, reporter=recorder, validator=scripted([1.0, 0.5, 2.0, 1.0]))
+    assert trainer.train().update == 8
+    assert [values["rate"] for _, values in recorder.updates] == pytest.approx([0.05] * 4 + [0.005] * 4)
+    assert trainer.progress.plateaus == 2
+
+
+def test_old_checkpoints_are_removed_and_the_last_update_is_kept(prepared: Path, tmp_path: Path) -> None:
+    trainer = trained(toy_recipe(updates=7, save_every=2, keep=2), prepared, tmp_path)
+    assert [path.stem for path in checkpoints(trainer.run.checkpoints)] == ["checkpoint-6", "checkpoint-7"]
+    assert trainer.run.best.exists()
+
+
+def test_starting_from_given_weights(prepared: Path, tmp_path: Path) -> None:
+    source = trained(toy_recipe(updates=2), prepared, tmp_path / "a")
+    tensors = load_model_tensors(tmp_path / "a/checkpoints/checkpoint-2.safetensors")
+    trainer = toy_trainer(toy_recipe(seed=5), prepared, tmp_path / "b")
+    trainer.initialise_from(tensors, "bundle")
+    assert all(a.equal(b) for a, b in zip(trainer.model.parameters(), source.model.parameters(), strict=True))
+    wider = toy_trainer(toy_recipe(model={"width": 20}), prepared, tmp_path / "c")
+    with pytest.raises(CheckpointError, match="bundle does not fit the model"):
+        wider.initialise_from(tensors, "bundle")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_and_are_given_back(number: signal.Signals, prepared: Path, tmp_path: Path) -> None:
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    trainer = trained(toy_recipe(), prepared, tmp_path, {3: partial(os.kill, os.getpid(), number)})
+    assert trainer.progress.update == 3
+    assert read_progress(trainer.run.checkpoints / "checkpoint-3.safetensors")[0].update == 3
+    assert {n: signal.getsignal(n) for n in before} == before
+
+
+def test_a_second_signal_does_not_wait(prepared: Path, tmp_path: Path) -> None:
+    def twice() -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        trained(toy_recipe(), prepared, tmp_path, {3: twice})
+    assert signal.getsignal(signal.SIGINT) is before
+    assert checkpoints(tmp_path / "checkpoints") == []
+
+
+def test_trains_outside_the_main_thread(prepared: Path, tmp_path: Path) -> None:
+    """Where no signal handler can be set."""
+    found: list[Trainer] = []
+    thread = threading.Thread(target=lambda: found.append(trained(toy_recipe(updates=3), prepared, tmp_path)))
+    thread.start()
+    thread.join()
+    assert found[0].progress.update == 3
+
+
+def test_no_thread_outlives_training(prepared: Path, tmp_path: Path) -> None:
+    before = threading.active_count()
+    trained(toy_recipe(updates=3), prepared, tmp_path)
+    assert threading.active_count() == before

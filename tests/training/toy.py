@@ -1,0 +1,69 @@
+"""A toy recipe, and a reporter that remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from training.checkpoint import Progress
+from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from training.optim import OptimiserConfig
+from training.recipe import Recipe, TrainingConfig
+from training.trainer import Trainer, Validator
+
+LETTERS = tuple("abcdefgh")
+DATA = DataConfig(
+    (CorpusConfig("toy", ("toy/{split}.de",), "toy/{split}.en", "CC0", "nobody"),),
+    filters=FilterConfig(deduplicate=False),
+    vocabulary=VocabularyConfig(kind="word", size=40, joint=False),
+    max_source_tokens=12,
+    max_target_tokens=12,
+    placeholder_share=0.0,
+)
+MODEL = {"width": 16, "hidden": 24, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 16}
+ADAM = OptimiserConfig(learning_rate=1e-2, warmup=4)
+NAG = OptimiserConfig("nag", 0.05, "plateau", warmup=0, momentum=0.9)
+
+
+def toy_recipe(
+    *, data: DataConfig = DATA, model: Mapping[str, Any] | None = None, optimiser: OptimiserConfig = ADAM, **training: Any
+) -> Recipe:
+    """A tiny double path network on the toy corpus: five batches an epoch, dropout on, few updates."""
+    defaults = {"updates": 12, "batch_tokens": 250, "precision": "float32", "validation_sentences": 0}
+    defaults |= {"validate_every": 1000, "save_every": 1000, "log_every": 1}
+    return Recipe(
+        "toy",
+        "translate",
+        ("de",),
+        "en",
+        data,
+        "dpn",
+        model=MODEL | {"dropout": 0.1} | dict(model or {}),
+        optimiser=optimiser,
+        training=TrainingConfig(**(defaults | training)),
+    )
+
+
+@dataclass
+class Recorder:
+    """Remembers every report; ``when`` maps an update to what is to happen after it was reported."""
+
+    when: Mapping[int, Callable[[], None]] = field(default_factory=dict)
+    updates: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    validations: list[tuple[Progress, dict[str, float]]] = field(default_factory=list)
+
+    def update(self, progress: Progress, values: Mapping[str, float]) -> None:
+        self.updates.append((progress.update, dict(values)))
+        self.when.get(progress.update, lambda: None)()
+
+    def validation(self, progress: Progress, values: Mapping[str, float]) -> None:
+        self.validations.append((progress, dict(values)))
+
+
+def toy_trainer(
+    recipe: Recipe, data: Path, folder: Path, *, reporter: Recorder | None = None, validator: Validator | None = None
+) -> Trainer:
+    """A trainer on the CPU."""
+    return Trainer(recipe, data, folder, reporter=reporter or Recorder(), validator=validator)

@@ -1,0 +1,160 @@
+"""Eight-bit graphs: constant products in integers, embedding tables as 8-bit rows.
+
+    x --QuantizeLinear(constant)--> uint8 --MatMulIntegerToFloat(int8 weight, scale per output, bias)--> y
+
+Products stay exact integers until the last step, so a row's result does not depend on its batch-mates. Unsigned times
+signed 8 bits is what the processors' integer instructions take; without them (x86 before VNNI) pairs of products may
+saturate, which loses accuracy and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from training.export.calibration import Form, quantise_weight, weight_key
+from training.export.editing import CONTRIB, Array, Editor, node, setting
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Product:
+    """``rows @ weight_KN + bias``."""
+
+    rows: str
+    weight_KN: Array
+    bias: str | None
+
+
+def quantise(model: onnx.ModelProto, forms: Mapping[str, Form]) -> list[str]:
+    """Turn every constant product with a form, and every embedding table, of a float32 graph into 8 bits, in place.
+
+    Returns:
+        The outputs of constant products that have no form and stay float32.
+    """
+    editor, left = Editor(model), list[str]()
+    _narrow_tables(editor)
+    quantised: dict[tuple[str, Form], str] = {}
+    readers, makers = editor.readers(), editor.makers()
+    replaced: dict[int, list[onnx.NodeProto]] = {}
+    for one in editor.nodes:
+        product = _product(editor, one)
+        if product is None:
+            continue
+        form = forms.get(weight_key(product.weight_KN))
+        if form is None:
+            left.append(one.output[0])
+            continue
+        result, add = one.output[0], _bias_after(editor, one, product, readers)
+        bias = product.bias
+        if add is not None and form.kind == "static":
+            bias, result = add[1], add[0].output[0]
+            replaced[id(add[0])] = []
+        rows = _without_relu(product.rows, form, makers)
+        replaced[id(one)] = _integer_product(editor, _Product(rows, product.weight_KN, bias), form, result, quantised)
+    editor.nodes = [new for old in editor.nodes for new in replaced.get(id(old), [old])]
+    editor.finish()
+    return left
+
+
+def _product(editor: Editor, one: onnx.NodeProto) -> _Product | None:
+    if one.op_type not in ("MatMul", "Gemm"):
+        return None
+    weight = editor.constant(one.input[1])
+    if weight is None or weight.ndim != 2 or weight.dtype != np.float32:
+        return None
+    if one.op_type == "MatMul":
+        return _Product(one.input[0], weight, None)
+    plain = setting(one, "alpha", 1.0) == 1 and setting(one, "beta", 1.0) == 1 and not setting(one, "transA", 0)
+    bias = one.input[2] if len(one.input) > 2 and one.input[2] else None
+    if not plain or (bias is not None and editor.constant(bias) is None):
+        return None
+    return _Product(one.input[0], weight.T if setting(one, "transB", 0) else weight, bias)
+
+
+def _bias_after(
+    editor: Editor, one: onnx.NodeProto, product: _Product, readers: Mapping[str, list[onnx.NodeProto]]
+) -> tuple[onnx.NodeProto, str] | None:
+    """The addition of a constant vector that alone reads the product, and the name of the vector."""
+    after = readers.get(one.output[0], [])
+    if product.bias is not None or len(after) != 1 or after[0].op_type != "Add" or editor.is_output(one.output[0]):
+        return None
+    other = after[0].input[1] if after[0].input[0] == one.output[0] else after[0].input[0]
+    vector = editor.constant(other)
+    return (after[0], other) if vector is not None and vector.shape == product.weight_KN.shape[1:] else None
+
+
+def _without_relu(rows: str, form: Form, makers: Mapping[str, onnx.NodeProto]) -> str:
+    """What lies below 0 becomes 0 in unsigned numbers anyway."""
+    maker = makers.get(rows)
+    saturates = form.kind == "static" and form.zero_point == 0
+    return maker.input[0] if maker is not None and maker.op_type == "Relu" and saturates else rows
+
+
+def _integer_product(
+    editor: Editor, product: _Product, form: Form, result: str, quantised: dict[tuple[str, Form], str]
+) -> list[onnx.NodeProto]:
+    """The nodes that replace a product. Products that share their rows in one form share its quantisation."""
+    stored, scales = quantise_weight(product.weight_KN.T)
+    nodes, rows = list[onnx.NodeProto](), product.rows
+    scale = editor.add_constant(np.float32(form.scale), "scale")
+    zero = editor.add_constant(np.uint8(form.zero_point), "zero")
+    largest, bias = "", product.bias or ""
+    if form.kind == "row_max":
+        largest, scaled, magnitude, peak = (editor.fresh(f"{result}.{part}") for part in ("max", "unit", "abs", "peak"))
+        axis = editor.add_constant(np.array([-1], np.int64), "axis")
+        floor = editor.add_constant(np.float32(1e-30), "floor")
+        nodes += [
+            node("Abs", [rows], [magnitude]),
+            node("ReduceMax", [magnitude, axis], [peak], keepdims=1),
+            node("Max", [peak, floor], [largest]),
+            node("Div", [rows, largest], [scaled]),
+        ]
+        rows, bias = scaled, ""
+    key = (product.rows, Form(form.kind, form.scale, form.zero_point, 0.0))
+    if form.kind == "row_max" or key not in quantised:
+        quantised[key] = editor.fresh(f"{rows}.q")
+        nodes.append(node("QuantizeLinear", [rows, scale, zero], [quantised[key]]))
+    if editor.has_constant(stored):  # tied with an embedding table: the runtime transposes constants when it loads
+        weight = editor.fresh(f"{result}.weight")
+        nodes.append(node("Transpose", [editor.add_constant(stored, "weight8")], [weight], perm=[1, 0]))
+    else:
+        weight = editor.add_constant(stored.T, "weight8")
+    outputs = editor.fresh(f"{result}.product") if largest else result
+    inputs = [quantised[key], weight, scale, editor.add_constant(scales, "scales"), zero, "", bias]
+    nodes.append(node("MatMulIntegerToFloat", inputs if bias else inputs[:5], [outputs], domain=CONTRIB))
+    if largest:
+        summed = editor.fresh(f"{result}.scaled") if product.bias else result
+        nodes.append(node("Mul", [outputs, largest], [summed]))
+        nodes += [node("Add", [summed, product.bias], [result])] if product.bias else []
+    return nodes
+
+
+def _narrow_tables(editor: Editor) -> None:
+    """Tables that are looked up become 8-bit rows with a scale each; those that are sliced become fp16."""
+    nodes: list[onnx.NodeProto] = []
+    for one in editor.nodes:
+        table = editor.constant(one.input[0]) if one.op_type in ("Gather", "Slice") else None
+        if table is None or table.ndim != 2 or table.dtype != np.float32 or setting(one, "axis", 0) != 0:
+            nodes.append(one)
+        elif one.op_type == "Gather":
+            nodes += _lookup(editor, one, table)
+        else:
+            narrow = editor.fresh(f"{one.output[0]}.half")
+            half = editor.add_constant(table.astype(np.float16), "table16")
+            nodes.append(node("Slice", [half, *one.input[1:]], [narrow]))
+            nodes.append(node("Cast", [narrow], [one.output[0]], to=onnx.TensorProto.FLOAT))
+    editor.nodes = nodes
+
+
+def _lookup(editor: Editor, one: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:
+    stored, scales = quantise_weight(table)
+    levels, wide, scale = (editor.fresh(f"{one.output[0]}.{part}") for part in ("levels", "wide", "scale"))
+    return [
+        node("Gather", [editor.add_constant(stored, "weight8"), one.input[1]], [levels], axis=0),
+        node("Cast", [levels], [wide], to=onnx.TensorProto.FLOAT),
+        node("Gather", [editor.add_constant(scales[:, None], "scales"), one.input[1]], [scale], axis=0),
+        node("Mul", [wide, scale], [one.output[0]]),
+    ]
