@@ -53,7 +53,7 @@ def loss_pair(tokens: int) -> tuple[Callable[[], None], Callable[[], None]]:
 
     def ours() -> None:
         loss, _ = smoothed_cross_entropy(features, weight, bias, target, smoothing=0.1, low_precision=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
 
     return lambda: _plain_loss(features, weight, bias, target).backward(), ours
 

@@ -89,6 +89,7 @@ def export(
     add: Annotated[
         str | None, typer.Option(help="For a bundle: build float32 ONNX graphs, or torchscript, from its weights.")
     ] = None,
+    force: Annotated[bool, typer.Option(help="Replace a bundle that is already there.")] = False,
 ) -> None:
     """Make a bundle of a run (weights, vocabularies, int8 ONNX graphs), or add graphs to a bundle.
 
@@ -96,14 +97,14 @@ def export(
     """
     from deploy.commands.bundles import export_command
 
-    export_command(source, out, checkpoint, average, add)
+    export_command(source, out, checkpoint, average, add, force)
 
 
 @app.command()
 def verify(
     bundle: BundleFolder,
-    text: Annotated[
-        Path | None, typer.Option(help="Source sentences to prove on, one a line. [the run's validation text]")
+    texts: Annotated[
+        list[Path] | None, typer.Option("--text", help="Source sentences to prove on, one a line. [built-in ones]")
     ] = None,
     references: Annotated[Path | None, typer.Option(help="Their references, for the loss by quantisation.")] = None,
     record: Annotated[bool, typer.Option(help="Store the proof in the bundle's manifest.")] = False,
@@ -115,7 +116,7 @@ def verify(
     """
     from deploy.commands.bundles import verify_command
 
-    verify_command(bundle, text, references, record, as_json)
+    verify_command(bundle, texts or [], references, record, as_json)
 
 
 @app.command()

@@ -28,7 +28,8 @@ def _check_parallel(hypotheses: Sequence[str], references: Sequence[str]) -> Non
     """sacreBLEU scores the shorter of two lists without a word."""
     if not references or len(hypotheses) != len(references):
         raise CorpusError(
-            f"hypotheses and references must be equally many, at least 1, but are {len(hypotheses)} and {len(references)}"
+            "hypotheses and references must be equally many, at least 1,"
+            f" but are {len(hypotheses)} and {len(references)}"
         )
 
 

@@ -53,9 +53,7 @@ def build_optimiser(config: OptimiserConfig, model: nn.Module) -> torch.optim.Op
         betas = (config.beta1, config.beta2)
         return torch.optim.Adam(parameters, lr=0.0, betas=betas, eps=config.epsilon, fused=True)
     momentum = config.momentum
-    return torch.optim.SGD(
-        parameters, lr=config.learning_rate, momentum=momentum, nesterov=momentum > 0, fused=True
-    )
+    return torch.optim.SGD(parameters, lr=config.learning_rate, momentum=momentum, nesterov=momentum > 0, fused=True)
 
 
 def learning_rate(config: OptimiserConfig, update: int, last_update: int, plateaus: int) -> float:

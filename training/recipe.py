@@ -141,11 +141,18 @@ def load_recipe(path: Path) -> Recipe:
 def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
     """A recipe from its parsed form, as bundles and checkpoints keep it."""
     recipe = load_dataclass(Recipe, mapping, where)
-    recipe.model_config()
-    if len(recipe.source_languages) != len(
-        recipe.data.corpora[0].source if recipe.data.corpora else recipe.source_languages
-    ):
+    if len(recipe.source_languages) != len(recipe.data.corpora[0].source):
         raise ConfigError(f"{where} source_languages must name one language per source of the corpora")
+    # Not every architecture has positions. Decoding reads BOS on top of what it produces.
+    positions = getattr(recipe.model_config(), "max_positions", None)
+    needed = {
+        "data max_source_tokens": recipe.data.max_source_tokens,
+        "data max_target_tokens": recipe.data.max_target_tokens,
+        "decoding max_length": recipe.decoding.max_length + 1,
+    }
+    faults = [f"{key} needs {count}" for key, count in needed.items() if positions and count > positions]
+    if faults:
+        raise ConfigError(f"{where}: the model has max_positions = {positions}, but {', '.join(faults)}")
     return recipe
 
 

@@ -19,9 +19,10 @@ from typing import Any, Protocol
 import torch
 
 from models.errors import CheckpointError
+from models.layers.linear import unfolded
 from models.protocol import Padded, Seq2SeqModel
 from models.registry import build_model
-from training.checkpoint import Progress, checkpoints, load_into, read_progress, restore, save_checkpoint
+from training.checkpoint import Progress, checkpoints, load_into, read_progress, restore, save_checkpoint, unique_tensors
 from training.data.batches import BatchPlan, TrainingBatch, collate, plan_epoch
 from training.data.dataset import PreparedData
 from training.data.prefetch import prefetch
@@ -110,8 +111,8 @@ class Trainer:
         self._window = _Window()
 
     def initialise_from(self, tensors: Mapping[str, torch.Tensor], where: str) -> None:
-        """Start from given weights instead of random ones (``--from``)."""
-        load_into(self.model, dict(tensors), where)
+        """Start from given weights, folded or not, instead of random ones (``--from``)."""
+        load_into(self.model, unfolded(tensors, unique_tensors(self.model)), where)
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; false where there is none.

@@ -8,6 +8,7 @@ incremental position.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -62,6 +63,16 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.effective_weight(), self.bias)
+
+
+def unfolded(tensors: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:
+    """The tensors of a folded model with the gains that ``names`` wants beside them: the norms of the weights."""
+    gains = {
+        name: tensors[weight].norm(dim=1)
+        for name in names
+        if name.endswith(".gain") and name not in tensors and (weight := f"{name[:-5]}.weight") in tensors
+    }
+    return {**tensors, **gains}
 
 
 class GatedConvolution(nn.Module):

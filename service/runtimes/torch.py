@@ -6,7 +6,7 @@ import torch
 
 from models.bundle import Bundle
 from models.graphs import TorchGraphs
-from models.registry import build_model, load_config
+from models.loading import load_bundle_model
 from models.search import Graphs
 
 
@@ -18,9 +18,4 @@ def open_torch_graphs(bundle: Bundle, threads: int) -> Graphs:
         BundleError: the weights do not fit the configuration.
     """
     torch.set_num_threads(threads)
-    manifest = bundle.manifest
-    config = load_config(manifest.architecture, manifest.config, f"{manifest.name} manifest.json [config]")
-    model = build_model(manifest.architecture, config)
-    model.load_state_dict({name: torch.from_numpy(array) for name, array in bundle.weights().items()})
-    model.eval()
-    return TorchGraphs(model)
+    return TorchGraphs(load_bundle_model(bundle))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from training.data.prepare import prepare
 from tests.training.toy import DATA, LETTERS
+from training.data.prepare import prepare
 
 
 @pytest.fixture(autouse=True, scope="session")

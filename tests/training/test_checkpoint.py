@@ -102,6 +102,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     model, optimiser = trained(CASE)
     path = tmp_path / "checkpoint-7.safetensors"
     save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    assert list(tmp_path.iterdir()) == [path]
     before = path.read_bytes()
 
     def full_disk(tensors: Any, target: Path, metadata: Any) -> None:
@@ -172,7 +173,9 @@ def test_every_misfit_is_listed_and_nothing_is_copied() -> None:
     model = CASE.build(torch.float32)
     before, tensors = state_of(model), {name: torch.zeros_like(x) for name, x in unique_tensors(model).items()}
     tensors["more"] = tensors.pop("target_embedding")
-    with pytest.raises(CheckpointError, match=r"^x does not fit the model: lacks target_embedding; has an unknown tens"):
+    with pytest.raises(
+        CheckpointError, match=r"^x does not fit the model: lacks target_embedding; has an unknown tens"
+    ):
         load_into(model, tensors, "x")
     assert_equal(state_of(model), before)
 

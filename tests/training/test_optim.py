@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -106,5 +107,5 @@ def test_cooldown_falls_in_equal_steps_to_just_above_zero() -> None:
 def test_the_rate_never_jumps() -> None:
     config = OptimiserConfig(learning_rate=1.0, warmup=100, cooldown=200)
     rates = [learning_rate(config, update, 1000, 0) for update in range(1, 1001)]
-    assert max(abs(a - b) for a, b in zip(rates, rates[1:], strict=False)) <= 0.0101
+    assert max(abs(a - b) for a, b in pairwise(rates)) <= 0.0101
     assert all(math.isfinite(rate) and rate > 0 for rate in rates)

@@ -78,7 +78,9 @@ def test_every_shipped_recipe(path: Path) -> None:
     with torch.device("meta"):
         assert sum(build_model(recipe.architecture, config).parameter_parts().values()) > 0
     positions = to_mapping(config).get("max_positions", math.inf)
-    assert positions >= max(recipe.data.max_source_tokens, recipe.data.max_target_tokens, recipe.decoding.max_length + 1)
+    assert positions >= max(
+        recipe.data.max_source_tokens, recipe.data.max_target_tokens, recipe.decoding.max_length + 1
+    )
     assert 2 * recipe.training.batch_tokens >= recipe.data.max_source_tokens + recipe.data.max_target_tokens
     assert all(corpus.licence and corpus.attribution for corpus in recipe.data.corpora)
     assert recipe.licence
@@ -89,7 +91,7 @@ def test_every_shipped_recipe(path: Path) -> None:
     [("dpn", 31.99, 11_587_567), ("san-wide", 31.29, 27_068_904), ("san-deep", 31.43, 13_542_888)],
 )
 def test_rows_of_the_papers_table(name: str, bleu: float, parameters: int) -> None:
-    """Song et al. 2018, table 1: the recipe has the published size at the published dictionaries, and trains as told."""
+    """Song et al. 2018, table 1: the published size at the published dictionaries, and the training that is told."""
     recipe = load_recipe(RECIPES / "iwslt14-de-en" / f"{name}.toml")
     published = recipe.published
     config = recipe.model_config((published["source_vocabulary"],), published["target_vocabulary"])
@@ -114,11 +116,18 @@ def test_rows_of_the_papers_table(name: str, bleu: float, parameters: int) -> No
     ("text", "message"),
     [
         ("nam = 1" + TEXT, "r.toml has no key 'nam': did you mean 'name'? known keys are architecture, data, decoding"),
-        (TEXT + "[training]\nupdate = 3", "r.toml training has no key 'update': did you mean 'updates'? known keys are "),
+        (
+            TEXT + "[training]\nupdate = 3",
+            "r.toml training has no key 'update': did you mean 'updates'? known keys are ",
+        ),
         (TEXT + "[optimiser]\nlr = 3", "r.toml optimiser has no key 'lr': known keys are beta1, beta2, clip_norm"),
         (TEXT + "[decoding]\nbeam = 3", "r.toml decoding has no key 'beam': did you mean 'beam_size'? known keys are "),
         (TEXT + "[data.filters]\nx = 3", "r.toml data filters has no key 'x': known keys are deduplicate"),
         (TEXT + "depth = 3", "r [model] has no key 'depth': "),
+        (
+            TEXT + "max_positions = 64\n[data]\nmax_target_tokens = 64\n[decoding]\nmax_length = 64",
+            "r.toml: the model has max_positions = 64, but data max_source_tokens needs 256, decoding max_length",
+        ),
         (TEXT + "heads = 5", "r [model]: heads must divide width, but 32 is not a multiple of 5"),
         (TEXT.replace("dpn", "rnn"), "r [model]: unknown architecture 'rnn': known are dpn"),
         (TEXT.replace("translate", "speak"), "r.toml task must be one of 'translate', 'summarize', 'postedit'"),
@@ -126,10 +135,16 @@ def test_rows_of_the_papers_table(name: str, bleu: float, parameters: int) -> No
         (TEXT.replace('name = "r"\n', ""), "r.toml lacks the key 'name'"),
         (TEXT + "[training]\nupdates = 'x'", "r.toml training updates must be of type int, but is 'x'"),
         (TEXT + "[training]\nkeep = 2\naverage = 3", "r.toml training: average must be at most keep (2), but is 3"),
-        (TEXT + "[training]\nmetric = 'bleu'\nvalidation_sentences = 0", "r.toml training: metric = 'bleu' needs valid"),
-        (TEXT + "[training]\nmetric = 'rouge'", "r.toml: training metric must be one of loss, bleu for the task 'trans"),
+        (
+            TEXT + "[training]\nmetric = 'bleu'\nvalidation_sentences = 0",
+            "r.toml training: metric = 'bleu' needs valid",
+        ),
+        (
+            TEXT + "[training]\nmetric = 'rouge'",
+            "r.toml: training metric must be one of loss, bleu for the task 'trans",
+        ),
         (TEXT + "[decoding]\nbeam_size = 0", "r.toml decoding: beam_size must be a whole number, at least 1, but is 0"),
-        (TEXT + "[data]\nx = 1", "r.toml: not valid TOML: Cannot declare ('data',) twice (at line 17, column 6)"),
+        (TEXT + "[model]\nx = 1", "r.toml: not valid TOML: Cannot declare ('model',) twice (at line 17, column 7)"),
         ("a = 1\n\nb ==", "r.toml: not valid TOML: Invalid value (at line 3, column 4)"),
     ],
 )
@@ -185,7 +200,9 @@ def test_vocabulary_sizes_come_from_the_data(tmp_path: Path, sizes: str) -> None
 
 def test_vocabulary_sizes_that_contradict_the_data_are_refused(tmp_path: Path) -> None:
     recipe = load(tmp_path, TEXT + "source_vocabularies = [70]\ntarget_vocabulary = 90")
-    with pytest.raises(ConfigError, match=r"r \[model\] source_vocabularies is \[70\], but the prepared data has \[80\]"):
+    with pytest.raises(
+        ConfigError, match=r"r \[model\] source_vocabularies is \[70\], but the prepared data has \[80\]"
+    ):
         recipe.model_config((80,), 90)
     with pytest.raises(ConfigError, match=r"r \[model\] target_vocabulary is 90, but the prepared data has 91"):
         recipe.model_config((70,), 91)

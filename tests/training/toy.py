@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from models.search import SearchOptions
 from training.checkpoint import Progress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.optim import OptimiserConfig
@@ -24,14 +25,23 @@ DATA = DataConfig(
 )
 MODEL = {"width": 16, "hidden": 24, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 16}
 ADAM = OptimiserConfig(learning_rate=1e-2, warmup=4)
+LEARNING: dict[str, Any] = {
+    "model": {"width": 32, "hidden": 64},
+    "optimiser": OptimiserConfig(learning_rate=1e-2, schedule="plateau", warmup=20, cooldown=40),
+}
+"""Enough to learn the corpus in a hundred updates."""
 NAG = OptimiserConfig("nag", 0.05, "plateau", warmup=0, momentum=0.9)
 
 
 def toy_recipe(
-    *, data: DataConfig = DATA, model: Mapping[str, Any] | None = None, optimiser: OptimiserConfig = ADAM, **training: Any
+    *,
+    data: DataConfig = DATA,
+    model: Mapping[str, Any] | None = None,
+    optimiser: OptimiserConfig = ADAM,
+    **training: Any,
 ) -> Recipe:
     """A tiny double path network on the toy corpus: five batches an epoch, dropout on, few updates."""
-    defaults = {"updates": 12, "batch_tokens": 250, "precision": "float32", "validation_sentences": 0}
+    defaults: dict[str, Any] = {"updates": 12, "batch_tokens": 250, "precision": "float32", "validation_sentences": 0}
     defaults |= {"validate_every": 1000, "save_every": 1000, "log_every": 1}
     return Recipe(
         "toy",
@@ -42,6 +52,7 @@ def toy_recipe(
         "dpn",
         model=MODEL | {"dropout": 0.1} | dict(model or {}),
         optimiser=optimiser,
+        decoding=SearchOptions(max_length=12),
         training=TrainingConfig(**(defaults | training)),
     )
 

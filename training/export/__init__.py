@@ -1,0 +1,1 @@
+"""From a trained model to graphs that other runtimes run, and the proof that they give the same results."""

@@ -35,7 +35,7 @@ class Form:
         kind: ``static``, or ``row_max``: x is divided by the largest magnitude in its row first.
         scale: of x, or of x over its row maximum.
         zero_point: the number that stands for 0.
-        error: root mean square over rows of |error| / |product|, 8-bit weights included.
+        error: root mean square over rows of |error| / |product| (or / its mean, if larger), 8-bit weights included.
     """
 
     kind: Literal["static", "row_max"]
@@ -155,5 +155,6 @@ def _range(rows: Array, percentile: float) -> tuple[float, int]:
 
 def _measured(form: Form, rows: Array, weight_KN: Array, exact: Array) -> Form:
     error = np.square(apply_form(form, rows) @ weight_KN - exact).sum(axis=1)
-    size = np.maximum(np.square(exact).sum(axis=1), 1e-20)
+    size = np.square(exact).sum(axis=1)
+    size = np.maximum(size, max(float(size.mean()), 1e-20))  # rows near 0 are not held to their own size
     return Form(form.kind, form.scale, form.zero_point, float(np.sqrt((error / size).mean())))

@@ -1,0 +1,44 @@
+"""A bundle's weights as a PyTorch model, ready for inference."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from models.bundle import Bundle
+from models.errors import BundleError
+from models.graphs import AnyModel
+from models.registry import build_model, load_config
+
+
+def inference_tensors(model: AnyModel) -> dict[str, Tensor]:
+    """The parameters and persistent buffers that make a model, each shared one once, by name."""
+    stored = model.state_dict()
+    return {**dict(model.named_parameters()), **{k: b for k, b in model.named_buffers() if k in stored}}
+
+
+def load_bundle_model(bundle: Bundle) -> AnyModel:
+    """The model of a bundle, in float32 on the CPU, prepared for inference.
+
+    Raises:
+        ConfigError: the architecture or its configuration is unknown to this version.
+        BundleError: the weights do not fit the configuration; every fault is listed.
+    """
+    manifest = bundle.manifest
+    config = load_config(manifest.architecture, manifest.config, f"{manifest.name} manifest.json [config]")
+    model = build_model(manifest.architecture, config)
+    model.prepare_for_inference()  # a bundle holds what is left then
+    own, weights = inference_tensors(model), bundle.weights()
+    faults = [f"the weights lack {name}" for name in sorted(own.keys() - weights.keys())]
+    faults += [f"the weights have an unknown tensor {name}" for name in sorted(weights.keys() - own.keys())]
+    faults += [
+        f"{name} has the shape {weights[name].shape} instead of {tuple(tensor.shape)}"
+        for name, tensor in own.items()
+        if name in weights and weights[name].shape != tuple(tensor.shape)
+    ]
+    if faults:
+        raise BundleError(bundle.path, faults)
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(torch.from_numpy(weights[name]))
+    return model

@@ -1,0 +1,109 @@
+"""What a run shows in a terminal and writes for TensorBoard."""
+
+from __future__ import annotations
+
+import builtins
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from training import reporting
+from training.checkpoint import Progress
+from training.reporting import TerminalReporter
+
+VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
+
+
+class Events:
+    """Stands for TensorBoard's writer."""
+
+    def __init__(self) -> None:
+        self.scalars: list[tuple[str, float, int]] = []
+        self.closed = False
+
+    def add_scalar(self, name: str, value: float, update: int) -> None:
+        self.scalars.append((name, value, update))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> Events:
+    made = Events()
+    monkeypatch.setattr(reporting, "_event_writer", lambda folder, console: made)
+    return made
+
+
+def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
+    stream = io.StringIO()
+    return Console(file=stream, force_terminal=terminal, width=100), stream
+
+
+def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, stream = console()
+    clock = iter([10.0, 14.0])
+    monkeypatch.setattr("training.reporting.time.monotonic", lambda: next(clock))
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.update(Progress(update=50, epoch=1, target_tokens=1000), VALUES)
+        reporter.update(Progress(update=100, epoch=2, target_tokens=5000), VALUES)
+        reporter.validation(Progress(update=100), {"loss": 2.25, "bleu": 31.5})
+    assert stream.getvalue().splitlines() == [
+        "update 50  epoch 1  loss 2.500  rate 1.00e-03  0 target tokens/s",
+        "update 100  epoch 2  loss 2.500  rate 1.00e-03  1,000 target tokens/s",
+        "validation after update 100: loss 2.250  bleu 31.500",
+    ]
+    assert ("train/loss", 2.5, 50) in events.scalars
+    assert ("train/tokens_per_second", 1000.0, 100) in events.scalars
+    assert ("valid/bleu", 31.5, 100) in events.scalars
+    assert events.closed
+
+
+def test_a_clock_that_stands_still_is_no_fault(events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.reporting.time.monotonic", lambda: 10.0)
+    with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+        for update in (1, 2):
+            reporter.update(Progress(update=update), VALUES)
+
+
+def test_a_bar_in_a_terminal(events: Events, tmp_path: Path) -> None:
+    shown, stream = console(terminal=True)
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.update(Progress(update=40), VALUES)
+        reporter.validation(Progress(update=40), {"loss": 2.25})
+    text = stream.getvalue()
+    assert "40/100" in text
+    assert "loss 2.500" in text
+    assert "validation after update 40" in text
+    assert "update 40  epoch" not in text
+
+
+def test_events_are_closed_when_training_fails(events: Events, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), TerminalReporter(100, tmp_path, console()[0]):
+        raise RuntimeError
+    assert events.closed
+
+
+def test_event_files_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    with TerminalReporter(100, tmp_path / "events", console()[0]) as reporter:
+        reporter.update(Progress(update=1), VALUES)
+    assert [path.name.split(".")[2] for path in (tmp_path / "events").iterdir()] == ["tfevents"]
+
+
+def test_without_tensorboard_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **named: Any) -> Any:
+        if name == "torch.utils.tensorboard":
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    shown, stream = console()
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.update(Progress(update=1), VALUES)
+    assert stream.getvalue().startswith("tensorboard is not installed: no event files are written\nupdate 1  epoch 0")

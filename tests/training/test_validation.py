@@ -1,0 +1,82 @@
+"""Validation by decoded text: which sentences, which search, which score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.search import SearchOptions
+from tests.training.toy import DATA, LEARNING, toy_recipe, toy_trainer
+from training import validation
+from training.data.dataset import text_path
+from training.validation import TextValidator
+
+
+def valid_lines(prepared: Path, side: str) -> list[str]:
+    return text_path(prepared, "toy", "valid", side).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What was asked of the decoder, which answers with the words of a perfect translation."""
+    calls: list[dict[str, Any]] = []
+
+    def perfect(
+        graphs: Any,
+        vocabularies: Any,
+        lines: Sequence[Sequence[str]],
+        options: SearchOptions,
+        *,
+        max_source_tokens: int,
+    ) -> list[str]:
+        calls.append({"lines": lines, "options": options, "limit": max_source_tokens, "vocabularies": vocabularies})
+        return [" ".join(f"the-{word}" for word in line.split()) for line in lines[0]]
+
+    monkeypatch.setattr(validation, "translate_lines", perfect)
+    return calls
+
+
+@pytest.mark.parametrize("wanted", [1, 5, 12, 500])
+def test_the_first_sentences_are_decoded_greedily(wanted: int, prepared: Path, decoded: list[dict[str, Any]]) -> None:
+    recipe = replace(
+        toy_recipe(validation_sentences=wanted), decoding=SearchOptions(beam_size=4, n_best=2, max_length=9)
+    )
+    model = toy_trainer(recipe, prepared, prepared).model.eval()
+    scores = TextValidator(recipe, prepared)(model)
+    (call,) = decoded
+    assert call["lines"] == [valid_lines(prepared, "source0")[:wanted]]
+    assert call["options"] == SearchOptions(beam_size=1, n_best=1, max_length=9)
+    assert call["limit"] == DATA.max_source_tokens
+    assert scores["chrf"] == 100.0
+    assert set(scores) == {"bleu", "chrf"}
+
+
+def test_summaries_are_scored_by_rouge(prepared: Path, decoded: list[dict[str, Any]]) -> None:
+    recipe = replace(toy_recipe(validation_sentences=3), task="summarize")
+    scores = TextValidator(recipe, prepared)(toy_trainer(toy_recipe(), prepared, prepared).model.eval())
+    assert scores == {"rouge-1": 100.0, "rouge-2": 100.0, "rouge-l": 100.0, "rouge": 100.0}
+
+
+def test_corpora_share_the_sentences_and_may_lack_a_validation_set(
+    prepared: Path, decoded: list[dict[str, Any]]
+) -> None:
+    """Even where there are fewer sentences wanted than corpora."""
+    corpora = (*DATA.corpora, replace(DATA.corpora[0], name="other", splits=("train",)))
+    model = toy_trainer(toy_recipe(), prepared, prepared).model.eval()
+    for wanted, shown in ((6, 3), (1, 1)):
+        recipe = toy_recipe(validation_sentences=wanted, data=replace(DATA, corpora=corpora))
+        TextValidator(recipe, prepared)(model)
+        assert len(decoded[-1]["lines"][0]) == shown
+
+
+def test_a_trained_model_translates(prepared: Path, tmp_path: Path) -> None:
+    """The whole of it: train by the metric, decode with the real search, and score what comes out."""
+    recipe = toy_recipe(updates=150, validate_every=50, validation_sentences=12, metric="bleu", **LEARNING)
+    trainer = toy_trainer(recipe, prepared, tmp_path, validator=TextValidator(recipe, prepared))
+    progress = trainer.train()
+    assert progress.best is not None
+    assert progress.best > 80

@@ -1,0 +1,244 @@
+"""From a trained model to a bundle, and further graphs from a bundle alone."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+
+from models.bundle import (
+    Bundle,
+    Corpus,
+    Limits,
+    Manifest,
+    Score,
+    Training,
+    Vocabularies,
+    VocabularyFile,
+    add_built,
+    write_bundle,
+)
+from models.config import to_mapping
+from models.errors import ConfigError, CorpusError
+from models.graphs import AnyModel
+from models.loading import inference_tensors, load_bundle_model
+from models.search import SearchOptions
+from models.search.graphs import specs_to_json
+from models.translator import encode_lines
+from models.vocabulary import Vocabulary, WordVocabulary
+from training.checkpoint import Progress
+from training.data.dataset import PreparedData, load_vocabularies
+from training.data.summary import PreparedSummary
+from training.export.calibration import Array, Form, calibrate
+from training.export.external import pack
+from training.export.onnx_graphs import export_graphs
+from training.export.quantise import quantise
+from training.export.torchscript import trace_graphs
+from training.recipe import Recipe, recipe_mapping
+
+PRECISIONS = ("float32", "int8")
+TORCHSCRIPT = "torchscript"
+CALIBRATION_SENTENCES = 64
+_SEARCHED = SearchOptions(beam_size=4, max_length_ratio=1.5)  # while calibrating: all that matters is the mix of rows
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shipping:
+    """What a bundle is told beyond model, recipe and data.
+
+    Attributes:
+        progress: how long the model was trained.
+        scores: measured scores, each with its command.
+        precisions: of the ONNX graphs that ship.
+        calibration_sentences: decoded to find the scales of 8-bit graphs.
+        overwrite: replace a bundle at the same path.
+    """
+
+    progress: Progress = Progress()
+    scores: tuple[Score, ...] = ()
+    precisions: tuple[str, ...] = ("int8",)
+    calibration_sentences: int = CALIBRATION_SENTENCES
+    overwrite: bool = False
+
+
+def export_bundle(
+    model: AnyModel,
+    recipe: Recipe,
+    prepared: Path,
+    out: Path,
+    shipping: Shipping = Shipping(),
+    report: Report = lambda line: None,
+) -> Bundle:
+    """Write a bundle: manifest, card, fp16 weights, vocabularies and the graphs of the chosen precisions.
+
+    The graphs hold the weights as fp16 rounds them, so that every runtime of the bundle has the same ones.
+
+    Args:
+        model: as trained; it is left as it is.
+        recipe: that it was trained with.
+        prepared: the data it was trained on.
+        out: the bundle's folder.
+        shipping: precisions, scores and the like.
+        report: told what is being done.
+
+    Raises:
+        BundleError: there is already something at ``out``, or the weights do not fit fp16.
+        ConfigError: an unknown precision.
+        CorpusError: ``prepared`` is not prepared data.
+    """
+    _check(shipping.precisions, PRECISIONS)
+    final = rounded(model)
+    sources, target = load_vocabularies(prepared)
+    named, described = _named(sources, target)
+    summary = PreparedSummary.load(prepared)
+    report("exporting graphs")
+    graphs, specs = export_graphs(final)
+    files: dict[str, bytes | Path] = {"onnx/graphs.json": specs_to_json(specs).encode()}
+    for precision in shipping.precisions:
+        text = _calibration_sources(prepared, shipping.calibration_sentences) if precision == "int8" else []
+        built = _at_precision(final, graphs, precision, text, report)
+        files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
+    manifest = Manifest(
+        name=recipe.name,
+        task=recipe.task,
+        source_languages=recipe.source_languages,
+        target_language=recipe.target_language,
+        architecture=recipe.architecture,
+        config=to_mapping(model.config),
+        decoding=recipe.decoding,
+        # The recipe counts the end of the sequence, a limit does not.
+        limits=Limits(recipe.data.max_source_tokens - 1, recipe.data.max_target_tokens - 1),
+        vocabularies=described,
+        training=Training(
+            corpora=tuple(Corpus(c.name, c.licence, c.attribution, c.url, c.segments) for c in summary.corpora),
+            recipe=recipe_mapping(recipe),
+            updates=shipping.progress.update,
+            target_tokens=shipping.progress.target_tokens,
+        ),
+        licence=recipe.licence,
+        scores=shipping.scores,
+    )
+    report(f"writing {out}")
+    weights = {name: tensor.detach().numpy() for name, tensor in inference_tensors(final).items()}
+    return write_bundle(out, manifest, weights, named, files, overwrite=shipping.overwrite)
+
+
+def add_precision(
+    path: Path, precision: str, lines: Sequence[Sequence[str]] = (), report: Report = lambda line: None
+) -> Path:
+    """Build further graphs of a bundle from its own weights, into ``onnx/<precision>`` or ``torchscript``.
+
+    Args:
+        path: the bundle.
+        precision: ``float32``, ``int8`` or ``torchscript``.
+        lines: for ``int8``, text to calibrate on, one list of lines per source.
+        report: told what is being done.
+
+    Returns:
+        The folder that was built.
+
+    Raises:
+        BundleError: the bundle is not sound, or ships that precision already.
+        ConfigError: an unknown precision.
+        CorpusError: ``int8`` without text.
+    """
+    _check([precision], (*PRECISIONS, TORCHSCRIPT))
+    bundle = Bundle.load(path)
+    model = load_bundle_model(bundle)
+    if precision == TORCHSCRIPT:
+        report("tracing graphs")
+        return add_built(path, TORCHSCRIPT, trace_graphs(model))
+    limit = bundle.manifest.limits.max_source_tokens + 1
+    columns = [encode_lines(v, column, limit) for v, column in zip(bundle.source_vocabularies, lines, strict=False)]
+    report("exporting graphs")
+    graphs, _ = export_graphs(model)
+    return add_built(
+        path, f"onnx/{precision}", _at_precision(model, graphs, precision, list(zip(*columns, strict=True)), report)
+    )
+
+
+def rounded(model: AnyModel) -> AnyModel:
+    """A copy of a model on the CPU as its bundle will hold it: prepared for inference, weights as fp16 rounds them."""
+    final = copy.deepcopy(model).cpu().float()
+    final.prepare_for_inference()
+    with torch.no_grad():
+        for tensor in inference_tensors(final).values():
+            if tensor.is_floating_point():
+                tensor.copy_(tensor.half())
+    return final
+
+
+def _check(precisions: Sequence[str], known: Sequence[str]) -> None:
+    for precision in precisions:
+        if precision not in known:
+            raise ConfigError(f"precision must be one of {', '.join(known)}, but is {precision!r}")
+
+
+def _at_precision(
+    model: AnyModel,
+    graphs: dict[str, onnx.ModelProto],
+    precision: str,
+    sources: Sequence[tuple[Array, ...]],
+    report: Report,
+) -> dict[str, bytes]:
+    """The files of one precision; ``graphs`` stay as they are."""
+    own = {name: onnx.ModelProto.FromString(graph.SerializeToString()) for name, graph in graphs.items()}
+    if precision == "int8":
+        if not sources:
+            raise CorpusError("8-bit graphs are calibrated on text, but there is none: give some dozens of sentences")
+        report(f"calibrating on {len(sources)} sentences")
+        forms = calibrate(model, sources, _SEARCHED)
+        left = [f"{name}: {product}" for name, graph in own.items() for product in quantise(graph, forms)]
+        report(_described(forms, left))
+    return pack(own)
+
+
+def _described(forms: dict[str, Form], left: list[str]) -> str:
+    errors = [form.error for form in forms.values()]
+    by_row = sum(form.kind == "row_max" for form in forms.values())
+    text = f"{len(forms)} products in 8 bits, {by_row} of them by row; error {np.mean(errors):.2%}, at most {max(errors):.2%}"
+    return f"{text}; not calibrated and left in float32: {', '.join(left)}" if left else text
+
+
+def _named(
+    sources: Sequence[Vocabulary], target: Vocabulary
+) -> tuple[dict[str, Vocabulary], Vocabularies]:
+    """The vocabularies by file name, equal ones once, and which side reads which file."""
+    names: dict[bytes, VocabularyFile] = {}
+    files: dict[str, Vocabulary] = {}
+
+    def place(vocabulary: Vocabulary, side: str) -> VocabularyFile:
+        content = vocabulary.to_bytes()
+        if content not in names:
+            words = isinstance(vocabulary, WordVocabulary)
+            name = f"{side}.words" if words else f"{side}.model"
+            names[content] = VocabularyFile(name, "words" if words else "sentencepiece")
+            files[name] = vocabulary
+        return names[content]
+
+    sides = ["source"] if len(sources) == 1 else [f"source{index}" for index in range(len(sources))]
+    described = tuple(place(vocabulary, side) for vocabulary, side in zip(sources, sides, strict=True))
+    return files, Vocabularies(described, place(target, "target"))
+
+
+def _calibration_sources(prepared: Path, count: int) -> list[tuple[Array, ...]]:
+    """Sentences of every length from the validation split, the longest and some joined ones among them."""
+    splits = PreparedSummary.load(prepared).splits
+    data = PreparedData.open(prepared, "valid" if "valid" in splits else "train")
+    by_length = np.argsort(data.source_lengths, kind="stable")
+    chosen = by_length[np.unique(np.linspace(0, len(by_length) - 1, count).astype(np.int64))]
+    picked = [tuple(source.astype(np.int64) for source in data.sources(int(index))) for index in chosen]
+    longest = max(max(map(len, one)) for one in picked)
+    # A few pairs of neighbours in length as one sentence, their inner end left out, while they stay within the limit.
+    joined = [
+        tuple(np.concatenate([a[:-1], b]) for a, b in zip(first, second, strict=True))
+        for first, second in zip(picked[::8], picked[1::8], strict=False)
+    ]
+    return picked + [one for one in joined if max(map(len, one)) <= longest]

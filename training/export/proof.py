@@ -1,0 +1,388 @@
+"""The proof that a bundle's graphs decode as PyTorch does.
+
+Graphs of full precision must give PyTorch's best hypothesis. Where two candidates tie within rounding, a search may
+keep the other one: such a result stands if float64 scores it within ``Settings.gap``; what differs by more is listed.
+Eight-bit graphs are other numbers: they are judged by BLEU or ROUGE on a held-out set, and by what float32 thinks of
+their hypotheses.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from models.bundle import Bundle
+from models.config import to_mapping
+from models.errors import CorpusError
+from models.graphs import AnyModel, TorchGraphs
+from models.loading import load_bundle_model
+from models.protocol import Padded
+from models.search import DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, translate_batch
+from models.translator import encode_lines
+from models.vocabulary import BOS, EOS
+from training.export.calibration import Array
+from training.metrics import SCORERS
+
+Opener = Callable[[], Graphs]
+Report = Callable[[str], None]
+Sources = Sequence[tuple[Array, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much is compared, and what passes.
+
+    Attributes:
+        sentences: decoded by every runtime, ``long`` of them of at least ``long_tokens`` tokens (joined if need be).
+        beams: beam sizes.
+        batches: batch sizes, each with each beam size.
+        gap: difference of float64 scores up to which another hypothesis is a tie.
+        exceptions: largest share of results that differ by more, because a tie inside the beam went the other way.
+        held_out: most pairs of the held-out set.
+        loss: largest loss of BLEU or ROUGE-1 points by 8 bits.
+    """
+
+    sentences: int = 200
+    long: int = 20
+    long_tokens: int = 60
+    beams: tuple[int, ...] = (1, 5, 8)
+    batches: tuple[int, ...] = (1, 7, 32)
+    gap: float = 1e-4
+    exceptions: float = 0.005
+    held_out: int = 1000
+    loss: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A best hypothesis that is not PyTorch's; ``gap`` is PyTorch's float64 score minus this one's."""
+
+    sentence: int
+    beam: int
+    batch: int
+    gap: float
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExactProof:
+    """One runtime of full precision against PyTorch float32.
+
+    Attributes:
+        compared: best hypotheses compared: sentences x beam sizes x batch sizes.
+        identical: those with PyTorch's tokens.
+        ties: those that float64 scores within the gap.
+        exceptions: the others.
+        score_error: largest difference of the score of one and the same hypothesis.
+    """
+
+    runtime: str
+    compared: int
+    identical: int
+    ties: int
+    exceptions: tuple[Difference, ...]
+    score_error: float
+    seconds: float
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisedProof:
+    """One runtime of low precision against float32, on the held-out set with the bundle's own decoding options.
+
+    Attributes:
+        metric: BLEU or ROUGE-1; empty without references.
+        value, float32_value: in points of 100.
+        sentences: decoded.
+        identical: share with float32's tokens.
+        rescored: mean over sentences of the score per token that float32 gives to these hypotheses, minus that of its
+            own; around 0 the two are equally likely.
+        same_in_batches: share whose tokens and scores are bit-equal alone and in a batch of the largest size.
+    """
+
+    runtime: str
+    metric: str
+    value: float
+    float32_value: float
+    sentences: int
+    identical: float
+    rescored: float
+    same_in_batches: float
+    seconds: float
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was compared and what came of it; :meth:`mapping` is what the manifest holds."""
+
+    passed: bool
+    sentences: int
+    long_sentences: int
+    beams: tuple[int, ...]
+    batches: tuple[int, ...]
+    exact: tuple[ExactProof, ...]
+    quantised: tuple[QuantisedProof, ...]
+
+    def mapping(self) -> dict[str, Any]:
+        """The proof as plain values."""
+        plain: dict[str, Any] = to_mapping(self)
+        return plain
+
+
+def verify(
+    bundle: Bundle,
+    exact: Mapping[str, Opener],
+    quantised: Mapping[str, Opener],
+    lines: Sequence[Sequence[str]],
+    references: Sequence[str] = (),
+    *,
+    settings: Settings = Settings(),
+    report: Report = lambda line: None,
+) -> Proof:
+    """Compare runtimes with PyTorch on a bundle's model.
+
+    Args:
+        bundle: loaded and sound.
+        exact: by name, how to open the runtimes that must give PyTorch's hypotheses.
+        quantised: by name, how to open the runtimes that may lose some quality.
+        lines: source text, one list of lines per source.
+        references: parallel to ``lines``, for the loss by quantisation; without them only float32 judges.
+        settings: how much is compared, and what passes.
+        report: told what is being done.
+
+    Raises:
+        CorpusError: there is no text, or it is not parallel.
+    """
+    if not lines or not lines[0] or any(len(one) != len(lines[0]) for one in (*lines, references or lines[0])):
+        raise CorpusError("the proof needs source lines, and as many references if any")
+    model = load_bundle_model(bundle)
+    sources = _proving_sources(bundle, lines, settings)
+    sizes = [max(map(len, one)) - 1 for one in sources]
+    options = replace(bundle.manifest.decoding, n_best=1, sampling=None)
+    expected: dict[int, list[Hypothesis]] = {}
+    for beam in settings.beams if exact else ():
+        report(f"PyTorch, beam {beam}")
+        expected[beam] = _best(translate_batch(TorchGraphs(model), sources, replace(options, beam_size=beam)))
+    judge = Judge(model)
+    exact_proofs = []
+    for name, opener in exact.items():
+        report(f"{name}: {len(sources)} sentences, beams {settings.beams}, batches {settings.batches}")
+        exact_proofs.append(_exact_proof(name, opener(), judge, sources, expected, options, settings))
+    quantised_proofs = []
+    if quantised:
+        held_out = _Held(bundle, judge, lines, references, options, settings, report)
+        quantised_proofs = [held_out.proof(name, opener(), report) for name, opener in quantised.items()]
+    passed = all(one.passed for one in (*exact_proofs, *quantised_proofs))
+    return Proof(
+        passed=passed,
+        sentences=len(sources),
+        long_sentences=sum(size >= settings.long_tokens for size in sizes),
+        beams=settings.beams,
+        batches=settings.batches,
+        exact=tuple(exact_proofs),
+        quantised=tuple(quantised_proofs),
+    )
+
+
+class Judge:
+    """Scores hypotheses under teacher forcing, in float64."""
+
+    def __init__(self, model: AnyModel) -> None:
+        self._model = copy.deepcopy(model).double()
+
+    def score(self, sources: tuple[Array, ...], hypothesis: Hypothesis) -> float:
+        """The log-probability of a hypothesis, its end included where it has one."""
+        tokens = [*hypothesis.tokens, EOS] if hypothesis.finished else list(hypothesis.tokens)
+        padded = tuple(Padded(torch.from_numpy(one)[None], torch.tensor([len(one)])) for one in sources)
+        with torch.inference_mode():
+            target = torch.tensor([[BOS, *tokens[:-1]]])
+            logits = self._model.score(target, self._model.encode(padded))[0]
+            chosen = torch.log_softmax(logits, dim=-1)[torch.arange(len(tokens)), torch.tensor(tokens)]
+        return float(chosen.sum())
+
+
+def decode(graphs: Graphs, sources: Sources, options: SearchOptions, batch: int) -> list[Hypothesis]:
+    """The best hypothesis of every sentence, decoded in batches of ``batch`` in the order given, of mixed lengths."""
+    best: dict[int, Hypothesis] = {}
+    for start in range(0, len(sources), batch):
+        running = DecodeBatch(graphs, beam_size=options.beam_size)
+        chunk = range(start, min(start + batch, len(sources)))
+        running.join([Sentence(index, sources[index], options) for index in chunk])
+        while len(running):
+            best |= {int(str(one.id)): one.hypotheses[0] for one in running.step()}
+    return [best[index] for index in range(len(sources))]
+
+
+def _exact_proof(
+    name: str,
+    graphs: Graphs,
+    judge: Judge,
+    sources: Sources,
+    expected: Mapping[int, list[Hypothesis]],
+    options: SearchOptions,
+    settings: Settings,
+) -> ExactProof:
+    started, compared, identical, ties, score_error = time.perf_counter(), 0, 0, 0, 0.0
+    exceptions: list[Difference] = []
+    for beam, wanted in expected.items():
+        for batch in settings.batches:
+            found = decode(graphs, sources, replace(options, beam_size=beam), batch)
+            for index, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
+                compared += 1
+                if ours.tokens == theirs.tokens:
+                    identical += 1
+                    score_error = max(score_error, abs(ours.score - theirs.score))
+                    continue
+                gap = _ranked(judge, sources[index], theirs, options) - _ranked(judge, sources[index], ours, options)
+                if abs(gap) < settings.gap:
+                    ties += 1
+                else:
+                    texts = (" ".join(map(str, one.tokens)) for one in (theirs, ours))
+                    exceptions.append(Difference(index, beam, batch, gap, *texts))
+    passed = len(exceptions) <= settings.exceptions * compared and score_error < 1e-3
+    seconds = time.perf_counter() - started
+    return ExactProof(name, compared, identical, ties, tuple(exceptions), score_error, seconds, passed)
+
+
+def _ranked(judge: Judge, sources: tuple[Array, ...], hypothesis: Hypothesis, options: SearchOptions) -> float:
+    """The float64 score by which search ranks a hypothesis (without the coverage penalty)."""
+    return judge.score(sources, hypothesis) / options.penalty(len(hypothesis.tokens) + hypothesis.finished)
+
+
+class _Held:
+    """The held-out set, decoded by PyTorch in float32 once."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        judge: Judge,
+        lines: Sequence[Sequence[str]],
+        references: Sequence[str],
+        options: SearchOptions,
+        settings: Settings,
+        report: Report,
+    ) -> None:
+        self._bundle, self._judge, self._options, self._settings = bundle, judge, options, settings
+        self._references = list(references[: settings.held_out])
+        columns = _columns(bundle, [one[: settings.held_out] for one in lines])
+        self._sources: Sources = list(zip(*columns, strict=True))
+        report(f"PyTorch, {len(self._sources)} held-out sentences")
+        graphs = TorchGraphs(load_bundle_model(bundle))
+        self._wanted = _best(translate_batch(graphs, self._sources, options))
+        self._metric, self._value = self._measure(self._wanted)
+
+    def proof(self, name: str, graphs: Graphs, report: Report) -> QuantisedProof:
+        """Decode with a runtime and compare."""
+        report(f"{name}: {len(self._sources)} held-out sentences")
+        started = time.perf_counter()
+        largest = max(self._settings.batches)
+        found = decode(graphs, self._sources, self._options, largest)
+        metric, value = self._measure(found)
+        few = range(min(len(found), self._settings.sentences))
+        alone = decode(graphs, [self._sources[index] for index in few], self._options, 1)
+        same = [(alone[i].tokens, alone[i].score) == (found[i].tokens, found[i].score) for i in few]
+        differing = [i for i, one in enumerate(found) if one.tokens != self._wanted[i].tokens]
+        gaps = [self._per_token(i, found[i]) - self._per_token(i, self._wanted[i]) for i in differing]
+        return QuantisedProof(
+            runtime=name,
+            metric=metric,
+            value=value,
+            float32_value=self._value,
+            sentences=len(found),
+            identical=1 - len(differing) / len(found),
+            rescored=sum(gaps) / len(found),
+            same_in_batches=float(np.mean(same)),
+            seconds=time.perf_counter() - started,
+            passed=not metric or value >= self._value - self._settings.loss,
+        )
+
+    def _measure(self, hypotheses: Sequence[Hypothesis]) -> tuple[str, float]:
+        if not self._references:
+            return "", 0.0
+        texts = [self._bundle.target_vocabulary.decode(list(one.tokens)) for one in hypotheses]
+        score = SCORERS[self._bundle.manifest.task](texts, self._references)[0]
+        return score.metric, score.value
+
+    def _per_token(self, index: int, hypothesis: Hypothesis) -> float:
+        return self._judge.score(self._sources[index], hypothesis) / (len(hypothesis.tokens) + hypothesis.finished)
+
+
+def _best(results: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
+    return [one[0] for one in results]
+
+
+def _columns(bundle: Bundle, lines: Sequence[Sequence[str]]) -> list[list[Array]]:
+    limit = bundle.manifest.limits.max_source_tokens + 1
+    return [encode_lines(v, column, limit) for v, column in zip(bundle.source_vocabularies, lines, strict=True)]
+
+
+def _proving_sources(bundle: Bundle, lines: Sequence[Sequence[str]], settings: Settings) -> Sources:
+    """Sentences drawn evenly from the text, and as many long ones as asked: lines joined until they are long."""
+    rng = np.random.default_rng(0)
+    rows = [row for row in zip(*lines, strict=True) if all(part.strip() for part in row)]
+    if not rows:
+        raise CorpusError("the proof needs source lines that are not empty")
+    order = rng.permutation(len(rows)).tolist()
+    limit = bundle.manifest.limits.max_source_tokens
+    least = min(settings.long_tokens, limit)
+
+    def size(row: Sequence[str]) -> int:
+        return max(map(len, (column[0] for column in _columns(bundle, [[part] for part in row])))) - 1
+
+    long: list[tuple[str, ...]] = []
+    joined: tuple[str, ...] = ()
+    for index in (order * (1 + settings.long * least // len(order)))[: settings.long * least]:
+        row = rows[index]
+        longer = tuple(" ".join(parts) for parts in zip(joined, row, strict=True)) if joined else row
+        if size(longer) > limit:
+            joined = ()
+            continue
+        joined = longer
+        if size(joined) >= least:
+            long.append(joined)
+            joined = ()
+        if len(long) == settings.long:
+            break
+    plain = [rows[index] for index in order[: settings.sentences - len(long)]]
+    chosen = [*plain, *long]
+    # Long and short ones share batches.
+    mixed = [chosen[index] for index in rng.permutation(len(chosen)).tolist()]
+    return list(zip(*_columns(bundle, list(zip(*mixed, strict=True))), strict=True))
+
+
+def proof_table(proof: Proof) -> str:
+    """The proof as text for a terminal."""
+    beams, batches = (", ".join(map(str, sizes)) for sizes in (proof.beams, proof.batches))
+    text = [
+        f"{proof.sentences} sentences, {proof.long_sentences} of them long; beams {beams}; batches {batches}",
+        f"{'runtime':24} {'compared':>9} {'identical':>10} {'ties':>5} {'differ':>7} {'score error':>12}",
+    ]
+    for one in proof.exact:
+        text.append(
+            f"{one.runtime:24} {one.compared:9} {one.identical:10} {one.ties:5} {len(one.exceptions):7} "
+            f"{one.score_error:12.1e}  {_verdict(one.passed)}"
+        )
+        text += [
+            f"    sentence {d.sentence}, beam {d.beam}, batch {d.batch}: {d.gap:+.4f} in float64"
+            for d in one.exceptions
+        ]
+    for q in proof.quantised:
+        metric = f"{q.metric} {q.value:.2f} (float32 {q.float32_value:.2f})" if q.metric else "no references"
+        text.append(
+            f"{q.runtime:24} {q.sentences} held-out sentences: {metric}; {q.identical:.1%} identical; "
+            f"float32 finds them {q.rescored:+.4f} a token; bit-equal in batches {q.same_in_batches:.1%}  "
+            f"{_verdict(q.passed)}"
+        )
+    return "\n".join([*text, f"proof {'passed' if proof.passed else 'FAILED'}"])
+
+
+def _verdict(passed: bool) -> str:
+    return "ok" if passed else "FAILED"
