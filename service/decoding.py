@@ -24,8 +24,8 @@ class Codec:
 
     @property
     def limit(self) -> int:
-        """Source tokens of a sentence, with room for EOS."""
-        return self.bundle.manifest.limits.max_source_tokens - 1
+        """Source tokens of a sentence, EOS not counted."""
+        return self.bundle.manifest.limits.max_source_tokens
 
     def measure(self, text: str) -> int:
         """Tokens of a text, as ``encode`` makes them, without EOS."""

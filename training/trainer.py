@@ -22,7 +22,15 @@ from models.errors import CheckpointError
 from models.layers.linear import unfolded
 from models.protocol import Padded, Seq2SeqModel
 from models.registry import build_model
-from training.checkpoint import Progress, checkpoints, load_into, read_progress, restore, save_checkpoint, unique_tensors
+from training.checkpoint import (
+    Progress,
+    checkpoints,
+    load_into,
+    read_progress,
+    restore,
+    save_checkpoint,
+    unique_tensors,
+)
 from training.data.batches import BatchPlan, TrainingBatch, collate, plan_epoch
 from training.data.dataset import PreparedData
 from training.data.prefetch import prefetch

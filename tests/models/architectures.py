@@ -35,6 +35,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "plain-weights": _DPN | {"weight_norm": False},
         "kernel-5": _DPN | {"kernel": 5},
         "kernel-1": _DPN | {"kernel": 1},
+        "equal-embeddings": _DPN | {"equal_embeddings": True, "source_vocabularies": [TARGET_TYPES]},
     },
     "transformer": {
         f"{norm}-{positions}-{tied}": _TRANSFORMER

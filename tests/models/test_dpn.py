@@ -180,6 +180,16 @@ def test_init_follows_convs2s() -> None:
         assert not linear.bias.any()
 
 
+def test_equal_embeddings_start_equal_and_are_two() -> None:
+    model = build_model("dpn", replace(CONFIG, equal_embeddings=True))
+    assert isinstance(model, Dpn)
+    assert model.source_embedding.equal(model.target_embedding)
+    assert model.source_embedding is not model.target_embedding
+    other = build_model("dpn", CONFIG)
+    assert isinstance(other, Dpn)
+    assert not other.source_embedding.equal(other.target_embedding)
+
+
 PARTS = {
     "embeddings": (8848 + 6632) * 256,
     "positions": 2 * 1024 * 256,
@@ -213,6 +223,7 @@ def test_parameters_at_the_dictionaries_of_iwslt14(weight_norm: bool, total: int
         ({"heads": 3}, "8 is not a multiple of 3"),
         ({"kernel": 4}, "kernel must be odd, but is 4"),
         ({"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
+        ({"equal_embeddings": True, "source_vocabularies": (8,)}, "equal_embeddings needs one joint vocabulary"),
     ],
 )
 def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from models.layers.attention import FeedForward, SelfAttention, additive_mask
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding, sinusoids
-from models.layers.linear import GatedConvolution, Linear
+from models.layers.linear import GatedConvolution, Linear, unfolded
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import layers as reference
 
@@ -35,6 +35,22 @@ def test_weight_normalisation_starts_as_the_plain_map(weight_norm: bool) -> None
     torch.testing.assert_close(layer.effective_weight(), layer.weight)
     layer.init_normal(0.5)
     torch.testing.assert_close(layer.effective_weight(), layer.weight)
+
+
+def test_unfolding_is_the_inverse_of_folding() -> None:
+    """A folded map is a weight-normalised one whose gains are the norms of its rows."""
+    folded, other = (shaken(nn.Sequential(Linear(6, 4, weight_norm=True))) for _ in range(2))
+    x_TD = torch.randn(3, 6, dtype=torch.float64)
+    expected = folded(x_TD)
+    folded[0].fold()
+    other.load_state_dict(unfolded(folded.state_dict(), other.state_dict()))
+    torch.testing.assert_close(other(x_TD), expected, atol=1e-12, rtol=0)
+
+
+def test_unfolding_leaves_alone_what_has_gains_or_needs_none() -> None:
+    plain, normed = (shaken(nn.Sequential(Linear(6, 4, weight_norm=norm))).state_dict() for norm in (False, True))
+    assert unfolded(plain, plain).keys() == plain.keys()
+    assert unfolded(normed, normed)["0.gain"] is normed["0.gain"]
 
 
 @pytest.mark.parametrize("kernel", [1, 3, 5])

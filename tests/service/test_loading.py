@@ -91,11 +91,11 @@ def test_a_runtime_that_is_not_installed_is_named(bundles: dict[str, Bundle], mo
         open_graphs(bundles["de-en"], "torchscript")
 
 
-def test_onnx_graphs_run_by_name_and_ignore_inputs_the_exporter_dropped(tmp_path: Path) -> None:
+def test_onnx_inputs_go_by_name_and_outputs_by_order(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     tensor = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.INT64, ["n"])
-    doubled = onnx.helper.make_tensor_value_info("memory.y", onnx.TensorProto.INT64, ["n"])
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "x"], ["memory.y"])], "g", [tensor], [doubled])
+    doubled = onnx.helper.make_tensor_value_info("next.y", onnx.TensorProto.INT64, ["n"])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "x"], ["next.y"])], "g", [tensor], [doubled])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10)
     spec = TensorSpec("x", "int64", ("sentence",), 0, "source")
     for name in ("encode", "step", "align"):
@@ -105,7 +105,8 @@ def test_onnx_graphs_run_by_name_and_ignore_inputs_the_exporter_dropped(tmp_path
         opened: list[str] = []  # noqa: RUF012
 
         def graph_specs(self, _: str) -> dict[str, GraphSpec]:
-            return {"encode": GraphSpec((spec, replace(spec, name="unused")), (replace(spec, name="memory.y"),))}
+            one = GraphSpec((spec, replace(spec, name="unused")), (replace(spec, name="memory.y"),))
+            return dict.fromkeys(("encode", "step", "align"), one)
 
         def graph_path(self, precision: str, graph: str) -> Path:
             self.opened.append(graph)
@@ -136,6 +137,7 @@ def test_serving_with_onnx_needs_no_torch() -> None:
 def test_torch_runs_a_bundles_weights(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from models.config import to_mapping
+    from models.loading import inference_tensors
     from models.registry import build_model, load_config
 
     size = tiny_vocabulary().size
@@ -145,7 +147,8 @@ def test_torch_runs_a_bundles_weights(tmp_path: Path) -> None:
     }  # fmt: skip
     config = load_config("transformer", small, "test")
     torch.manual_seed(0)
-    weights = {name: tensor.numpy() for name, tensor in build_model("transformer", config).state_dict().items()}
+    tensors = inference_tensors(build_model("transformer", config))
+    weights = {name: tensor.detach().numpy() for name, tensor in tensors.items()}
     bundle = tiny_bundle(tmp_path, architecture="transformer", config=to_mapping(config), weights=weights)
     engine = build_engine(Settings(bundles=(bundle.path,), runtime="torch", workers=1))
     engine.start()

@@ -313,6 +313,32 @@ def test_starting_from_given_weights(prepared: Path, tmp_path: Path) -> None:
         wider.initialise_from(tensors, "bundle")
 
 
+def test_starting_from_folded_weights_as_a_bundle_has_them(prepared: Path, tmp_path: Path) -> None:
+    source = trained(toy_recipe(updates=2), prepared, tmp_path / "a").model
+    source.prepare_for_inference()
+    trainer = toy_trainer(toy_recipe(seed=5), prepared, tmp_path / "b")
+    trainer.initialise_from(dict(source.named_parameters()), "bundle")
+    batch = collate(trainer.train_data, trainer._plan(0)[0])
+    scores = [m.eval().score(batch.target_in, m.encode(batch.sources)) for m in (source, trainer.model)]
+    torch.testing.assert_close(scores[0], scores[1], atol=1e-5, rtol=0)
+
+
+def test_log_lines_hold_means_over_the_symbols_since_the_last(prepared: Path, tmp_path: Path) -> None:
+    every, third = Recorder(), Recorder()
+    for log_every, recorder in ((1, every), (3, third)):
+        toy_trainer(toy_recipe(updates=6, log_every=log_every), prepared, tmp_path, reporter=recorder).train()
+    sizes = []
+    plan = toy_trainer(toy_recipe(), prepared, tmp_path)._plan
+    data = PreparedData.open(prepared, "train")
+    for epoch in (0, 1):
+        sizes += [collate(data, one).target_tokens for one in plan(epoch)]
+    assert [update for update, _ in third.updates] == [3, 6]
+    for start, (_, values) in zip((0, 3), third.updates, strict=True):
+        for name in ("loss", "nll"):
+            total = sum(every.updates[n][1][name] * sizes[n] for n in range(start, start + 3))
+            assert values[name] == pytest.approx(total / sum(sizes[start : start + 3]), rel=1e-6)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_save_and_are_given_back(number: signal.Signals, prepared: Path, tmp_path: Path) -> None:
     before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
