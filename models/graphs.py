@@ -161,8 +161,9 @@ class StepGraph(_Stepping):
         values = self._named(tensors)
         logits_RV, new = self._advance(values)
         count = self._count(values["count"])
-        # log-sum-exp as max - log(max softmax): an eighth of the cost of the reduction of that name.
-        lse_R = logits_RV.amax(-1) - torch.softmax(logits_RV, dim=-1).amax(-1).log()
+        # log-sum-exp as max - max(log-softmax): a fifth of the cost of the reduction of that name. (A logarithm of its
+        # own would round a row by its place in the batch: vector units and remainders differ.)
+        lse_R = logits_RV.amax(-1) - torch.log_softmax(logits_RV, dim=-1).amax(-1)
         best_RC, token_RC = best_per_row(logits_RV, values["banned"], values["forced"], count)
         total_RC = best_RC - lse_R[:, None] + values["score"][:, None]
         sentences = next(x for name, x in values.items() if name.startswith("memory.")).size(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from models.bundle import Bundle
 from models.errors import BundleError
@@ -11,7 +11,7 @@ from models.graphs import AnyModel
 from models.registry import build_model, load_config
 
 
-def inference_tensors(model: AnyModel) -> dict[str, Tensor]:
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """The parameters and persistent buffers that make a model, each shared one once, by name."""
     stored = model.state_dict()
     return {**dict(model.named_parameters()), **{k: b for k, b in model.named_buffers() if k in stored}}
@@ -28,7 +28,7 @@ def load_bundle_model(bundle: Bundle) -> AnyModel:
     config = load_config(manifest.architecture, manifest.config, f"{manifest.name} manifest.json [config]")
     model = build_model(manifest.architecture, config)
     model.prepare_for_inference()  # a bundle holds what is left then
-    own, weights = inference_tensors(model), bundle.weights()
+    own, weights = model_tensors(model), bundle.weights()
     faults = [f"the weights lack {name}" for name in sorted(own.keys() - weights.keys())]
     faults += [f"the weights have an unknown tensor {name}" for name in sorted(weights.keys() - own.keys())]
     faults += [

@@ -1,4 +1,4 @@
-"""The whole way with the commands a user types: corpus -> prepare -> train -> export -> verify -> serve -> translate."""
+"""The whole way with the commands a user types: prepare, train, export, verify, serve, translate."""
 
 from __future__ import annotations
 

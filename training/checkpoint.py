@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from models.errors import CheckpointError
+from models.loading import model_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def save_checkpoint(
     path: Path, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, recipe: dict[str, Any]
 ) -> None:
     """Write a checkpoint so that a reader sees either the old file or the whole new one."""
-    tensors = {f"model.{name}": tensor for name, tensor in unique_tensors(model).items()}
+    tensors = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}
     for index, state in optimiser.state_dict()["state"].items():
         tensors |= {
             f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items() if value is not None
@@ -63,11 +64,6 @@ def save_checkpoint(
     temporary = path.with_suffix(".partial")
     save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, temporary, metadata)
     os.replace(temporary, path)
-
-
-def unique_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """The model's parameters and persistent buffers, each shared tensor once."""
-    return {**dict(model.named_parameters()), **{k: b for k, b in model.named_buffers() if k in model.state_dict()}}
 
 
 def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
@@ -98,7 +94,7 @@ def load_into(model: nn.Module, tensors: dict[str, Tensor], where: str) -> None:
     Raises:
         CheckpointError: a tensor is missing, unknown or of another shape; the message lists them.
     """
-    own = unique_tensors(model)
+    own = model_tensors(model)
     faults = [f"lacks {name}" for name in own if name not in tensors]
     faults += [f"has an unknown tensor {name}" for name in tensors if name not in own]
     faults += [

@@ -20,6 +20,7 @@ import torch
 
 from models.errors import CheckpointError
 from models.layers.linear import unfolded
+from models.loading import model_tensors
 from models.protocol import Padded, Seq2SeqModel
 from models.registry import build_model
 from training.checkpoint import (
@@ -29,7 +30,6 @@ from training.checkpoint import (
     read_progress,
     restore,
     save_checkpoint,
-    unique_tensors,
 )
 from training.data.batches import BatchPlan, TrainingBatch, collate, plan_epoch
 from training.data.dataset import PreparedData
@@ -120,7 +120,7 @@ class Trainer:
 
     def initialise_from(self, tensors: Mapping[str, torch.Tensor], where: str) -> None:
         """Start from given weights, folded or not, instead of random ones (``--from``)."""
-        load_into(self.model, unfolded(tensors, unique_tensors(self.model)), where)
+        load_into(self.model, unfolded(tensors, model_tensors(self.model)), where)
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; false where there is none.
@@ -188,6 +188,7 @@ class Trainer:
             max_tokens=self.recipe.training.batch_tokens,
             join_share=data.join_share,
             join_most=data.join_most,
+            copy_share=data.copy_share,
             max_source_tokens=data.max_source_tokens,
             max_target_tokens=data.max_target_tokens,
         )
@@ -300,8 +301,9 @@ def _on_interrupt(handler: Callable[[int, FrameType | None], None]) -> dict[int,
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Dotted names of the values that differ and matter: training may be lengthened or validated otherwise."""
-    free = {"training.updates", "training.validate_every", "training.validation_sentences", "training.save_every"}
+    """Dotted names of the values that differ and matter: training may be lengthened, validated or batched otherwise."""
+    free = {"data.join_share", "data.join_most", "data.copy_share"}
+    free |= {"training.updates", "training.validate_every", "training.validation_sentences", "training.save_every"}
     free |= {"training.keep", "training.average", "training.log_every", "training.patience", "optimiser.cooldown"}
     found: list[str] = []
     for key in sorted({*old, *new}):

@@ -37,11 +37,11 @@ def describe_command(target: Path, as_json: bool) -> None:
 
 
 def _describe_recipe(path: Path) -> dict[str, Any]:
+    """A recipe's model at the sizes that its data will have; of a paper's recipe, at the paper's dictionaries."""
     recipe = load_recipe(path)
-    config = recipe.model_config()
-    if not config.target_vocabulary or not all(config.source_vocabularies):
-        size = recipe.data.vocabulary.size
-        config = recipe.model_config(tuple(size for _ in recipe.source_languages), size)
+    size = recipe.data.vocabulary.size
+    sources = tuple(recipe.published.get("source_vocabulary", size) for _ in recipe.source_languages)
+    config = recipe.model_config(sources, recipe.published.get("target_vocabulary", size))
     description = _describe(recipe.name, recipe.architecture, to_mapping(config))
     return {**description, "task": recipe.task, "published": dict(recipe.published)}
 

@@ -137,7 +137,7 @@ def test_serving_with_onnx_needs_no_torch() -> None:
 def test_torch_runs_a_bundles_weights(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from models.config import to_mapping
-    from models.loading import inference_tensors
+    from models.loading import model_tensors
     from models.registry import build_model, load_config
 
     size = tiny_vocabulary().size
@@ -147,7 +147,7 @@ def test_torch_runs_a_bundles_weights(tmp_path: Path) -> None:
     }  # fmt: skip
     config = load_config("transformer", small, "test")
     torch.manual_seed(0)
-    tensors = inference_tensors(build_model("transformer", config))
+    tensors = model_tensors(build_model("transformer", config))
     weights = {name: tensor.detach().numpy() for name, tensor in tensors.items()}
     bundle = tiny_bundle(tmp_path, architecture="transformer", config=to_mapping(config), weights=weights)
     engine = build_engine(Settings(bundles=(bundle.path,), runtime="torch", workers=1))

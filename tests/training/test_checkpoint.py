@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.errors import CheckpointError
+from models.loading import model_tensors
 from tests.models.architectures import CASES, FIRST_CASES, AnyModel, Case, batch, sentences, targets
 from training import checkpoint
 from training.checkpoint import (
@@ -23,7 +24,6 @@ from training.checkpoint import (
     read_progress,
     restore,
     save_checkpoint,
-    unique_tensors,
 )
 from training.optim import OptimiserConfig, build_optimiser
 
@@ -89,7 +89,7 @@ def test_shared_tensors_are_written_once(tmp_path: Path) -> None:
     model, optimiser = trained(CASE)
     save_checkpoint(tmp_path / "c.safetensors", model, optimiser, PROGRESS, RECIPE)
     names = [name for name in load_file(tmp_path / "c.safetensors") if name.startswith("model.")]
-    assert len(names) == len(unique_tensors(model)) < len(model.state_dict())
+    assert len(names) == len(model_tensors(model)) < len(model.state_dict())
 
 
 def test_progress_and_recipe_are_read_without_the_tensors(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_what_belongs_to_another_model_is_refused(change: Any, message: str, tmp
 
 def test_every_misfit_is_listed_and_nothing_is_copied() -> None:
     model = CASE.build(torch.float32)
-    before, tensors = state_of(model), {name: torch.zeros_like(x) for name, x in unique_tensors(model).items()}
+    before, tensors = state_of(model), {name: torch.zeros_like(x) for name, x in model_tensors(model).items()}
     tensors["more"] = tensors.pop("target_embedding")
     with pytest.raises(
         CheckpointError, match=r"^x does not fit the model: lacks target_embedding; has an unknown tens"
@@ -194,7 +194,7 @@ def test_average(tmp_path: Path) -> None:
         model, optimiser = trained(CASE, seed=seed)
         paths.append(tmp_path / f"checkpoint-{seed}.safetensors")
         save_checkpoint(paths[-1], model, optimiser, PROGRESS, RECIPE)
-        states.append(unique_tensors(model))
+        states.append(model_tensors(model))
     mean = average(paths)
     for name, tensor in mean.items():
         assert tensor.dtype == torch.float32

@@ -29,11 +29,14 @@ class BatchPlan:
         items: for each row the pairs whose sequences are joined in it, mostly one.
         source_length: positions of the longest source.
         target_length: positions of the longest target, EOS included.
+        copies: for each row where in its first source the span begins that is to be copied instead of the target
+            (as long as the target), or -1 for the target itself; empty where no row copies.
     """
 
     items: tuple[tuple[int, ...], ...]
     source_length: int
     target_length: int
+    copies: tuple[int, ...] = ()
 
     @property
     def padded_tokens(self) -> int:
@@ -47,7 +50,8 @@ class TrainingBatch:
 
     Attributes:
         sources: one B x S per source, each row ending with EOS, with its lengths.
-        target_in: B x T, what the decoder reads: BOS and the target.
+        target_in: B x T, what the decoder reads: BOS and the target. A row that copies starts with EOS instead, so
+            that copying is a task of its own.
         target_out: B x T, what it is to predict: the target and EOS.
         target_tokens: symbols of ``target_out`` that are not padding.
         source_tokens: symbols of all sources that are not padding.
@@ -69,6 +73,7 @@ def plan_epoch(
     max_tokens: int,
     join_share: float = 0.0,
     join_most: int = 4,
+    copy_share: float = 0.0,
     max_source_tokens: int | None = None,
     max_target_tokens: int | None = None,
 ) -> list[BatchPlan]:
@@ -85,6 +90,7 @@ def plan_epoch(
         max_tokens: the budget: source and target positions of a batch, padding included, are at most twice this.
         join_share: the share of items that are joined pairs.
         join_most: the most pairs of a joined item.
+        copy_share: the share of items whose target is a random span of their source.
         max_source_tokens: longest joined source; unbounded but for the budget if absent.
         max_target_tokens: longest joined target.
 
@@ -104,9 +110,15 @@ def plan_epoch(
     source_I, target_I = source_I[order], target_I[order]
     rows = _tuples(items_IM[order])
     cuts = _cut(source_I, target_I, budget)
+    copies = _copies(source_I, target_I, copy_share, np.random.default_rng([seed, epoch, 1]))
     plans = [
-        BatchPlan(tuple(rows[start:end]), int(source_I[start:end].max()), int(target_I[start:end].max()))
-        for start, end in pairwise(cuts)
+        BatchPlan(
+            tuple(rows[start:end]),
+            int(source_I[start:end].max()),
+            int(target_I[start:end].max()),
+            tuple(copies[start:end]),
+        )
+        for start, end in zip(cuts, cuts[1:], strict=False)
     ]
     return [plans[index] for index in rng.permutation(len(plans)).tolist()]
 
@@ -125,9 +137,13 @@ def collate(data: PreparedData, plan: BatchPlan) -> TrainingBatch:
         sources.append(Padded(torch.from_numpy(values_BS), torch.from_numpy(lengths_B)))
     target_BT, lengths_B = _gather(data.target_side, pairs, row_of, np.zeros_like(last))
     rows = np.arange(len(sizes))
+    first_B1 = np.full((len(sizes), 1), BOS, dtype=np.int64)
+    for row, start in enumerate(plan.copies):
+        if start >= 0:
+            first_B1[row] = EOS
+            target_BT[row, : lengths_B[row]] = sources[0].values[row, start : start + int(lengths_B[row])]
+    target_in = np.concatenate([first_B1, target_BT], axis=1)
     empty_B1 = np.full((len(sizes), 1), PAD, dtype=np.int64)
-    target_in = np.concatenate([empty_B1, target_BT], axis=1)
-    target_in[:, 0] = BOS
     target_out = np.concatenate([target_BT, empty_B1], axis=1)
     target_out[rows, lengths_B] = EOS
     return TrainingBatch(
@@ -160,6 +176,16 @@ def _gather(
     values = np.full((len(row_lengths), int(row_lengths.max(initial=0))), PAD, dtype=np.int64)
     values[rows, symbol - row_start[rows]] = side.tokens[symbol + np.repeat(begin - before, lengths)]
     return values, row_lengths
+
+
+def _copies(source_I: Lengths, target_I: Lengths, share: float, rng: np.random.Generator) -> list[int]:
+    """For each item where its copied span begins, -1 for none: in about ``share`` of the items that have room."""
+    if share <= 0:
+        return []
+    room_I = source_I - target_I + 1  # places for a span as long as the target; neither has its EOS here
+    chosen = (rng.random(len(room_I)) < share) & (room_I > 0)
+    starts = (rng.random(len(room_I)) * np.maximum(room_I, 1)).astype(np.int64)
+    return [int(start) for start in np.where(chosen, starts, -1)]
 
 
 def _join(

@@ -132,6 +132,8 @@ class DataConfig:
         join_share: the share of training items that are several random pairs joined into one, so that a model
             trained on short segments has seen long ones.
         join_most: the most pairs in a joined item.
+        copy_share: the share of training items whose target is a random span of their source, under a start symbol of
+            its own: teaches copying, which summaries live on, long before titles alone would.
     """
 
     corpora: tuple[CorpusConfig, ...]
@@ -143,6 +145,7 @@ class DataConfig:
     placeholder_share: float = 0.05
     join_share: float = 0.0
     join_most: int = 4
+    copy_share: float = 0.0
 
     def __post_init__(self) -> None:
         names = [corpus.name for corpus in self.corpora]
@@ -155,6 +158,6 @@ class DataConfig:
         for field in ("max_source_tokens", "max_target_tokens", "join_most"):
             if getattr(self, field) < 2:
                 raise ConfigError(f"data: {field} must be at least 2, but is {getattr(self, field)}")
-        for field in ("placeholder_share", "join_share"):
+        for field in ("placeholder_share", "join_share", "copy_share"):
             if not 0 <= getattr(self, field) <= 1:
                 raise ConfigError(f"data: {field} must be between 0 and 1, but is {getattr(self, field)}")

@@ -26,7 +26,7 @@ from models.bundle import (
 from models.config import to_mapping
 from models.errors import ConfigError, CorpusError
 from models.graphs import AnyModel
-from models.loading import inference_tensors, load_bundle_model
+from models.loading import load_bundle_model, model_tensors
 from models.search import SearchOptions
 from models.search.graphs import specs_to_json
 from models.translator import encode_lines
@@ -126,7 +126,7 @@ def export_bundle(
         scores=shipping.scores,
     )
     report(f"writing {out}")
-    weights = {name: tensor.detach().numpy() for name, tensor in inference_tensors(final).items()}
+    weights = {name: tensor.detach().numpy() for name, tensor in model_tensors(final).items()}
     return write_bundle(out, manifest, weights, named, files, overwrite=shipping.overwrite)
 
 
@@ -169,7 +169,7 @@ def rounded(model: AnyModel) -> AnyModel:
     final = copy.deepcopy(model).cpu().float()
     final.prepare_for_inference()
     with torch.no_grad():
-        for tensor in inference_tensors(final).values():
+        for tensor in model_tensors(final).values():
             if tensor.is_floating_point():
                 tensor.copy_(tensor.half())
     return final
@@ -207,9 +207,7 @@ def _described(forms: dict[str, Form], left: list[str]) -> str:
     return f"{text}; not calibrated and left in float32: {', '.join(left)}" if left else text
 
 
-def _named(
-    sources: Sequence[Vocabulary], target: Vocabulary
-) -> tuple[dict[str, Vocabulary], Vocabularies]:
+def _named(sources: Sequence[Vocabulary], target: Vocabulary) -> tuple[dict[str, Vocabulary], Vocabularies]:
     """The vocabularies by file name, equal ones once, and which side reads which file."""
     names: dict[bytes, VocabularyFile] = {}
     files: dict[str, Vocabulary] = {}

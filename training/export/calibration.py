@@ -106,7 +106,9 @@ def calibrate(model: AnyModel, sources: Sequence[tuple[Array, ...]], options: Se
     with _Watch() as watch, torch.inference_mode():
         # One sentence at a time: what pads a batch must not count.
         translate_batch(graphs, sources, options, token_budget=1)
-    return {weight_key(one.weight.numpy().T): choose_form(one.kept(), one.weight.numpy()) for one in watch.found.values()}
+    return {
+        weight_key(one.weight.numpy().T): choose_form(one.kept(), one.weight.numpy()) for one in watch.found.values()
+    }
 
 
 def weight_key(weight_KN: Array) -> str:
@@ -128,7 +130,10 @@ def choose_form(rows: Array, weight_NK: Array) -> Form:
     exact = rows @ weight_NK.T
     zero = bool((rows >= 0).all())
     static = min(
-        (_measured(Form("static", *_range(rows, percentile), 0.0), rows, weight_KN, exact) for percentile in PERCENTILES),
+        (
+            _measured(Form("static", *_range(rows, percentile), 0.0), rows, weight_KN, exact)
+            for percentile in PERCENTILES
+        ),
         key=lambda form: form.error,
     )
     if static.error <= NEGLIGIBLE:

@@ -91,7 +91,9 @@ class Editor:
         return self.model
 
 
-def node(kind: str, inputs: Sequence[str], outputs: Iterable[str], *, domain: str = "", **settings: Any) -> onnx.NodeProto:
+def node(
+    kind: str, inputs: Sequence[str], outputs: Iterable[str], *, domain: str = "", **settings: Any
+) -> onnx.NodeProto:
     """A node without a name of its own."""
     return helper.make_node(kind, list(inputs), list(outputs), domain=domain, **settings)
 

@@ -1,4 +1,4 @@
-"""Sentences of our own to prove a bundle on where the user gives none: varied, short to long, free of any corpus' terms."""
+"""Sentences of our own, free of any corpus' terms, to prove a bundle on where the user gives none."""
 
 from __future__ import annotations
 
