@@ -119,6 +119,32 @@ def test_resuming_by_skipping_equals_going_on() -> None:
     assert rest == whole[11:]
 
 
+def test_copied_spans_come_from_the_source_in_the_share_asked_for() -> None:
+    rng = np.random.default_rng(3)
+    sources = [[*rng.integers(10, 99, n).tolist(), 3] for n in rng.integers(1, 20, 4000)]
+    targets = [rng.integers(100, 199, n).tolist() for n in rng.integers(1, 12, 4000)]
+    data = PreparedData.from_sides([side(sources)], side(targets))
+    plan = partial(plan_epoch, data.source_lengths, data.target_lengths, epoch=2, seed=1, max_tokens=300)
+    plain, copying = plan(), plan(copy_share=0.4)
+    assert [batch.items for batch in plain] == [batch.items for batch in copying]
+    assert copying == plan(copy_share=0.4)
+    copied = room = 0
+    for batch in copying:
+        tensors = collate(data, batch)
+        for row, (pair,) in enumerate(batch.items):
+            source, target = sources[pair][:-1], targets[pair]
+            first, *read = tensors.target_in[row].tolist()[: len(target) + 1]
+            assert tensors.target_out[row].tolist()[: len(target) + 1] == [*read, 3]
+            room += len(target) <= len(source)
+            if batch.copies[row] < 0:
+                assert (first, read) == (2, target)
+            else:
+                copied += 1
+                begin = batch.copies[row]
+                assert (first, read) == (3, source[begin : begin + len(target)])
+    assert copied / room == pytest.approx(0.4, abs=0.05)
+
+
 def test_prefetch_hands_over_errors_in_their_turn() -> None:
     results = prefetch(lambda n: 10 // n, [5, 2, 0, 1])
     assert [next(results), next(results)] == [2, 5]
@@ -128,7 +154,12 @@ def test_prefetch_hands_over_errors_in_their_turn() -> None:
 
 def test_prefetch_ends_when_left() -> None:
     made: list[int] = []
-    results = prefetch(lambda n: made.append(n) or n, iter(range(10**9)), depth=2)
+
+    def note(number: int) -> int:
+        made.append(number)
+        return number
+
+    results = prefetch(note, iter(range(10**9)), depth=2)
     assert next(results) == 0
     results.close()  # type: ignore[attr-defined]
     assert len(made) <= 5
