@@ -33,12 +33,12 @@ from models.bundle import (
 )  # fmt: skip
 from models.bundle.weights import read_weights
 from models.errors import BundleError, ConfigError
-from models.search import SearchOptions, specs_to_json
-from models.vocabulary import WordVocabulary, train_sentencepiece
+from models.search import Array, SearchOptions, specs_to_json
+from models.vocabulary import Vocabulary, WordVocabulary, train_sentencepiece
 from tests.models.search.tables import table_specs
 
 PIECES = train_sentencepiece(["a small text about cats", "ein kleiner Text"] * 30, size=310, languages=("de",), seed=1)
-WEIGHTS = {
+WEIGHTS: dict[str, Array] = {
     "b.weight": np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4),
     "a.bias": np.zeros(0, np.float32),
     "steps": np.array([7], np.int64),
@@ -109,7 +109,7 @@ def test_round_trip(folder: Path) -> None:
 
 def test_the_same_bundle_has_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     again = write_bundle(
-        tmp_path / "again", MANIFEST, dict(reversed(WEIGHTS.items())),
+        tmp_path / "again", MANIFEST, dict(reversed(list(WEIGHTS.items()))),
         {"source.model": PIECES, "target.txt": WordVocabulary(["a", "cat"])}, GRAPHS,
     )  # fmt: skip
     assert (again.path / "manifest.json").read_bytes() == (folder / "manifest.json").read_bytes()
@@ -249,7 +249,7 @@ def test_bf16_is_read(tmp_path: Path) -> None:
 
 
 def test_writing_refuses_what_could_not_be_read(tmp_path: Path) -> None:
-    both = {"source.model": PIECES, "target.txt": WordVocabulary(["a"])}
+    both: dict[str, Vocabulary] = {"source.model": PIECES, "target.txt": WordVocabulary(["a"])}
     target = tmp_path / "bundle"
     bad: list[tuple[Any, ...]] = [
         ({"w": np.array([1e5], np.float32)}, both, {}, "at most 65504"),
@@ -268,7 +268,7 @@ def test_writing_refuses_what_could_not_be_read(tmp_path: Path) -> None:
 
 
 def test_an_existing_bundle_is_replaced_only_when_asked(folder: Path) -> None:
-    both = {"source.model": PIECES, "target.txt": WordVocabulary(["a"])}
+    both: dict[str, Vocabulary] = {"source.model": PIECES, "target.txt": WordVocabulary(["a"])}
     with pytest.raises(BundleError, match="already"):
         write_bundle(folder, MANIFEST, WEIGHTS, both)
     bad = {"w": np.array([np.inf], np.float32)}

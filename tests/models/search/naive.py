@@ -36,7 +36,7 @@ def naive_beam(
             gains = log_softmax(distribution(sources, prefix))
             for token in range(size):
                 if allowed(prefix, token, (shortest, longest), options):
-                    found.append((-np.float32(score + gains[token]), parent, token))
+                    found.append((-float(np.float32(score + gains[token])), parent, token))
         found = sorted(found)[: 2 * options.beam_size]
         done += [(live[parent][0], -float(s)) for s, parent, token in found[: options.beam_size] if token == EOS]
         going = [(s, parent, token) for s, parent, token in found if token != EOS][: options.beam_size]

@@ -257,5 +257,6 @@ def source(*tokens: int) -> tuple[Array, ...]:
 
 def log_softmax(logits: Any) -> Array:
     array = np.asarray(logits, np.float64)
-    shifted: Array = array - array.max()
-    return shifted - np.log(np.exp(shifted).sum())
+    shifted = array - array.max()
+    normal: Array = shifted - np.log(np.exp(shifted).sum())
+    return normal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -108,8 +109,8 @@ def test_a_sentence_ends_when_k_hypotheses_are_finished() -> None:
 
 def test_equal_scores_are_ordered_by_parent_then_token() -> None:
     half = {4: 0.25, 5: 0.25, 6: 0.25, 7: 0.25}
-    ends = {(a, b): {EOS: 1.0} for a in half for b in half}
-    table = scripted(8, {(): half, **{(a,): half for a in half}, **ends})
+    after: dict[tuple[int, ...], dict[int, float]] = {(a, b): {EOS: 1.0} for a in half for b in half}
+    table = scripted(8, {(): half, **{(a,): half for a in half}, **after})
     found = decode(table, 8, SearchOptions(beam_size=3, n_best=3))
     assert tokens(found) == [(4, 4), (4, 5), (4, 6)]
 
@@ -168,13 +169,13 @@ def test_token_scores_are_the_steps_of_the_score() -> None:
 def test_length_bounds(state: str, beam_size: int) -> None:
     never = {prefix: {4: 0.6, 5: 0.4} for n in range(40) for prefix in [(4,) * n]}
 
-    def table(_: object, prefix: tuple[int, ...]) -> list[float]:
+    def table(_: object, prefix: tuple[int, ...]) -> Sequence[float]:
         return scripted(6, {prefix: never[()]})((), prefix) if prefix else scripted(6, {(): never[()]})((), ())
 
     found = decode(table, 6, SearchOptions(beam_size=beam_size, max_length=20), state)
     assert len(found[0].tokens) == 20 and found[0].finished
 
-    def at_once(_: object, prefix: tuple[int, ...]) -> list[float]:
+    def at_once(_: object, prefix: tuple[int, ...]) -> Sequence[float]:
         return scripted(6, {prefix: {EOS: 0.98, 4: 0.01, 5: 0.01}})((), prefix)
 
     assert tokens(decode(at_once, 6, SearchOptions(beam_size=beam_size, length_penalty_form="none"), state)) == [()]
@@ -196,7 +197,7 @@ def test_ratios_are_to_the_source_without_eos() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_ngram_is_repeated(size: int) -> None:
-    def loop(_: object, prefix: tuple[int, ...]) -> list[float]:
+    def loop(_: object, prefix: tuple[int, ...]) -> Sequence[float]:
         return scripted(8, {prefix: {4 + len(prefix) % 2: 0.9, 6: 0.06, 7: 0.03, EOS: 0.01}})((), prefix)
 
     options = SearchOptions(beam_size=2, max_length=14, no_repeat_ngram_size=size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sentencepiece
@@ -99,10 +100,11 @@ def test_unreadable_models_are_refused(content: bytes) -> None:
 
 
 def test_models_trained_otherwise_are_refused() -> None:
-    for options, reason in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({}, "must be 0, 1, 2, 3"),
         ({"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}, "byte fallback"),
-    ):
+    )
+    for options, reason in cases:
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(LINES), model_writer=model, vocab_size=40, minloglevel=2, **options
