@@ -45,6 +45,10 @@ def _control(name: str, *axes: str, dtype: str = "int64", padding: float = 0.0) 
     return TensorSpec(name, dtype, axes, padding, "control")
 
 
+def _logits(model: AnyModel) -> TensorSpec:
+    return TensorSpec("logits", "float32", ("row", f"fixed:{model.config.target_vocabulary}"), 0.0, "result")
+
+
 class GraphModule(nn.Module):
     """One graph of one model: ``forward`` takes and returns flat tensors in the order of ``spec``."""
 
@@ -160,6 +164,10 @@ class StepGraph(_Stepping):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         values = self._named(tensors)
         logits_RV, new = self._advance(values)
+        return (*self._search(logits_RV, values), *new)
+
+    def _search(self, logits_RV: Tensor, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        """Scores, tokens and parents of the best continuations, and the log-sum-exp of each row."""
         count = self._count(values["count"])
         # log-sum-exp as max - max(log-softmax): a fifth of the cost of the reduction of that name. (A logarithm of its
         # own would round a row by its place in the batch: vector units and remainders differ.)
@@ -170,7 +178,7 @@ class StepGraph(_Stepping):
         scores_BC, flat_BC = torch.topk(total_RC.reshape(sentences, -1), count, dim=-1)
         tokens_BC = token_RC.reshape(sentences, -1).gather(1, flat_BC).clamp_max(logits_RV.size(1) - 1)
         parents_BC = torch.div(flat_BC, count, rounding_mode="floor")
-        return (scores_BC, tokens_BC, parents_BC, lse_R, *new)
+        return scores_BC, tokens_BC, parents_BC, lse_R
 
     def _count(self, count: Tensor) -> Any:
         """The number of candidates as what keeps it dynamic: a tensor when run or traced, a symbol when exported."""
@@ -200,13 +208,30 @@ class StepLogitsGraph(_Stepping):
     """One step that returns all logits: for sampling only."""
 
     def _outputs(self) -> Iterator[TensorSpec]:
-        size = self.model.config.target_vocabulary
-        yield TensorSpec("logits", "float32", ("row", f"fixed:{size}"), 0.0, "result")
+        yield _logits(self.model)
         yield from self._new_state_specs()
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         logits, new = self._advance(self._named(tensors))
         return (logits, *new)
+
+
+class BothStepsGraph(StepGraph):
+    """A step that returns its logits too, last: an exporter traces it once and cuts both step graphs from it."""
+
+    @classmethod
+    def of(cls, step: GraphModule) -> BothStepsGraph:
+        """The same model's."""
+        return cls(step.model, step._memory_template, step._state_template)
+
+    def _outputs(self) -> Iterator[TensorSpec]:
+        yield from super()._outputs()
+        yield _logits(self.model)
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        values = self._named(tensors)
+        logits_RV, new = self._advance(values)
+        return (*self._search(logits_RV, values), *new, logits_RV)
 
 
 class AlignGraph(GraphModule):

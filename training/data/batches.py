@@ -118,7 +118,7 @@ def plan_epoch(
             int(target_I[start:end].max()),
             tuple(copies[start:end]),
         )
-        for start, end in zip(cuts, cuts[1:], strict=False)
+        for start, end in pairwise(cuts)
     ]
     return [plans[index] for index in rng.permutation(len(plans)).tolist()]
 

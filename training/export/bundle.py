@@ -44,7 +44,6 @@ from training.recipe import Recipe, recipe_mapping
 PRECISIONS = ("float32", "int8")
 TORCHSCRIPT = "torchscript"
 CALIBRATION_SENTENCES = 64
-_SEARCHED = SearchOptions(beam_size=4, max_length_ratio=1.5)  # while calibrating: all that matters is the mix of rows
 
 Report = Callable[[str], None]
 
@@ -103,7 +102,7 @@ def export_bundle(
     files: dict[str, bytes | Path] = {"onnx/graphs.json": specs_to_json(specs).encode()}
     for precision in shipping.precisions:
         text = _calibration_sources(prepared, shipping.calibration_sentences) if precision == "int8" else []
-        built = _at_precision(final, graphs, precision, text, report)
+        built = _at_precision(final, graphs, precision, text, recipe.data.max_target_tokens - 1, report)
         files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
     manifest = Manifest(
         name=recipe.name,
@@ -157,11 +156,10 @@ def add_precision(
         return add_built(path, TORCHSCRIPT, trace_graphs(model))
     limit = bundle.manifest.limits.max_source_tokens + 1
     columns = [encode_lines(v, column, limit) for v, column in zip(bundle.source_vocabularies, lines, strict=False)]
+    sources, longest = list(zip(*columns, strict=True)), bundle.manifest.limits.max_target_tokens
     report("exporting graphs")
     graphs, _ = export_graphs(model)
-    return add_built(
-        path, f"onnx/{precision}", _at_precision(model, graphs, precision, list(zip(*columns, strict=True)), report)
-    )
+    return add_built(path, f"onnx/{precision}", _at_precision(model, graphs, precision, sources, longest, report))
 
 
 def rounded(model: AnyModel) -> AnyModel:
@@ -186,15 +184,17 @@ def _at_precision(
     graphs: dict[str, onnx.ModelProto],
     precision: str,
     sources: Sequence[tuple[Array, ...]],
+    longest: int,
     report: Report,
 ) -> dict[str, bytes]:
-    """The files of one precision; ``graphs`` stay as they are."""
+    """The files of one precision; ``graphs`` stay as they are. ``longest`` target tokens are decoded to calibrate."""
     own = {name: onnx.ModelProto.FromString(graph.SerializeToString()) for name, graph in graphs.items()}
     if precision == "int8":
         if not sources:
             raise CorpusError("8-bit graphs are calibrated on text, but there is none: give some dozens of sentences")
         report(f"calibrating on {len(sources)} sentences")
-        forms = calibrate(model, sources, _SEARCHED)
+        # Which hypotheses win matters little here: all that counts is the mix of rows.
+        forms = calibrate(model, sources, SearchOptions(beam_size=4, max_length=longest, max_length_ratio=1.5))
         left = [f"{name}: {product}" for name, graph in own.items() for product in quantise(graph, forms)]
         report(_described(forms, left))
     return pack(own)
@@ -203,7 +203,7 @@ def _at_precision(
 def _described(forms: dict[str, Form], left: list[str]) -> str:
     errors = [form.error for form in forms.values()]
     by_row = sum(form.kind == "row_max" for form in forms.values())
-    text = f"{len(forms)} products in 8 bits, {by_row} of them by row; error {np.mean(errors):.2%}, at most {max(errors):.2%}"
+    text = f"{len(forms)} products in 8 bits, {by_row} by row; error {np.mean(errors):.2%}, at most {max(errors):.2%}"
     return f"{text}; not calibrated and left in float32: {', '.join(left)}" if left else text
 
 

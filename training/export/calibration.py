@@ -24,7 +24,8 @@ Array = NDArray[Any]
 ROWS_KEPT = 1024  # of each product, drawn evenly from all rows
 PERCENTILES = (100.0, 99.999, 99.99, 99.9, 99.5)
 WORTH = 0.75  # the row maximum costs five more nodes: it must take at least a quarter of the error away
-NEGLIGIBLE = 0.008  # relative error below which no form is looked for: 8-bit weights alone make about as much
+NEGLIGIBLE = 0.012  # relative error of a static form that is let be: 8-bit weights alone make half as much
+WIDE, WIDE_NEGLIGIBLE = 4, 0.02  # with so many outputs an input, scaling them back costs more than the product gains
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,8 @@ def choose_form(rows: Array, weight_NK: Array) -> Form:
         ),
         key=lambda form: form.error,
     )
-    if static.error <= NEGLIGIBLE:
+    outputs, inputs = weight_NK.shape
+    if static.error <= (WIDE_NEGLIGIBLE if outputs > WIDE * inputs else NEGLIGIBLE):
         return static
     by_row = _measured(Form("row_max", 1 / 255 if zero else 1 / 127, 0 if zero else 128, 0.0), rows, weight_KN, exact)
     return by_row if by_row.error < WORTH * static.error else static

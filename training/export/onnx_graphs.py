@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 from torch.fx.experimental import _config as symbolic_shapes
 
-from models.graphs import AnyModel, GraphModule, graph_modules
+from models.graphs import AnyModel, BothStepsGraph, GraphModule, graph_modules
 from models.search.graphs import GraphSpec, TensorSpec
+from training.export.editing import Editor, setting
 
 OPSET = 18
 # Every axis has its own size, so that no two are taken for the same; a pool has at least one slot.
@@ -28,16 +29,19 @@ TRACED_SOURCE, TRACED_COUNT = 5, 10
 def export_graphs(model: AnyModel) -> tuple[dict[str, onnx.ModelProto], dict[str, GraphSpec]]:
     """Export the four graphs of a model that is prepared for inference.
 
-    Inputs and outputs are ordered as in the specs and named by :func:`output_names`; the number of rows must be a multiple of the number of
-    sentences, and ``count`` is free.
+    Inputs and outputs are ordered as in the specs, outputs named by :func:`output_names`; the number of rows must be a
+    multiple of the number of sentences, and ``count`` is free.
 
     Returns:
         The graphs by name with their weights inside, and their specs.
     """
     modules = graph_modules(model)
+    specs = {name: module.spec for name, module in modules.items()}
     longest = getattr(model.config, "max_positions", None)
-    graphs = {name: _export(module, longest) for name, module in modules.items()}
-    return graphs, {name: module.spec for name, module in modules.items()}
+    both = _export(BothStepsGraph.of(modules["step"]), longest)
+    whole = {"step": both, "step_logits": both}
+    whole |= {name: _export(module, longest) for name, module in modules.items() if name not in whole}
+    return {name: _tidied(_cut(whole[name], spec), spec) for name, spec in specs.items()}, specs
 
 
 def output_names(spec: GraphSpec) -> list[str]:
@@ -91,7 +95,8 @@ def _export(module: GraphModule, longest: int | None) -> onnx.ModelProto:
     symbols = {a: torch.export.Dim(a, min=least.get(a), max=longest if a in bounded else None) for a in axes}
     dynamic = tuple({i: symbols[a] for i, a in enumerate(t.axes) if a in symbols} for t in spec.inputs)
     # Size-oblivious tracing does not single out the sizes 0 and 1, and is several times faster on these graphs.
-    with _quiet(), torch.no_grad(), symbolic_shapes.patch(backed_size_oblivious=True):
+    oblivious = symbolic_shapes.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]
+    with _quiet(), torch.no_grad(), oblivious:
         program = torch.export.export(
             module,
             sample_inputs(spec, sizes),
@@ -107,7 +112,28 @@ def _export(module: GraphModule, longest: int | None) -> onnx.ModelProto:
             verbose=False,
         )
     assert exported is not None  # None only where a file is written
-    return _tidied(exported.model_proto, spec)
+    return exported.model_proto
+
+
+def _cut(model: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:
+    """The part of a graph that makes the outputs of ``spec`` from its inputs."""
+    part = onnx.ModelProto.FromString(model.SerializeToString())
+    graph = part.graph
+    names = output_names(spec)
+    outputs = {value.name: value for value in graph.output}
+    kept = {tensor.name for tensor in spec.inputs}
+    # The number of rows may have been read off an input that is not in this part.
+    axes = {value.name: [dim.dim_param for dim in value.type.tensor_type.shape.dim] for value in graph.input}
+    row = axes["token"][0] if "token" in axes else ""
+    for node in graph.node:
+        elsewhere = node.op_type == "Shape" and node.input[0] in axes.keys() - kept
+        if elsewhere and (axes[node.input[0]][0], setting(node, "start", 0), setting(node, "end", None)) == (row, 0, 1):
+            node.input[0] = "token"
+    inputs = [value for value in graph.input if value.name in kept]
+    del graph.input[:], graph.output[:]
+    graph.input.extend(inputs)
+    graph.output.extend(outputs[name] for name in names)
+    return Editor(part).finish()
 
 
 def _tidied(model: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:

@@ -99,13 +99,13 @@ def _integer_product(
     """The nodes that replace a product. Products that share their rows in one form share its quantisation."""
     stored, scales = quantise_weight(product.weight_KN.T)
     nodes, rows = list[onnx.NodeProto](), product.rows
-    scale = editor.add_constant(np.float32(form.scale), "scale")
-    zero = editor.add_constant(np.uint8(form.zero_point), "zero")
+    scale = editor.add_constant(np.asarray(form.scale, np.float32), "scale")
+    zero = editor.add_constant(np.asarray(form.zero_point, np.uint8), "zero")
     largest, bias = "", product.bias or ""
     if form.kind == "row_max":
         largest, scaled, magnitude, peak = (editor.fresh(f"{result}.{part}") for part in ("max", "unit", "abs", "peak"))
         axis = editor.add_constant(np.array([-1], np.int64), "axis")
-        floor = editor.add_constant(np.float32(1e-30), "floor")
+        floor = editor.add_constant(np.asarray(1e-30, np.float32), "floor")
         nodes += [
             node("Abs", [rows], [magnitude]),
             node("ReduceMax", [magnitude, axis], [peak], keepdims=1),

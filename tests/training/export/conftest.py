@@ -1,0 +1,80 @@
+"""One small bundle of every architecture, exported once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.bundle import Bundle
+from models.graphs import AnyModel, GraphModule, graph_modules
+from models.loading import load_bundle_model
+from models.registry import ARCHITECTURES, build_model
+from tests.models.architectures import LEARNERS
+from tests.training.export.support import OnnxGraphs, ScriptGraphs
+from tests.training.toy import toy_recipe
+from training.checkpoint import Progress
+from training.data.dataset import load_vocabularies
+from training.export.bundle import TORCHSCRIPT, Shipping, add_precision, export_bundle
+from training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A bundle with float32 and 8-bit graphs and TorchScript, and the model it was made of."""
+
+    recipe: Recipe
+    trained: AnyModel
+    bundle: Bundle
+    model: AnyModel = field(init=False)
+    modules: dict[str, GraphModule] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", load_bundle_model(self.bundle))
+        object.__setattr__(self, "modules", graph_modules(self.model))
+
+    def onnx(self, precision: str) -> OnnxGraphs:
+        """The ONNX graphs of a precision."""
+        return OnnxGraphs(self.bundle.path / "onnx" / precision, self.bundle.graph_specs(precision))
+
+    def script(self) -> ScriptGraphs:
+        """The TorchScript graphs."""
+        return ScriptGraphs(self.bundle)
+
+
+@pytest.fixture(scope="session")
+def exports(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Exported]:
+    """The exported bundle of an architecture."""
+
+    @cache
+    def export(architecture: str) -> Exported:
+        recipe = replace(toy_recipe(), name=architecture, architecture=architecture, model=LEARNERS[architecture])
+        sources, target = load_vocabularies(prepared)
+        torch.manual_seed(3)
+        trained = build_model(architecture, recipe.model_config(tuple(v.size for v in sources), target.size))
+        with torch.no_grad():  # off the initial values: zeros and ones would hide a wrong term
+            for parameter in trained.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.2)
+        out = tmp_path_factory.mktemp("bundles") / architecture
+        shipping = Shipping(Progress(update=7, target_tokens=70), precisions=("float32", "int8"))
+        export_bundle(trained, recipe, prepared, out, shipping)
+        add_precision(out, TORCHSCRIPT)
+        return Exported(recipe, trained, Bundle.load(out))
+
+    return export
+
+
+@pytest.fixture(scope="session", params=list(ARCHITECTURES))
+def exported(request: pytest.FixtureRequest, exports: Callable[[str], Exported]) -> Exported:
+    """Each architecture's exported bundle."""
+    return exports(request.param)
+
+
+@pytest.fixture(scope="session")
+def one(exports: Callable[[str], Exported]) -> Exported:
+    """One exported bundle, for what does not depend on the architecture."""
+    return exports("dpn")

@@ -1,0 +1,92 @@
+"""A small ONNX Runtime, and inputs for graphs, so that these tests need nothing of the service."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from models.bundle import Bundle
+from models.graphs import GraphModule
+from models.search.graphs import Array, GraphSpecs
+from training.export.onnx_graphs import sample_inputs
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when the library loads
+
+import onnxruntime as ort
+
+# Sizes that differ from those traced, ones and nothing banned among them.
+SIZES = (
+    {"sentence": 1, "row": 1, "old_row": 1, "source0": 1, "slot": 1, "ban": 1, "target": 1},
+    {"sentence": 2, "row": 10, "old_row": 2, "source0": 13, "slot": 16, "ban": 3, "target": 4},
+    {"sentence": 5, "row": 5, "old_row": 25, "source0": 7, "slot": 32, "ban": 0, "target": 9},
+)
+
+
+def session(path: Path, optimised: Path | None = None) -> ort.InferenceSession:
+    """One graph on one thread; ``optimised`` is where the runtime writes what it makes of it."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    if optimised is not None:
+        options.optimized_model_filepath = str(optimised)
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+class OnnxGraphs:
+    """The graphs of a folder of ONNX files; outputs go by order."""
+
+    def __init__(self, folder: Path, specs: GraphSpecs) -> None:
+        self.specs = specs
+        self._sessions = {name: session(folder / f"{name}.onnx") for name in specs}
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        results = self._sessions[graph].run(None, {spec.name: inputs[spec.name] for spec in self.specs[graph].inputs})
+        return {spec.name: result for spec, result in zip(self.specs[graph].outputs, results, strict=True)}
+
+
+class ScriptGraphs:
+    """The TorchScript files of a bundle."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.specs = bundle.graph_specs("float32")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"`torch\.jit\.load` is deprecated", DeprecationWarning)
+            self._modules = {
+                name: torch.jit.load(io.BytesIO(bundle.file(f"torchscript/{name}.pt").read_bytes()))
+                for name in self.specs
+            }
+
+    @torch.inference_mode()
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        spec = self.specs[graph]
+        results = self._modules[graph](*(torch.as_tensor(inputs[tensor.name]) for tensor in spec.inputs))
+        results = results if isinstance(results, tuple) else (results,)
+        return {tensor.name: result.numpy() for tensor, result in zip(spec.outputs, results, strict=True)}
+
+
+def arrays(module: GraphModule, sizes: Mapping[str, int], *, count: int = 3, seed: int = 0) -> dict[str, Array]:
+    """Inputs of a graph by name."""
+    tensors = sample_inputs(module.spec, sizes, count=count, seed=seed)
+    return {spec.name: tensor.numpy() for spec, tensor in zip(module.spec.inputs, tensors, strict=True)}
+
+
+def reference(module: GraphModule, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """What PyTorch makes of them."""
+    with torch.inference_mode():
+        results = module(*(torch.as_tensor(inputs[spec.name]) for spec in module.spec.inputs))
+    return {spec.name: result.numpy() for spec, result in zip(module.spec.outputs, results, strict=True)}
+
+
+def assert_close(found: Mapping[str, Array], expected: Mapping[str, Array], tolerance: float) -> None:
+    """Every output of the same type and shape, and within the tolerance; infinities must agree."""
+    assert list(found) == list(expected)
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype, name
+        assert found[name].shape == array.shape, name
+        np.testing.assert_allclose(found[name], array, rtol=tolerance, atol=tolerance, err_msg=name)

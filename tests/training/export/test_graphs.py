@@ -1,0 +1,118 @@
+"""Exported graphs against the modules they were made of, at other sizes than those traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from models.graphs import GRAPH_NAMES, TorchGraphs, graph_modules
+from models.search import Graphs, SearchOptions, translate_batch
+from models.search.graphs import GraphSpecs
+from models.vocabulary import EOS
+from tests.models.architectures import Case
+from tests.training.export.conftest import Exported
+from tests.training.export.support import SIZES, OnnxGraphs, arrays, assert_close, reference
+from training.export.external import pack
+from training.export.onnx_graphs import export_graphs, output_names
+
+Opener = Callable[[Exported], Graphs]
+RUNTIMES: dict[str, Opener] = {"onnx": lambda one: one.onnx("float32"), "torchscript": lambda one: one.script()}
+runtimes = pytest.mark.parametrize("opener", RUNTIMES.values(), ids=list(RUNTIMES))
+
+
+@runtimes
+@pytest.mark.parametrize("graph", GRAPH_NAMES)
+def test_graph_gives_what_pytorch_gives(exported: Exported, opener: Opener, graph: str) -> None:
+    module, graphs = exported.modules[graph], opener(exported)
+    for seed, sizes in enumerate(SIZES):
+        inputs = arrays(module, sizes, seed=seed)
+        assert_close(graphs.run(graph, inputs), reference(module, inputs), 1e-4)
+
+
+@runtimes
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_search_finds_the_same_hypotheses(exported: Exported, opener: Opener, beam_size: int) -> None:
+    rng = np.random.default_rng(2)
+    size = exported.model.config.source_vocabularies[0]
+    sources = [(np.array([*rng.integers(4, size, length), EOS]),) for length in (1, 9, 3, 5, 8)]
+    options = SearchOptions(beam_size=beam_size, n_best=min(2, beam_size), max_length=9, no_repeat_ngram_size=2)
+    expected = translate_batch(TorchGraphs(exported.model), sources, options)
+    found = translate_batch(opener(exported), sources, options)
+    assert [[one.tokens for one in group] for group in found] == [[one.tokens for one in group] for group in expected]
+    scores, wanted = ([one.score for group in side for one in group] for side in (found, expected))
+    np.testing.assert_allclose(scores, wanted, atol=1e-4)
+
+
+@runtimes
+@pytest.mark.parametrize("count", [1, 2, 7, 20])
+def test_number_of_candidates_is_free(one: Exported, opener: Opener, count: int) -> None:
+    inputs = arrays(one.modules["step"], SIZES[1], count=count)
+    found = opener(one).run("step", inputs)
+    assert found["scores"].shape == found["tokens"].shape == found["parents"].shape == (2, count)
+    assert_close(found, reference(one.modules["step"], inputs), 1e-4)
+
+
+def test_step_bans_and_forces(one: Exported) -> None:
+    size = one.model.config.target_vocabulary
+    inputs = arrays(one.modules["step"], SIZES[1], count=4)
+    inputs["banned"] = np.array([[token for token in range(size) if token != 5]] * 10)
+    inputs["forced"] = np.array([-1] * 5 + [7] * 5)
+    found = one.onnx("float32").run("step", inputs)
+    assert found["tokens"][0].tolist() == [5] * 4
+    assert found["tokens"][1].tolist() == [7] * 4
+    assert sorted(found["parents"][0].tolist()) != [0] * 4  # one candidate a row
+
+
+def test_not_a_number_shows_in_the_log_sum_exp(one: Exported) -> None:
+    inputs = arrays(one.modules["step"], SIZES[1])
+    path = next(name for name in inputs if name.startswith("memory.paths"))
+    inputs[path] = inputs[path].copy()
+    inputs[path][1] = np.nan
+    finite = np.isfinite(one.onnx("float32").run("step", inputs)["logsumexp"])
+    assert finite.tolist() == [True] * 5 + [False] * 5
+
+
+def test_files_say_nothing_of_their_making(exported: Exported) -> None:
+    for precision in ("float32", "int8"):
+        for graph, module in exported.modules.items():
+            path = exported.bundle.graph_path(precision, graph)
+            onnx.checker.check_model(str(path), full_check=True)
+            model = onnx.load(path, load_external_data=False)
+            assert [value.name for value in model.graph.input] == [tensor.name for tensor in module.spec.inputs]
+            assert [value.name for value in model.graph.output] == output_names(module.spec)
+            axes = [dim.dim_param or f"fixed:{dim.dim_value}" for dim in _dims(model.graph.input[0])]
+            assert axes == list(module.spec.inputs[0].axes)
+            assert b"site-packages" not in path.read_bytes()
+            assert not any(node.doc_string or node.metadata_props for node in model.graph.node)
+
+
+def test_exporting_leaves_the_model_as_it_was(one: Exported) -> None:
+    assert one.trained.training
+    assert any(name.endswith(".gain") for name, _ in one.trained.named_parameters())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["cnn-cnn", "san-san", "san-cnn", "kernel-5"])
+def test_every_kind_of_state_exports(variant: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    model = Case("dpn", variant).build(torch.float32)
+    model.prepare_for_inference()
+    graphs, specs = export_graphs(model)
+    folder = tmp_path_factory.mktemp("graphs")
+    for name, content in pack(graphs).items():
+        (folder / name).write_bytes(content)
+    _all_close(OnnxGraphs(folder, specs), specs, model)
+
+
+def _all_close(found: Graphs, specs: GraphSpecs, model: torch.nn.Module) -> None:
+    for graph, module in graph_modules(model).items():  # type: ignore[arg-type]
+        for sizes in SIZES:
+            inputs = arrays(module, sizes)
+            assert_close(found.run(graph, inputs), reference(module, inputs), 1e-4)
+
+
+def _dims(value: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:
+    return list(value.type.tensor_type.shape.dim)
