@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from models.bundle import Corpus
 from models.errors import ConfigError, CorpusError
 from models.text import normalise
 from models.vocabulary import Vocabulary, WordVocabulary
@@ -23,7 +24,6 @@ from training.data.placeholders import choose_placeholders
 from training.data.summary import (
     FORMAT,
     SUMMARY_FILE,
-    CorpusSummary,
     PreparedSummary,
     SplitSummary,
     check_same,
@@ -109,7 +109,7 @@ class _Preparation:
 
     def run(
         self, given: tuple[Vocabulary, ...] | None
-    ) -> tuple[dict[str, SplitSummary], tuple[CorpusSummary, ...], tuple[Vocabulary, ...]]:
+    ) -> tuple[dict[str, SplitSummary], tuple[Corpus, ...], tuple[Vocabulary, ...]]:
         texts = {split: self._evaluation_text(split) for split in SPLITS[1:]}
         held_out = {pair for columns in texts.values() for pair in zip(*columns, strict=True)}
         texts["train"], corpora = self._training_text(held_out)
@@ -159,7 +159,7 @@ class _Preparation:
                 column.extend(lines)
         return columns
 
-    def _training_text(self, held_out: set[Pair]) -> tuple[Columns, tuple[CorpusSummary, ...]]:
+    def _training_text(self, held_out: set[Pair]) -> tuple[Columns, tuple[Corpus, ...]]:
         """All corpora's training pairs, filtered, then repeated."""
         columns: Columns = tuple([] for _ in self._sides)
         summaries = []
@@ -173,7 +173,7 @@ class _Preparation:
                 for column, lines in zip(columns, _select(clean, kept), strict=True):
                     column.extend(lines * corpus.repeat)
             terms = (corpus.name, corpus.licence, corpus.attribution, corpus.url)
-            summaries.append(CorpusSummary(*terms, segments=len(kept)))
+            summaries.append(Corpus(*terms, segments=len(kept)))
         self.dropped["train"] += pairs.dropped
         return columns, tuple(summaries)
 

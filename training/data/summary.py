@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from models.bundle import Corpus
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError, CorpusError
 from models.vocabulary import Vocabulary
@@ -45,17 +46,6 @@ class SplitSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class CorpusSummary:
-    """What the manifest of a bundle says of a corpus; ``segments`` counts the training pairs used, each once."""
-
-    name: str
-    licence: str
-    attribution: str
-    url: str
-    segments: int
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedSummary:
     """What prepared data was made from, and what came of it.
 
@@ -64,7 +54,7 @@ class PreparedSummary:
         identity: everything the content depends on: configuration, languages, seed.
         files: SHA-256 of every corpus file, by path relative to the data root.
         splits: by name, the encoded splits.
-        corpora: the corpora, as a bundle's manifest lists them.
+        corpora: the corpora, as a bundle's manifest lists them; segments are the training pairs used, each once.
         vocabularies: size of each vocabulary, by side (``source0``, …, ``target``).
         seconds: how long the preparation took.
     """
@@ -73,7 +63,7 @@ class PreparedSummary:
     identity: dict[str, Any]
     files: dict[str, str]
     splits: dict[str, SplitSummary]
-    corpora: tuple[CorpusSummary, ...]
+    corpora: tuple[Corpus, ...]
     vocabularies: dict[str, int]
     seconds: float
 
@@ -92,7 +82,7 @@ class PreparedSummary:
             splits = {
                 name: load_dataclass(SplitSummary, split, f"{path} {name}") for name, split in mapping["splits"].items()
             }
-            corpora = tuple(load_dataclass(CorpusSummary, corpus, str(path)) for corpus in mapping["corpora"])
+            corpora = tuple(load_dataclass(Corpus, corpus, str(path)) for corpus in mapping["corpora"])
             return cls(**{**mapping, "splits": splits, "corpora": corpora})
         except OSError as error:
             raise CorpusError(f"{folder} holds no prepared data ({error.strerror}: {path.name})") from error

@@ -13,7 +13,6 @@ import torch
 
 from models.bundle import (
     Bundle,
-    Corpus,
     Limits,
     Manifest,
     Score,
@@ -116,7 +115,7 @@ def export_bundle(
         limits=Limits(recipe.data.max_source_tokens - 1, recipe.data.max_target_tokens - 1),
         vocabularies=described,
         training=Training(
-            corpora=tuple(Corpus(c.name, c.licence, c.attribution, c.url, c.segments) for c in summary.corpora),
+            corpora=summary.corpora,
             recipe=recipe_mapping(recipe),
             updates=shipping.progress.update,
             target_tokens=shipping.progress.target_tokens,
