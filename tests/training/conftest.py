@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
+from tests.determinism import one_thread, seeded
 from tests.training.toy import DATA, LETTERS
 from training.data.prepare import prepare
 
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_thread() -> Iterator[None]:
-    """Models this small only lose time to several threads, and sums keep their order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
+__all__ = ["one_thread", "prepared", "seeded"]
 
 
 @pytest.fixture(scope="session")
