@@ -6,7 +6,7 @@ Shape suffixes: B sentences, R rows, S source positions, T target positions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from models.protocol import Padded, Seq2SeqModel
-from models.registry import build_model, load_config
+from models.registry import ARCHITECTURES, build_model, load_config
 
 AnyModel = Seq2SeqModel[Any, Any]
 BOS, EOS, FIRST = 2, 3, 4  # the first ordinary symbol
@@ -70,7 +70,9 @@ class Case:
 
     def build(self, dtype: torch.dtype = torch.float64, *, seed: int = 1, dropout: float = 0.0) -> AnyModel:
         """The model in evaluation mode, moved off its initial values: zeros and ones would hide a wrong term."""
-        mapping = VARIANTS[self.architecture][self.variant] | {"dropout": dropout, "attention_dropout": dropout}
+        known = {field.name for field in fields(ARCHITECTURES[self.architecture][0])}
+        rates = {name: dropout for name in ("dropout", "attention_dropout") if name in known}
+        mapping = VARIANTS[self.architecture][self.variant] | rates
         torch.manual_seed(seed)
         model = build_model(self.architecture, load_config(self.architecture, mapping, str(self)))
         with torch.no_grad():
