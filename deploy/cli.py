@@ -179,6 +179,33 @@ def translate(
 
 
 @app.command()
+def analyse(
+    bundle: BundleFolder,
+    sources: Annotated[list[Path], typer.Option("--source", help="Source text, one segment a line (.xz, .gz, plain).")],
+    references: Annotated[Path | None, typer.Option(help="Reference text, for scores by length and beam size.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and figures. [analysis/NAME]")] = None,
+    runtime: Annotated[Runtime, typer.Option(help="What runs the model when decoding.")] = Runtime.onnx,
+    precision: Precision = "int8",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")] = None,
+    attention_sentences: Annotated[int, typer.Option(min=1, help="Segments whose attention is averaged.")] = 200,
+    heat_maps: Annotated[int, typer.Option(min=0, help="Segments whose attention is drawn.")] = 3,
+    longest: Annotated[int, typer.Option(min=1, help="Tokens of a drawn segment, on any side.")] = 25,
+    beam_sizes: Annotated[str, typer.Option(help="Beam sizes to time, such as 1,2,5,10; empty for none.")] = "",
+    passes: Annotated[int, typer.Option(min=1, help="Passes over the text for each beam size.")] = 3,
+) -> None:
+    """Draw what the papers plot: attention entropies, alignments, encoder weights, scores by length, speed by beam.
+
+    Example: tandem analyse bundles/de-en --source test.de --references test.en --beam-sizes 1,5
+    """
+    from deploy.commands.analysis import Scope, analyse_command, parse_beam_sizes
+    from deploy.commands.evaluation import Decoding
+
+    scope = Scope(attention_sentences, heat_maps, longest, parse_beam_sizes(beam_sizes), passes)
+    analyse_command(bundle, sources, references, out, Decoding(runtime.value, precision, None, limit, threads), scope)
+
+
+@app.command()
 def serve(
     bundles: Annotated[
         list[Path] | None,

@@ -69,7 +69,7 @@ def evaluate_command(
     bundle, graphs, options = decoding.open(path)
     *columns, gold = (list(c)[: decoding.limit] for c in read_parallel([*sources, references]))
     started = time.perf_counter()
-    texts = _decode(bundle, graphs, options, columns)
+    texts = decode_lines(bundle, graphs, options, columns)
     seconds = time.perf_counter() - started
     if out is not None:
         out.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
@@ -116,7 +116,7 @@ def translate_command(path: Path, sources: Sequence[Path], out: Path | None, dec
     columns = [_read_lines(source) for source in sources]
     if len({len(column) for column in columns}) > 1:
         raise CorpusError(f"the sources must have equally many lines, but have {[len(c) for c in columns]}")
-    text = "".join(f"{line}\n" for line in _decode(bundle, graphs, options, columns))
+    text = "".join(f"{line}\n" for line in decode_lines(bundle, graphs, options, columns))
     if out is None:
         sys.stdout.write(text)
     else:
@@ -131,7 +131,7 @@ def _read_lines(source: Path) -> list[str]:
     return list(read_parallel([source])[0])
 
 
-def _decode(bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Sequence[str]]) -> list[str]:
+def decode_lines(bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Sequence[str]]) -> list[str]:
     """All lines, with a progress bar on the terminal."""
     console = Console(stderr=True)
     chunk = 256

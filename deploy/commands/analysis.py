@@ -1,0 +1,173 @@
+"""`tandem analyse`: what the papers plot, of any bundle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from deploy.commands.evaluation import Decoding, decode_lines
+from models.bundle import Bundle
+from models.errors import ConfigError
+from models.loading import load_bundle_model
+from models.search import Graphs, SearchOptions, translate_batch
+from models.translator import encode_lines
+from training.analysis import plots
+from training.analysis.attention import Attended, AttentionName, attended
+from training.analysis.decoding import BeamSpeed, LengthScore, scores_by_length, speed_by_beam
+from training.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
+from training.data.corpus import read_parallel
+from training.metrics import SCORERS
+
+LONGEST_SHARE = 40  # target positions drawn of the shares of mixed attention
+console = Console(stderr=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much is looked at.
+
+    Attributes:
+        limit: sentences whose attention is averaged.
+        heat_maps: sentences that are drawn: the first ones of at most ``longest`` tokens a side.
+        longest: tokens of a drawn sentence.
+        beam_sizes: to be timed; none = no timing.
+        passes: over the text, for each beam size.
+    """
+
+    limit: int
+    heat_maps: int
+    longest: int
+    beam_sizes: tuple[int, ...]
+    passes: int
+
+
+def parse_beam_sizes(text: str) -> tuple[int, ...]:
+    """Beam sizes from ``1,5,10``. Raises ConfigError for anything but whole numbers from 1 on."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise ConfigError(f"--beam-sizes must be whole numbers from 1 on, such as 1,5,10, but is {text!r}")
+    return tuple(dict.fromkeys(map(int, parts)))
+
+
+def analyse_command(
+    path: Path, sources: Sequence[Path], references: Path | None, out: Path | None, decoding: Decoding, scope: Scope
+) -> None:
+    """Write tables and figures into a folder, print the tables and where everything is."""
+    bundle, graphs, options = decoding.open(path)
+    if len(sources) != len(bundle.source_vocabularies):
+        raise ConfigError(f"{path} has {len(bundle.source_vocabularies)} sources, but --source gives {len(sources)}")
+    columns = [list(c)[: decoding.limit] for c in read_parallel([*sources, *([references] if references else [])])]
+    lines, gold = (columns[:-1], columns[-1]) if references else (columns, [])
+    folder = out or Path("analysis") / bundle.manifest.name
+    folder.mkdir(parents=True, exist_ok=True)
+    work = _Analysis(bundle, graphs, options, lines, gold, folder)
+    result: dict[str, Any] = {"bundle": bundle.manifest.name, "sentences": len(lines[0])}
+    result |= work.attention(scope)
+    if gold:
+        result |= work.by_length()
+    if scope.beam_sizes:
+        result |= work.by_beam(scope.beam_sizes, scope.passes)
+    summary = folder / "analysis.json"
+    summary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for file in [summary, *work.written]:
+        print(file)
+
+
+class _Analysis:
+    """One bundle and one text."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        graphs: Graphs,
+        options: SearchOptions,
+        lines: list[list[str]],
+        gold: list[str],
+        folder: Path,
+    ) -> None:
+        self._bundle, self._graphs, self._options = bundle, graphs, options
+        self._lines, self._gold, self._folder = lines, gold, folder
+        self._scorer = SCORERS[bundle.manifest.task]
+        self.written: list[Path] = []
+
+    def attention(self, scope: Scope) -> dict[str, Any]:
+        """Entropies, shares, encoder weights and heat maps of the model's own translations."""
+        sentences = self._attended(scope.limit)
+        found: dict[str, Any] = {
+            "entropy": [asdict(one) for one in entropies(sentences)],
+            "mixed_attention": [asdict(one) for one in source_shares(sentences)],
+            "encoder_weights": [asdict(one) for one in encoder_weights(sentences)],
+        }
+        for title, rows in found.items():
+            _print(title.replace("_", " "), rows)
+        layers, source_LT = shares_by_position(sentences, LONGEST_SHARE)
+        if layers:
+            self.written += plots.shares(self._folder / "source-share", layers, source_LT)
+        drawable = [s for s in sentences if max(map(len, (s.target, *s.sources))) <= scope.longest]
+        for number, sentence in enumerate(drawable[: scope.heat_maps], 1):
+            self._draw(sentence, self._folder / f"sentence-{number}")
+        return found
+
+    def _attended(self, limit: int) -> list[Attended]:
+        vocabularies, most = self._bundle.source_vocabularies, self._bundle.manifest.limits.max_source_tokens + 1
+        columns = [encode_lines(v, c[:limit], most) for v, c in zip(vocabularies, self._lines, strict=True)]
+        sources = [row for row in zip(*columns, strict=True) if all(len(one) > 1 for one in row)]
+        if not sources:
+            raise ConfigError("the source text has no line that is not empty")
+        hypotheses = translate_batch(self._graphs, sources, replace(self._options, n_best=1))
+        model = load_bundle_model(self._bundle)
+        targets = [one[0].tokens for one in hypotheses]
+        both = (vocabularies, self._bundle.target_vocabulary)
+        return list(attended(model, both, sources, targets))
+
+    def _draw(self, sentence: Attended, folder: Path) -> None:
+        """One figure for each path and what it attends to, its layers side by side."""
+        groups: dict[str, list[str]] = {}
+        for name in sentence.weights:
+            parts = AttentionName.parse(name)
+            groups.setdefault(f"{parts.path}-{parts.over}", []).append(name)
+        for group, names in groups.items():
+            self.written += plots.layer_maps(folder / group, sentence, names)
+
+    def by_length(self) -> dict[str, Any]:
+        """The score in each class of source length."""
+        texts = self._decode(self._options)
+        vocabulary = self._bundle.source_vocabularies[0]
+        tokens = [len(vocabulary.encode(line)) for line in self._lines[0]]
+        scores: list[LengthScore] = scores_by_length(texts, self._gold, tokens, self._scorer)
+        rows = [asdict(score) for score in scores]
+        _print("by source length", rows)
+        self.written += plots.lengths(self._folder / "by-length", scores)
+        return {"by_length": rows}
+
+    def by_beam(self, sizes: Sequence[int], passes: int) -> dict[str, Any]:
+        """Speed and score at each beam size."""
+
+        def decode(size: int) -> list[str]:
+            return self._decode(replace(self._options, beam_size=size, n_best=1))
+
+        speeds: list[BeamSpeed] = speed_by_beam(decode, sizes, self._gold, self._scorer, passes=passes)
+        rows = [asdict(speed) for speed in speeds]
+        _print("by beam size", rows)
+        self.written += plots.beams(self._folder / "by-beam", speeds)
+        return {"by_beam": rows}
+
+    def _decode(self, options: SearchOptions) -> list[str]:
+        return decode_lines(self._bundle, self._graphs, options, self._lines)
+
+
+def _print(title: str, rows: Sequence[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    table = Table(title=title)
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "))
+    for row in rows:
+        table.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()))
+    console.print(table)

@@ -1,0 +1,97 @@
+"""Figures, each written as PNG and SVG. Drawn without a display."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from training.analysis.attention import Attended, AttentionName, Weights
+from training.analysis.decoding import BeamSpeed, LengthScore
+
+FORMATS = ("png", "svg")
+_CELL = 0.28  # inches of a row or column of a heat map
+
+
+def layer_maps(path: Path, sentence: Attended, names: Sequence[str]) -> list[Path]:
+    """The attentions of one path over one thing, layer beside layer (DPN, figure 2): a row for each target token,
+    darker where more of the weight lies.
+    """
+    columns = sentence.labels(names[0])
+    width, height = 1.4 + _CELL * len(columns), 2.0 + _CELL * len(sentence.target)
+    figure = Figure(figsize=(width * len(names), height), layout="constrained")
+    for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+        parts = AttentionName.parse(name)
+        _draw(
+            axes, f"{parts.path} {parts.layer + 1} over {parts.over}", sentence.weights[name], sentence.target, columns
+        )
+    return _save(figure, path)
+
+
+def shares(path: Path, layers: Sequence[str], source_LT: Weights) -> list[Path]:
+    """The source's share of mixed attention: layers down, target positions across."""
+    figure = Figure(figsize=(1.5 + 0.3 * source_LT.shape[1], 1.5 + 0.3 * len(layers)), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(source_LT, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_yticks(range(len(layers)), layers)
+    axes.set_xlabel("target position")
+    axes.set_title("share of attention on the source")
+    figure.colorbar(image, ax=axes)
+    return _save(figure, path)
+
+
+def lengths(path: Path, scores: Sequence[LengthScore]) -> list[Path]:
+    """The score of each class of source length, with the number of its sentences."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    labels = [f"{s.shortest}-{s.longest}" if s.longest else f"{s.shortest}+" for s in scores]
+    bars = axes.bar(labels, [score.value for score in scores], color="#4477aa")
+    axes.bar_label(bars, [f"{score.sentences:,}" for score in scores], fontsize=8)
+    axes.set_xlabel("source tokens (number of sentences above the bars)")
+    axes.set_ylabel(scores[0].metric)
+    return _save(figure, path)
+
+
+def beams(path: Path, speeds: Sequence[BeamSpeed]) -> list[Path]:
+    """Sentences a second, and the score where there is one, by beam size."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    sizes = [speed.beam_size for speed in speeds]
+    axes.plot(sizes, [speed.sentences_per_second for speed in speeds], "o-", color="#4477aa")
+    axes.set_xticks(sizes)
+    axes.set_xlabel("beam size")
+    axes.set_ylabel("sentences/s", color="#4477aa")
+    axes.set_ylim(bottom=0)
+    if speeds[0].metric:
+        other = axes.twinx()
+        other.plot(sizes, [speed.value for speed in speeds], "s--", color="#cc6677")
+        other.set_ylabel(speeds[0].metric, color="#cc6677")
+    return _save(figure, path)
+
+
+def _draw(axes: Axes, title: str, weights_TX: Weights, rows: Sequence[str], columns: Sequence[str]) -> None:
+    axes.imshow(weights_TX, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_xticks(range(len(columns)), [_shown(one) for one in columns], rotation=90)
+    axes.set_yticks(range(len(rows)), [_shown(one) for one in rows])
+    axes.tick_params(labelsize=7)
+    axes.set_title(title, fontsize=9)
+
+
+def _shown(piece: str) -> str:
+    """A piece as drawn: a dollar sign would begin a formula."""
+    return piece.replace("$", r"\$")
+
+
+def _save(figure: Figure, path: Path) -> list[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    # The same data gives the same file: no date, and no random element names.
+    with matplotlib.rc_context({"svg.hashsalt": "tandem", "svg.fonttype": "path"}):
+        for suffix in FORMATS:
+            written.append(path.with_name(f"{path.name}.{suffix}"))
+            figure.savefig(written[-1], dpi=150, metadata={"Date": None} if suffix == "svg" else {"Software": None})
+    return written

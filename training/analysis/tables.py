@@ -1,0 +1,126 @@
+"""Numbers about attention: how spread it is, and how it divides between sources, target and encoders."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from training.analysis.attention import Attended, AttentionName, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy:
+    """How spread one path's attention over one encoder is.
+
+    Attributes:
+        path: the decoder's path.
+        over: what it attends to.
+        nats: mean entropy, natural logarithm.
+        uniform: what attention spread evenly would have, for scale.
+    """
+
+    path: str
+    over: str
+    nats: float
+    uniform: float
+
+
+def entropies(sentences: Sequence[Attended]) -> list[Entropy]:
+    """Entropy of each attention over a source: the mean over layers, then target tokens, then sentences (DPN, table 5).
+
+    Attention that shares its softmax with something else is no distribution over the source and is left out; see
+    :func:`source_shares` for it.
+    """
+    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for sentence in sentences:
+        layers: dict[tuple[str, str], list[Weights]] = defaultdict(list)
+        for name, weights_TX in sentence.weights.items():
+            parts = AttentionName.parse(name)
+            if parts.source is not None and np.allclose(weights_TX.sum(axis=1), 1.0, atol=1e-3):
+                layers[parts.path, parts.over].append(weights_TX)
+        for key, stack in layers.items():
+            per_layer = np.stack([_entropy(weights_TX) for weights_TX in stack])
+            found[key].append((float(per_layer.mean(axis=0).mean()), float(np.log(stack[0].shape[1]))))
+    return [Entropy(path, over, *np.mean(values, axis=0).tolist()) for (path, over), values in sorted(found.items())]
+
+
+def _entropy(weights_TX: Weights) -> Weights:
+    """Of each row, in nats; 0 log 0 = 0."""
+    logs = np.log(np.where(weights_TX > 0, weights_TX, 1.0))
+    spread: Weights = -(weights_TX * logs).sum(axis=1)
+    return spread
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How one layer's mixed attention divides.
+
+    Attributes:
+        layer: its name, ``path.layer``.
+        source: the mean weight that lies on the source.
+        target: the mean weight that lies on the target so far.
+    """
+
+    layer: str
+    source: float
+    target: float
+
+
+def source_shares(sentences: Sequence[Attended]) -> list[Share]:
+    """Mixed attention, layer by layer: the mean over target tokens, then sentences, of the weight on either side."""
+    found: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    for sentence in sentences:
+        for name, weights_TX in sentence.weights.items():
+            parts = AttentionName.parse(name)
+            if parts.over == "target":
+                own = float(weights_TX.sum(axis=1).mean())
+                found[parts.path, parts.layer].append((1.0 - own, own))
+    return [Share(f"{p}.{layer}", *np.mean(values, axis=0).tolist()) for (p, layer), values in sorted(found.items())]
+
+
+def shares_by_position(sentences: Iterable[Attended], longest: int) -> tuple[tuple[str, ...], Weights]:
+    """Names of the layers with mixed attention, and the mean weight on the source: layers x target positions.
+
+    Args:
+        sentences: with their attention.
+        longest: positions beyond are left out; where no sentence reaches, there is NaN.
+    """
+    found: dict[tuple[str, int], list[Weights]] = defaultdict(list)
+    for sentence in sentences:
+        for name, weights_TX in sentence.weights.items():
+            parts = AttentionName.parse(name)
+            if parts.over == "target":
+                row = np.full(longest, np.nan)
+                own = weights_TX.sum(axis=1)[:longest]
+                row[: len(own)] = 1.0 - own
+                found[parts.path, parts.layer].append(row)
+    names = tuple(f"{path}.{layer}" for path, layer in sorted(found))
+    rows = [_nan_mean(np.stack(found[key])) for key in sorted(found)]
+    return names, np.stack(rows) if rows else np.empty((0, longest))
+
+
+def _nan_mean(rows: Weights) -> Weights:
+    counts = np.isfinite(rows).sum(axis=0)
+    return np.where(counts > 0, np.nansum(rows, axis=0) / np.maximum(counts, 1), np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderWeight:
+    """The mean weight of one encoder, or of the sentinel, in hierarchical attention."""
+
+    encoder: str
+    weight: float
+
+
+def encoder_weights(sentences: Sequence[Attended]) -> list[EncoderWeight]:
+    """Hierarchical attention's second level: the mean over target tokens, then sentences."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for sentence in sentences:
+        for name, weights_TX in sentence.weights.items():
+            if AttentionName.parse(name).over == "encoders":
+                for label, mean in zip(sentence.labels(name), weights_TX.mean(axis=0), strict=True):
+                    found[label].append(float(mean))
+    return [EncoderWeight(label, float(np.mean(values))) for label, values in found.items()]
