@@ -11,8 +11,8 @@ P pool slots.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from models.config import bounded
 from models.errors import ConfigError
-from models.layers.attention import FeedForward, SelfAttention, additive_mask, attend, by_sentence
+from models.layers.attention import FeedForward, SelfAttention, additive_mask, attend, attend_heads, by_sentence
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding
 from models.layers.linear import GatedConvolution, Linear
@@ -42,10 +42,13 @@ class DpnConfig:
         decoder_paths: "cnn", "san" or "both".
         width: model width d, of embeddings, convolutions and attention alike.
         hidden: feed-forward width f of the SAN paths.
-        heads: self-attention heads; must divide the width.
+        heads: self-attention heads, and with ``projections`` those of the attention to the encoders; must divide the
+            width.
         cnn_layers: convolutional layers a side.
         san_layers: self-attention layers a side.
         kernel: width of the convolutions; odd, so that the encoder's padding is symmetric.
+        projections: multi-head attention to the encoders, with key and value maps of its own for every encoder path
+            in every decoder layer, instead of the encoder outputs as they are.
         max_positions: longest sequence, in symbols, that has a position.
         weight_norm: weight normalisation in the CNN paths while training.
         equal_embeddings: start with equal source and target embeddings (needs a joint vocabulary), so that a word and
@@ -64,6 +67,7 @@ class DpnConfig:
     cnn_layers: int = bounded(4, at_least=1)
     san_layers: int = bounded(2, at_least=1)
     kernel: int = bounded(3, at_least=1)
+    projections: bool = False
     max_positions: int = bounded(1024, at_least=1)
     weight_norm: bool = True
     equal_embeddings: bool = False
@@ -83,15 +87,19 @@ class DpnConfig:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DpnMemory(Memory):
-    """The encoder outputs, which are keys and values at once (eq. 4).
+    """The encoder outputs, which are keys and values at once (eq. 4), or what projections make of them (eq. 6).
 
     Attributes:
-        paths: one B x S x D per encoder path, CNN first.
+        paths: one B x S x D per encoder path, CNN first; none with projections.
+        keys: with projections one B x S x D per decoder layer (CNN first) and, within it, encoder path.
+        values: likewise.
         mask: additive, B x S.
         scale: sqrt(S) of each sentence's own length, B x 1.
     """
 
     paths: tuple[Tensor, ...] = memory("source0", "fixed")
+    keys: tuple[Tensor, ...] = memory("source0", "fixed")
+    values: tuple[Tensor, ...] = memory("source0", "fixed")
     mask: Tensor = memory("source0", padding=-math.inf)
     scale: Tensor = memory("fixed")
 
@@ -127,17 +135,37 @@ class DoubleAttention(nn.Module):
     """One query on every encoder path, the contexts mixed by a gate (eq. 8-9).
 
     With one encoder path there is one context and no gate. ``own`` is the index of the decoder's own path among two.
+
+    With ``heads`` each encoder path has maps W_k, W_v of its own, and eq. 6 takes the place of eq. 4 (its W_q and the
+    map after the heads are those that the decoder layer has either way). A bias in either map would be idle: one moves
+    all logits alike, the other all contexts.
     """
 
-    def __init__(self, width: int, encoder_paths: int, own: int) -> None:
+    def __init__(self, width: int, encoder_paths: int, own: int, *, heads: int = 0, weight_norm: bool = False) -> None:
         super().__init__()
         self.gate = Gate(width) if encoder_paths == 2 else None
-        self.own = own
+        self.own, self.heads = own, heads
+        paths = range(encoder_paths if heads else 0)
+        self.keys = nn.ModuleList([Linear(width, width, bias=False, weight_norm=weight_norm) for _ in paths])
+        self.values = nn.ModuleList([Linear(width, width, bias=False, weight_norm=weight_norm) for _ in paths])
+
+    def project(self, paths: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Keys and values B x S x D of every encoder path."""
+        keys = [linear(h) for linear, h in zip(self.keys, paths, strict=True)]
+        return keys, [linear(h) for linear, h in zip(self.values, paths, strict=True)]
 
     def forward(self, query_RTD: Tensor, memory: DpnMemory, scale: float) -> tuple[Tensor, list[Tensor]]:
-        """The mixed context R x T x D and the weights R x T x S on each path, in the memory's order."""
+        """The mixed context R x T x D and the weights R x T x S on each path, in the memory's order.
+
+        ``scale`` is that of the logits; heads have their own, 1 / sqrt(D / heads), and report their mean weights.
+        """
         query_BQD = by_sentence(query_RTD, memory.mask)
-        attended = [attend(query_BQD, h, h, memory.mask, scale) for h in memory.paths]
+        if self.heads:
+            pairs = zip(memory.keys, memory.values, strict=True)
+            by_head = [attend_heads(query_BQD, k, v, memory.mask, self.heads) for k, v in pairs]
+            attended = [(context, w.mean(1)) for context, w in by_head]
+        else:
+            attended = [attend(query_BQD, h, h, memory.mask, scale) for h in memory.paths]
         contexts = [context.reshape(query_RTD.shape) for context, _ in attended]
         weights = [w.reshape(*query_RTD.shape[:2], w.size(-1)) for _, w in attended]
         if self.gate is None:
@@ -195,7 +223,8 @@ class CnnDecoderLayer(nn.Module):
         self.output = Linear(c.width, c.width, weight_norm=c.weight_norm)
         for linear in (self.query, self.output):
             linear.init_normal(math.sqrt(1 / c.width))
-        self.attention = DoubleAttention(c.width, encoder_paths, own=0)
+        heads = c.heads if c.projections else 0
+        self.attention = DoubleAttention(c.width, encoder_paths, own=0, heads=heads, weight_norm=c.weight_norm)
         self.dropout = Dropout(c.dropout)
 
     def advance(
@@ -221,7 +250,7 @@ class SanDecoderLayer(nn.Module):
         self.self_attention = SelfAttention(c.width, c.heads, bias=False, dropout=c.attention_dropout)
         self.query = Linear(c.width, c.width, bias=False)
         self.output = Linear(c.width, c.width, bias=False)
-        self.attention = DoubleAttention(c.width, encoder_paths, own=1)
+        self.attention = DoubleAttention(c.width, encoder_paths, own=1, heads=c.heads if c.projections else 0)
         self.feed_forward = FeedForward(c.width, c.hidden, bias=False, dropout=c.dropout)
         self.norms = nn.ModuleList([nn.LayerNorm(c.width) for _ in range(3)])
         self.dropout = Dropout(c.dropout)
@@ -287,7 +316,29 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
             for layer in self.san_encoder:
                 h_a = layer(h_a, mask)
             paths.append(self.san_encoder_norm(h_a))
-        return DpnMemory(paths=tuple(paths), mask=mask, scale=source.lengths.to(e.dtype).sqrt()[:, None])
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
+        if self.config.projections:
+            for attention in self._attentions():
+                own_keys, own_values = attention.project(paths)
+                keys += own_keys
+                values += own_values
+            paths = []
+        scale = source.lengths.to(e.dtype).sqrt()[:, None]
+        return DpnMemory(paths=tuple(paths), keys=tuple(keys), values=tuple(values), mask=mask, scale=scale)
+
+    def _attentions(self) -> list[DoubleAttention]:
+        """Those of all decoder layers, CNN first."""
+        layers = [*self.cnn_decoder, *self.san_decoder]
+        return [layer.attention for layer in layers if isinstance(layer, CnnDecoderLayer | SanDecoderLayer)]
+
+    def _attended(self, memory: DpnMemory, layer: int) -> DpnMemory:
+        """What one decoder layer, by its number with CNN first, attends to."""
+        if not self.config.projections:
+            return memory
+        paths = len(memory.keys) // (len(self.cnn_decoder) + len(self.san_decoder))
+        own = slice(layer * paths, (layer + 1) * paths)
+        return replace(memory, keys=memory.keys[own], values=memory.values[own])
 
     def init_state(self, memory: DpnMemory, rows_per_sentence: int) -> DpnState:
         sentences, c = memory.mask.size(0), self.config
@@ -316,7 +367,7 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
             x = g
             for index, layer in enumerate(self.cnn_decoder):
                 assert isinstance(layer, CnnDecoderLayer)
-                x, window, attention = layer.advance(x, g, state.windows[index], memory)
+                x, window, attention = layer.advance(x, g, state.windows[index], self._attended(memory, index))
                 windows.append(window)
                 self._keep(weights, "cnn", index, attention)
             decoded.append(x)
@@ -325,7 +376,8 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
             for index, layer in enumerate(self.san_decoder):
                 assert isinstance(layer, SanDecoderLayer)
                 pools = (state.keys[index], state.values[index])
-                x, key, value, attention = layer.advance(x, pools, state.history_RP, memory)
+                own = self._attended(memory, len(self.cnn_decoder) + index)
+                x, key, value, attention = layer.advance(x, pools, state.history_RP, own)
                 keys.append(key)
                 values.append(value)
                 self._keep(weights, "san", index, attention)
@@ -340,8 +392,8 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
             for name, weight in zip(names, attention, strict=True):
                 weights[f"{path}.{layer}.{name}"] = weight
 
-    def alignment(self, target_RT: Tensor, memory: DpnMemory) -> tuple[Tensor, ...]:
-        return (torch.stack(list(self.attention(target_RT, memory).values())).mean(0),)
+    def aligned(self, weights: Weights) -> tuple[Tensor, ...]:
+        return (torch.stack(list(weights.values())).mean(0),)
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         return self.target_embedding, self.output_bias

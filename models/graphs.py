@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.protocol import Padded, Seq2SeqModel
+from models.protocol import Padded, Seq2SeqModel, feature_widths
 from models.records import Memory, State
 from models.search.graphs import Array, GraphSpec, TensorSpec
 
@@ -29,9 +29,9 @@ AnyModel = Seq2SeqModel[Any, Any]
 def sample_sources(model: AnyModel, sentences: int, length: int) -> tuple[Padded, ...]:
     """Valid sources of a given size, for reading shapes off a model."""
     lengths = torch.full((sentences,), length)
-    return tuple(
-        Padded(torch.ones(sentences, length, dtype=torch.int64), lengths) for _ in model.config.source_vocabularies
-    )
+    ids = torch.ones(sentences, length, dtype=torch.int64)
+    widths = feature_widths(model.config)
+    return tuple(Padded(torch.ones(sentences, length, width) if width else ids, lengths) for width in widths)
 
 
 def _spec(name: str, tensor: Tensor, axes: Sequence[str], kind: str, padding: float = 0.0) -> TensorSpec:
@@ -68,7 +68,9 @@ class GraphModule(nn.Module):
 
     def _memory_specs(self) -> Iterator[TensorSpec]:
         for name, item, tensor in self._memory_template.tensors():
-            yield _spec(f"memory.{name}", tensor, item.metadata["axes"], "memory", item.metadata["padding"])
+            own = f"source{name.rpartition('.')[2]}"  # of a tuple with one tensor per source
+            axes = [own if axis == "source" else axis for axis in item.metadata["axes"]]
+            yield _spec(f"memory.{name}", tensor, axes, "memory", item.metadata["padding"])
 
     def _state(self, kind: str) -> Iterator[tuple[str, Field[Any], Tensor]]:
         return (entry for entry in self._state_template.tensors() if entry[1].metadata["kind"] == kind)
@@ -85,8 +87,12 @@ class EncodeGraph(GraphModule):
     """Sources -> memory, and the initial state where it depends on the sources."""
 
     def _inputs(self) -> Iterator[TensorSpec]:
-        for index in range(len(self.model.config.source_vocabularies)):
-            yield TensorSpec(f"source{index}", "int64", ("sentence", f"source{index}"), 0.0, "source")
+        for index, width in enumerate(feature_widths(self.model.config)):
+            axes = ("sentence", f"source{index}")
+            if width:
+                yield TensorSpec(f"source{index}", "float32", (*axes, f"fixed:{width}"), 0.0, "source")
+            else:
+                yield TensorSpec(f"source{index}", "int64", axes, 0.0, "source")
             yield TensorSpec(f"source{index}.length", "int64", ("sentence",), 1.0, "source")
 
     def _outputs(self) -> Iterator[TensorSpec]:
@@ -130,16 +136,21 @@ class _Stepping(GraphModule):
 
     def _advance(self, values: Mapping[str, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Logits R x V and the new state's tensors in spec order."""
+        features, update = self.model.advance_one(values["token"], self._reordered(values), self._memory(values))
+        return self.model.project(features).float(), self._new_state(update)
+
+    def _reordered(self, values: Mapping[str, Tensor]) -> State:
+        """The state of the rows that the parents name."""
         parent, position = values["parent"], values["position"]
         own = {name.removeprefix("state."): x for name, x in values.items() if name.startswith("state.")}
         for name, _, _ in self._state("rows"):
             own[name] = own[name].index_select(0, parent)
         own["position_R"] = position
         own["history_RP"] = values.get("history", position.new_zeros(position.size(0), 0, dtype=torch.float32))
-        state = type(self._state_template).rebuild(self._state_template, own)
-        features, update = self.model.advance_one(values["token"], state, self._memory(values))
-        new = [x for kind in ("rows", "pool") for x in self._updated(update, kind)]
-        return self.model.project(features).float(), tuple(new)
+        return type(self._state_template).rebuild(self._state_template, own)
+
+    def _new_state(self, update: Mapping[str, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        return tuple(x for kind in ("rows", "pool") for x in self._updated(update, kind))
 
     def _updated(self, update: Mapping[str, tuple[Tensor, ...]], kind: str) -> Iterator[Tensor]:
         seen = dict.fromkeys(item.name for _, item, _ in self._state(kind))
@@ -251,13 +262,28 @@ class AlignGraph(GraphModule):
         return self.model.alignment(values["target"], self._memory(values))
 
 
+class AlignStepGraph(_Stepping):
+    """One position of the alignment of recurrent models, with the state that the next position needs."""
+
+    def _outputs(self) -> Iterator[TensorSpec]:
+        for index in range(len(self.model.config.source_vocabularies)):
+            yield TensorSpec(f"attention.source{index}", "float32", ("row", f"source{index}"), 0.0, "attention")
+        yield from self._new_state_specs()
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        values = self._named(tensors)
+        attention, update = self.model.align_one(values["token"], self._reordered(values), self._memory(values))
+        return (*attention, *self._new_state(update))
+
+
 def graph_modules(model: AnyModel) -> dict[str, GraphModule]:
     """The four graphs of a model that is prepared for inference."""
     with torch.no_grad():
         memory = model.encode(sample_sources(model, 2, 3))
         state = model.init_state(memory, 1)
         _, state = model.step(torch.zeros(2, dtype=torch.int64), state, memory)
-    classes = (EncodeGraph, StepGraph, StepLogitsGraph, AlignGraph)
+    align = AlignStepGraph if model.recurrent else AlignGraph
+    classes = (EncodeGraph, StepGraph, StepLogitsGraph, align)
     return {name: cls(model, memory, state) for name, cls in zip(GRAPH_NAMES, classes, strict=True)}
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from models.bundle import Bundle
 from models.errors import BundleError
 from models.graphs import AnyModel
+from models.protocol import feature_widths
 from models.registry import build_model, load_config
 
 
@@ -22,10 +23,13 @@ def load_bundle_model(bundle: Bundle) -> AnyModel:
 
     Raises:
         ConfigError: the architecture or its configuration is unknown to this version.
-        BundleError: the weights do not fit the configuration; every fault is listed.
+        BundleError: the sources or the weights do not fit the configuration; every fault is listed.
     """
     manifest = bundle.manifest
     config = load_config(manifest.architecture, manifest.config, f"{manifest.name} manifest.json [config]")
+    if feature_widths(config) != bundle.feature_widths:
+        widths = f"{list(feature_widths(config))}, but its manifest's vocabularies say {list(bundle.feature_widths)}"
+        raise BundleError(bundle.path, [f"the model reads sources with the feature widths {widths}"])
     model = build_model(manifest.architecture, config)
     model.prepare_for_inference()  # a bundle holds what is left then
     own, weights = model_tensors(model), bundle.weights()

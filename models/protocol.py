@@ -49,9 +49,22 @@ class ModelConfig(Protocol):
         """Types of the target vocabulary."""
 
 
-class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
-    """An encoder-decoder. Teacher forcing (:meth:`score`) and decoding (:meth:`step`) share :meth:`_advance`."""
+def feature_widths(config: ModelConfig) -> tuple[int, ...]:
+    """Per source the width of its feature vectors, 0 where it is text."""
+    return tuple(getattr(config, "features", ())) or (0,) * len(config.source_vocabularies)
 
+
+class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
+    """An encoder-decoder. Teacher forcing (:meth:`score`) and decoding (:meth:`step`) share :meth:`_advance`.
+
+    Attributes:
+        recurrent: whether a position needs what the one before it attended to. Then nothing but a loop over positions
+            makes several of them, and the alignment is exported one position at a time.
+        trainable: whether it is trained as a whole; a model made of trained models is not.
+    """
+
+    recurrent: bool = False
+    trainable: bool = True
     config: ModelConfig
 
     @abstractmethod
@@ -98,9 +111,12 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
     def advance_one(self, token_R: Tensor, state: S, memory: M) -> tuple[Tensor, Update]:
         """One position of each row: features R x D and the update with pool entries R x D."""
         features, update = self._advance(token_R[:, None], state, memory, None)
+        return features.squeeze(1), self._one_position(update, state)
+
+    def _one_position(self, update: Update, state: S) -> Update:
+        """The update of one new position with pool entries R x D instead of R x 1 x D."""
         pools = {item.name for _, item, _ in state.tensors() if item.metadata["kind"] == "pool"}
-        one = {name: tuple(x.squeeze(1) for x in new) if name in pools else new for name, new in update.items()}
-        return features.squeeze(1), one
+        return {name: tuple(x.squeeze(1) for x in new) if name in pools else new for name, new in update.items()}
 
     def attention(self, target_RT: Tensor, memory: M) -> Weights:
         """Every cross-attention's weights R x T x S under teacher forcing, named by path, layer and source."""
@@ -109,9 +125,19 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
         self._advance(target_RT, self.init_state(memory, target_RT.size(0) // sentences), memory, weights)
         return weights
 
-    @abstractmethod
     def alignment(self, target_RT: Tensor, memory: M) -> tuple[Tensor, ...]:
         """One soft alignment R x T x S per source: the cross-attentions averaged over layers, heads and paths."""
+        return self.aligned(self.attention(target_RT, memory))
+
+    def aligned(self, weights: Weights) -> tuple[Tensor, ...]:
+        """What the alignment is, given all attention weights: per source the mean of those named after it."""
+        return mean_by_source(weights, len(self.config.source_vocabularies))
+
+    def align_one(self, token_R: Tensor, state: S, memory: M) -> tuple[tuple[Tensor, ...], Update]:
+        """One position of :meth:`alignment`: R x S per source, and the update with pool entries R x D."""
+        weights: Weights = {}
+        _, update = self._advance(token_R[:, None], state, memory, weights)
+        return tuple(mean.squeeze(1) for mean in self.aligned(weights)), self._one_position(update, state)
 
     def project(self, features: Tensor) -> Tensor:
         """Logits ... x V of features ... x D."""
@@ -125,6 +151,12 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
             fold = getattr(module, "fold", None)
             if callable(fold):
                 fold()
+
+
+def mean_by_source(weights: Weights, sources: int) -> tuple[Tensor, ...]:
+    """For each source the mean R x T x S of the attentions named after it (``decoder.3.source0``)."""
+    own = ([x for name, x in weights.items() if name.endswith(f".source{k}")] for k in range(sources))
+    return tuple(torch.stack(found).mean(0) for found in own)
 
 
 def count_parameters(*modules: nn.Module | nn.Parameter | None) -> int:

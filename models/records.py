@@ -20,7 +20,11 @@ Kind = Literal["memory", "rows", "pool", "position", "history"]
 
 
 def memory(*axes: str, padding: float = 0.0) -> Any:
-    """A field of tensors whose first axis is the sentence; ``axes`` names the others (``"source0"`` or ``"fixed"``)."""
+    """A field of tensors whose first axis is the sentence; ``axes`` names the others.
+
+    ``"source0"`` is the length of that source, ``"fixed"`` a constant. In a tuple with one tensor per source,
+    ``"source"`` is the length of the source that the tensor is of.
+    """
     return field(metadata={"kind": "memory", "axes": ("sentence", *axes), "padding": padding})
 
 

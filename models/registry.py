@@ -6,14 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.config import load_dataclass
+from models.convs2s import ConvS2S, ConvS2SConfig
 from models.dpn import Dpn, DpnConfig
+from models.ensemble import Ensemble, EnsembleConfig
 from models.errors import ConfigError
+from models.layerwise import Layerwise, LayerwiseConfig
+from models.memd import Memd, MemdConfig
+from models.multisource import MultiSource, MultiSourceConfig
 from models.protocol import ModelConfig, Seq2SeqModel
 from models.transformer import Transformer, TransformerConfig
 
 ARCHITECTURES: dict[str, tuple[type[Any], type[Seq2SeqModel[Any, Any]]]] = {
     "dpn": (DpnConfig, Dpn),
+    "layerwise": (LayerwiseConfig, Layerwise),
     "transformer": (TransformerConfig, Transformer),
+    "multisource": (MultiSourceConfig, MultiSource),
+    "memd": (MemdConfig, Memd),
+    "convs2s": (ConvS2SConfig, ConvS2S),
+    "ensemble": (EnsembleConfig, Ensemble),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.bundle.bundle import Bundle
+from models.bundle.bundle import Bundle, by_source
 from models.bundle.card import render_card
 from models.bundle.files import BUILT, CARD, MANIFEST, WEIGHTS, sha256
 from models.bundle.manifest import FORMAT, Corpus, Limits, Manifest, Score, Training, Vocabularies, VocabularyFile
@@ -23,6 +23,7 @@ __all__ = [
     "Vocabularies",
     "VocabularyFile",
     "add_built",
+    "by_source",
     "extend_bundle",
     "render_card",
     "sha256",

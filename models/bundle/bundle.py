@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, MANIFEST_BYTES, P
 from models.bundle.manifest import Manifest, VocabularyFile, read_manifest
 from models.bundle.weights import check_weights, read_weights
 from models.config import load_dataclass
+from models.dictionary import Dictionary
+from models.edits import Operations
 from models.errors import BundleError, ConfigError, VocabularyError
 from models.search.graphs import Array, GraphSpecs, specs_from_json
 from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
@@ -26,6 +29,7 @@ class Bundle:
         manifest: what it says about itself.
         source_vocabularies: one per text source.
         target_vocabulary: the one hypotheses are written in.
+        dictionary: translations of single words, for unknown ones; empty where the bundle has none.
     """
 
     path: Path
@@ -33,6 +37,17 @@ class Bundle:
     source_vocabularies: tuple[Vocabulary, ...]
     target_vocabulary: Vocabulary
     _specs: dict[str, GraphSpecs] = field(repr=False)  # by folder, "onnx" or "onnx/<precision>"
+    dictionary: Dictionary = Dictionary()
+
+    @property
+    def feature_widths(self) -> tuple[int, ...]:
+        """Per source of the model the width of its feature vectors, 0 where it is text."""
+        return self.manifest.vocabularies.features or (0,) * len(self.source_vocabularies)
+
+    @property
+    def sources(self) -> tuple[Vocabulary | None, ...]:
+        """Per source of the model its vocabulary, None for feature matrices."""
+        return by_source(self.source_vocabularies, self.feature_widths)
 
     @classmethod
     def load(cls, path: str | Path, *, weights: bool = False) -> Bundle:
@@ -52,6 +67,8 @@ class Bundle:
             raise BundleError(path, faults)
         sound = _check_files(folder, manifest, faults)
         vocabularies = _vocabularies(folder, manifest, sound, faults)
+        faults += _edit_faults(manifest, vocabularies)
+        dictionary = _dictionary(folder, manifest, sound, faults)
         specs = _specs(folder, sound, faults)
         if WEIGHTS in sound:
             try:
@@ -67,7 +84,7 @@ class Bundle:
         if faults:
             raise BundleError(path, faults)
         sources = tuple(vocabularies[one.file] for one in manifest.vocabularies.sources)
-        return cls(folder, manifest, sources, vocabularies[manifest.vocabularies.target.file], specs)
+        return cls(folder, manifest, sources, vocabularies[manifest.vocabularies.target.file], specs, dictionary)
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -114,6 +131,12 @@ class Bundle:
         return built is not None and built.weights == self.manifest.files[WEIGHTS]
 
 
+def by_source(vocabularies: Sequence[Vocabulary], feature_widths: Sequence[int]) -> tuple[Vocabulary | None, ...]:
+    """The text sources' vocabularies with None in the places of feature matrices."""
+    texts = iter(vocabularies)
+    return tuple(None if width else next(texts) for width in feature_widths)
+
+
 def _manifest(folder: Path, faults: list[str]) -> Manifest | None:
     file = folder / MANIFEST
     if not folder.is_dir():
@@ -145,8 +168,9 @@ def _check_files(folder: Path, manifest: Manifest, faults: list[str]) -> set[str
         else:
             sound.add(relative)
     vocabularies = (*manifest.vocabularies.sources, manifest.vocabularies.target)
-    needed = dict.fromkeys((WEIGHTS, CARD, *(one.file for one in vocabularies)))
-    faults += [f"{name} is not among the files of the manifest" for name in needed if name not in manifest.files]
+    needed = dict.fromkeys((WEIGHTS, CARD, *(one.file for one in vocabularies), manifest.dictionary))
+    missing = [name for name in needed if name and name not in manifest.files]
+    faults += [f"{name} is not among the files of the manifest" for name in missing]
     built = _built_files(folder, present, faults)
     for relative, plain in sorted(present.items()):
         if relative not in manifest.files and relative != MANIFEST and relative not in built:
@@ -207,6 +231,32 @@ def _vocabularies(folder: Path, manifest: Manifest, sound: set[str], faults: lis
 def _vocabulary(folder: Path, one: VocabularyFile) -> Vocabulary:
     content = (folder / one.file).read_bytes()
     return WordVocabulary.from_bytes(content) if one.kind == "words" else SentencePieceVocabulary.from_bytes(content)
+
+
+def _edit_faults(manifest: Manifest, vocabularies: dict[str, Vocabulary]) -> list[str]:
+    """What keeps edits from being applied: their tokens must be those of the translation, which is the last source."""
+    if manifest.target_form != "edits":
+        return []
+    of_text = not any(manifest.vocabularies.features[-1:])
+    if not of_text or manifest.vocabularies.sources[-1:] != (manifest.vocabularies.target,):
+        return ["target_form 'edits' needs one vocabulary for the last source and the target"]
+    target = vocabularies.get(manifest.vocabularies.target.file)
+    if target is None:  # a fault of its own
+        return []
+    try:
+        Operations.of(target)
+    except VocabularyError as error:
+        return [f"target_form 'edits': {error}"]
+    return []
+
+
+def _dictionary(folder: Path, manifest: Manifest, sound: set[str], faults: list[str]) -> Dictionary:
+    if manifest.dictionary in sound:
+        try:
+            return Dictionary.from_bytes((folder / manifest.dictionary).read_bytes())
+        except VocabularyError as error:
+            faults.append(f"{manifest.dictionary}: {error}")
+    return Dictionary()
 
 
 def _specs(folder: Path, sound: set[str], faults: list[str]) -> dict[str, GraphSpecs]:

@@ -17,6 +17,7 @@ def render_card(manifest: Manifest) -> str:
         f"# {manifest.name}",
         f"{_TASKS[manifest.task]}, {', '.join(manifest.source_languages)} to {manifest.target_language}. "
         f"Architecture `{manifest.architecture}`. Weights: {manifest.licence}.",
+        _matrices(manifest.vocabularies.features),
         "This card is rendered from `manifest.json`.",
         "## Scores",
         _table(
@@ -42,6 +43,12 @@ def render_card(manifest: Manifest) -> str:
         _table(("measurement", "result"), ((k, f"{v}") for k, v in sorted(manifest.proof.items())), "Not proved yet."),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _matrices(features: Sequence[int]) -> str:
+    numbered = enumerate(features, 1)
+    found = [f"source {number} is a matrix of vectors of width {width}" for number, width in numbered if width]
+    return f"Not every source is text: {'; '.join(found)}." if found else ""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], otherwise: str) -> str:

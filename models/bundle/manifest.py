@@ -25,10 +25,19 @@ class VocabularyFile:
 
 @dataclass(frozen=True, slots=True)
 class Vocabularies:
-    """One vocabulary per text source, and the target's; several may name the same file."""
+    """One vocabulary per text source, and the target's; several may name the same file.
+
+    ``features`` has for every source the width of its feature vectors, 0 for text; empty where every source is text.
+    """
 
     sources: tuple[VocabularyFile, ...]
     target: VocabularyFile
+    features: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        texts, wanted = self.features.count(0), len(self.sources)
+        if self.features and (texts != wanted or min(self.features) < 0):
+            raise ConfigError(f"features must have one 0 for each of the {wanted} text sources, but has {texts}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +61,16 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What the model was trained on and how: the recipe's values, updates, and target tokens seen."""
+    """What the model was trained on and how: the recipe's values, updates, target tokens seen, and how long it took.
+
+    ``seconds`` is wall-clock time, validation included; 0 where it was not kept.
+    """
 
     corpora: tuple[Corpus, ...]
     recipe: dict[str, Any]
     updates: int
     target_tokens: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,8 @@ class Manifest:
         normalisation: of every text before it is encoded (``models.text.normalise``).
         proof: what the export measured against the training framework.
         licence: of the weights.
+        target_form: whether the model writes text, or a script of edits (``models.edits``) on its last source.
+        dictionary: the file with translations of single words, for unknown ones (``models.dictionary``); empty = none.
         files: SHA-256 by relative path of every file but the manifest; filled in when a bundle is written.
         format: version of this layout.
     """
@@ -101,6 +116,8 @@ class Manifest:
     scores: tuple[Score, ...] = ()
     proof: dict[str, Any] = field(default_factory=dict)
     normalisation: Literal["nfc"] = "nfc"
+    target_form: Literal["text", "edits"] = "text"
+    dictionary: str = ""
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 

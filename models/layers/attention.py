@@ -75,10 +75,14 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_BSD: Tensor, mask_BS: Tensor) -> Tensor:
         """Attend over the whole sequence."""
-        q, k, v = (split_heads(x, self.heads) for x in self.query_key_value(x_BSD).chunk(3, dim=-1))
+        return self.over(x_BSD, mask_BS)[0]
+
+    def over(self, x_BSD: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Attend over the whole sequence: features, and the keys and values, all B x S x D."""
+        query, key, value = self.query_key_value(x_BSD).chunk(3, dim=-1)
+        q, k, v = (split_heads(x, self.heads) for x in (query, key, value))
         weights = torch.softmax(q @ k.mT / math.sqrt(q.size(-1)) + mask_BS[:, None, None, :], dim=-1)
-        merged: Tensor = self.output(merge_heads(self.dropout(weights) @ v))
-        return merged
+        return self.output(merge_heads(self.dropout(weights) @ v)), key, value
 
     def advance(
         self, x_RTD: Tensor, pool_keys_BPD: Tensor, pool_values_BPD: Tensor, history_RP: Tensor
@@ -88,28 +92,44 @@ class SelfAttention(nn.Module):
         Returns:
             The attended features R x T x D and the new keys and values R x T x D, for the caller to append.
         """
-        heads, length = self.heads, x_RTD.size(1)
+        heads = self.heads
         query, key, value = self.query_key_value(x_RTD).chunk(3, dim=-1)
-        q_RHTE, k_RHTE, v_RHTE = (split_heads(x, heads) for x in (query, key, value))
-        new = q_RHTE @ k_RHTE.mT / math.sqrt(q_RHTE.size(-1))
-        if length > 1:
-            future = torch.full((length, length), -torch.inf, device=x_RTD.device).triu(1)
-            new = new + future
+        new, v_RHTE = self.causal(query, key, value)
         slots = pool_keys_BPD.size(1)
         if slots == 0:  # teacher forcing from the start: products with an empty pool cost time and do not export
             return self.output(merge_heads(self.dropout(torch.softmax(new, dim=-1)) @ v_RHTE)), key, value
 
-        pool_k_BHPE, pool_v_BHPE = split_heads(pool_keys_BPD, heads), split_heads(pool_values_BPD, heads)
-        q_BHQE = split_heads(by_sentence(query, pool_keys_BPD), heads)
-        past = (q_BHQE @ pool_k_BHPE.mT).transpose(1, 2).reshape(x_RTD.size(0), length, heads, slots).transpose(1, 2)
-        past = past / math.sqrt(q_RHTE.size(-1)) + history_RP[:, None, None, :]
+        past = shared_logits(query, pool_keys_BPD, heads) + history_RP[:, None, None, :]
         weights_RHTX = self.dropout(torch.softmax(torch.cat([past, new], dim=-1), dim=-1))
         past_weights, new_weights = weights_RHTX[..., :slots], weights_RHTX[..., slots:]
-
-        past_BHQP = split_rows(past_weights, pool_keys_BPD)
-        from_pool = (past_BHQP @ pool_v_BHPE).transpose(1, 2).reshape(x_RTD.shape)
+        from_pool = shared_context(past_weights, pool_values_BPD, heads)
         features = self.output(from_pool + merge_heads(new_weights @ v_RHTE))
         return features, key, value
+
+    def causal(self, query_RTD: Tensor, key_RTD: Tensor, value_RTD: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits R x H x T x T of new positions on one another and on nothing later; the values R x H x T x E."""
+        q_RHTE, k_RHTE, v_RHTE = (split_heads(x, self.heads) for x in (query_RTD, key_RTD, value_RTD))
+        new = q_RHTE @ k_RHTE.mT / math.sqrt(q_RHTE.size(-1))
+        length = query_RTD.size(1)
+        if length > 1:
+            new = new + torch.full((length, length), -torch.inf, device=query_RTD.device).triu(1)
+        return new, v_RHTE
+
+
+def shared_logits(query_RTD: Tensor, keys_BPD: Tensor, heads: int) -> Tensor:
+    """Scaled logits R x H x T x P of every row on the keys that all rows of its sentence share."""
+    rows, length, _ = query_RTD.shape
+    q_BHQE = split_heads(by_sentence(query_RTD, keys_BPD), heads)
+    logits_BHQP = q_BHQE @ split_heads(keys_BPD, heads).mT
+    by_row = logits_BHQP.transpose(1, 2).reshape(rows, length, heads, keys_BPD.size(1)).transpose(1, 2)
+    return by_row / math.sqrt(q_BHQE.size(-1))
+
+
+def shared_context(weights_RHTP: Tensor, values_BPD: Tensor, heads: int) -> Tensor:
+    """Contexts R x T x D from the values that all rows of a sentence share."""
+    rows, _, length, _ = weights_RHTP.shape
+    contexts_BHQE = split_rows(weights_RHTP, values_BPD) @ split_heads(values_BPD, heads)
+    return contexts_BHQE.transpose(1, 2).reshape(rows, length, values_BPD.size(-1))
 
 
 def split_rows(weights_RHTP: Tensor, sentences: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from models.search.graphs import Array, Graphs, source_specs
-from models.search.tensors import stack
+from models.search.graphs import Array, Graphs, align_steps, source_specs
+from models.search.tensors import Tensors, blank, slots_for, stack
 from models.vocabulary.base import BOS, PAD
 
 Attention = tuple[Array, ...]  # per source, target steps (EOS included) x source tokens
@@ -42,7 +42,7 @@ def attend(
     *,
     bos: int = BOS,
 ) -> list[list[Attention]]:
-    """The same from memory that is already there, one entry per sentence; ``lengths`` are those of its sources."""
+    """The same from what encode returned, one entry per sentence; ``lengths`` are those of its sources."""
     spec = graphs.specs["align"]
     most = max(map(len, tokens))
     longest = max(len(one) for group in tokens for one in group)
@@ -51,10 +51,14 @@ def attend(
     for sentence, group in enumerate(tokens):
         for row, one in enumerate(group):
             target[sentence, row, 1 : len(one) + 1] = one
-    inputs = {tensor.name: memory[tensor.name] for tensor in spec.of_kind("memory")}
-    outputs = graphs.run("align", {**inputs, "target": target.reshape(-1, longest + 1)})
+    target_RT = target.reshape(-1, longest + 1)
+    if align_steps(graphs.specs):
+        outputs = _by_position(graphs, memory, target_RT, len(tokens))
+    else:
+        inputs = {tensor.name: memory[tensor.name] for tensor in spec.of_kind("memory")}
+        outputs = graphs.run("align", {**inputs, "target": target_RT})
     # In source order, whatever the order of the exported file.
-    named = sorted((int(t.axes[2].removeprefix("source")), t.name) for t in spec.outputs if t.kind == "attention")
+    named = sorted((int(t.axes[-1].removeprefix("source")), t.name) for t in spec.outputs if t.kind == "attention")
     return [
         [
             tuple(outputs[name][sentence * most + row, : len(one) + 1, : lengths[sentence][k]] for k, name in named)
@@ -62,3 +66,35 @@ def attend(
         ]
         for sentence, group in enumerate(tokens)
     ]
+
+
+def _by_position(graphs: Graphs, memory: Mapping[str, Array], target_RT: Array, sentences: int) -> Tensors:
+    """The attention of whole targets from an align graph that goes on from a state: R x T x S by name."""
+    spec = graphs.specs["align"]
+    rows, steps = target_RT.shape
+    per_sentence = rows // sentences
+    pools, history = spec.of_kind("pool"), spec.of_kind("history")
+    sizes = {"slot": slots_for(per_sentence * steps)}
+    values: Tensors = {tensor.name: memory[tensor.name] for tensor in spec.of_kind("memory")}
+    initial = {tensor.field: tensor.name for tensor in graphs.specs["encode"].outputs_of_kind("init")}
+    for tensor in spec.of_kind("rows"):
+        start = initial.get(tensor.field)
+        values[tensor.name] = blank(tensor, rows, sizes) if start is None else memory[start].repeat(per_sentence, 0)
+    values |= {tensor.name: blank(tensor, sentences, sizes) for tensor in pools}
+    values |= {tensor.name: blank(tensor, rows, sizes) for tensor in history}
+
+    seen: dict[str, list[Array]] = {tensor.name: [] for tensor in spec.outputs_of_kind("attention")}
+    row_R, parent_R = np.arange(rows) % per_sentence, np.arange(rows, dtype=np.int64)
+    for step in range(steps):
+        values |= {"token": np.ascontiguousarray(target_RT[:, step]), "parent": parent_R}
+        values["position"] = np.full(rows, step, np.int64)
+        outputs = graphs.run("align", {tensor.name: values[tensor.name] for tensor in spec.inputs})
+        values |= {tensor.name: outputs[tensor.name] for tensor in spec.of_kind("rows")}
+        slot_R = step * per_sentence + row_R
+        for tensor in pools:
+            values[tensor.name][parent_R // per_sentence, slot_R] = outputs[f"append.{tensor.field}"]
+        for tensor in history:
+            values[tensor.name][parent_R, slot_R] = 0.0
+        for name, parts in seen.items():
+            parts.append(outputs[name])
+    return {name: np.stack(parts, axis=1) for name, parts in seen.items()}

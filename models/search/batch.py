@@ -8,15 +8,16 @@ A sentence's result does not depend on its batch-mates. Sentences that search an
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from models.errors import OptionError
 from models.search import beam
-from models.search.align import attend
+from models.search.align import Attention, attend
 from models.search.graphs import Graphs, source_specs
-from models.search.hypotheses import Admitted, Counters, Ended, Finished, Sentence
+from models.search.hypotheses import Admitted, Counters, Ended, Finished, Hypothesis, Sentence
 from models.search.model import Model
 from models.search.ranking import coverage, is_over, rank
 from models.search.running import Running, advance, merge, select, start
@@ -125,19 +126,27 @@ class DecodeBatch:
 
     def _check(self, sentences: Sequence[Sentence]) -> None:
         taken = {*self.ids, *(one.id for one in self._left)}
-        sources = len(source_specs(self._graphs.specs))
+        sources = source_specs(self._graphs.specs)
         for sentence in sentences:
             if sentence.id in taken:
                 raise ValueError(f"a sentence with the id {sentence.id!r} is already in the batch")
             taken.add(sentence.id)
-            if len(sentence.sources) != sources or not all(len(source) for source in sentence.sources):
+            if len(sentence.sources) != len(sources) or not all(len(source) for source in sentence.sources):
                 lengths = [len(source) for source in sentence.sources]
-                raise ValueError(f"{sentence.id!r} must have {sources} non-empty sources, but has lengths {lengths}")
+                raise ValueError(
+                    f"{sentence.id!r} must have {len(sources)} non-empty sources, but has lengths {lengths}"
+                )
+            for spec, source in zip(sources, sentence.sources, strict=True):
+                if source.shape[1:] != spec.fixed:
+                    shape = f"{spec.name} of {sentence.id!r} must have the shape {('length', *spec.fixed)}"
+                    raise ValueError(f"{shape}, but has {source.shape}")
             options = sentence.options
             if options.beam_size != self._beam_size:
                 raise OptionError("beam_size", f"the batch's, {self._beam_size}", options.beam_size)
             if options.coverage_penalty and "align" not in self._graphs.specs:
                 raise OptionError("coverage_penalty", "0 for a model without attention", options.coverage_penalty)
+            if options.attention and "align" not in self._graphs.specs:
+                raise OptionError("attention", "false for a model without attention", options.attention)
             if options.sampling and "step_logits" not in self._graphs.specs:
                 raise OptionError("sampling", "off for a bundle without the step_logits graph", options.sampling)
 
@@ -146,18 +155,22 @@ def finish(model: Model, before: Running, after: Running) -> tuple[Running, list
     """The batch without the sentences that are over, and their hypotheses, best first."""
     best_B = after.live.score_BK.max(axis=1)
     done: dict[int, tuple[Ended, ...]] = {}
+    sentences: dict[int, Sentence] = {}
     for place, admitted in enumerate(after.places):
         if admitted and is_over(admitted, after.ended[place], float(best_B[place])):
             done[place] = after.ended[place] or _stuck(before, place)
+            sentences[place] = admitted.sentence
     if not done:
         return after, []
-    terms = _coverage(model, after, done)
-    finished = [
-        Finished(admitted.sentence.id, rank(ended, admitted.sentence.options, terms.get(place, ())))
-        for place, ended in done.items()
-        if (admitted := after.places[place])
-    ]
-    return after.vacate(list(done)), finished
+    options = {place: sentence.options for place, sentence in sentences.items()}
+    seen = _attention(model, after, {place: done[place] for place in done if options[place].coverage_penalty})
+    terms = {place: [coverage(found[one.tokens]) for one in done[place]] for place, found in seen.items()}
+    ranked = {place: rank(ended, options[place], terms.get(place, ())) for place, ended in done.items()}
+    asking = {place: found for place, found in ranked.items() if options[place].attention}
+    # What ranked a sentence is reused; for the others only what is returned is looked at.
+    seen |= _attention(model, after, {place: found for place, found in asking.items() if place not in seen})
+    ranked |= {place: _with_attention(found, seen[place]) for place, found in asking.items()}
+    return after.vacate(list(done)), [Finished(sentences[place].id, found) for place, found in ranked.items()]
 
 
 def _stuck(before: Running, place: int) -> tuple[Ended, ...]:
@@ -166,12 +179,25 @@ def _stuck(before: Running, place: int) -> tuple[Ended, ...]:
     return tuple(beam.snapshot(before.live, place, row, None) for row in alive)
 
 
-def _coverage(model: Model, running: Running, done: dict[int, tuple[Ended, ...]]) -> dict[int, list[float]]:
-    places = [p for p in done if (one := running.places[p]) and one.sentence.options.coverage_penalty]
-    if not places:
+def _attention(
+    model: Model, running: Running, wanted: Mapping[int, Sequence[Ended | Hypothesis]]
+) -> dict[int, dict[tuple[int, ...], Attention]]:
+    """For each place the attention of hypotheses, by their tokens: it depends on nothing else of them."""
+    if not wanted:
         return {}
+    places = list(wanted)
     memory = {name: array[places] for name, array in running.memory.items()}
-    tokens = [[one.tokens for one in done[place]] for place in places]
+    tokens = [[one.tokens for one in wanted[place]] for place in places]
     lengths = [tuple(map(len, one.sentence.sources)) for p in places if (one := running.places[p])]
     attention = attend(model.graphs, memory, tokens, lengths, bos=model.bos)
-    return {place: [coverage(one) for one in group] for place, group in zip(places, attention, strict=True)}
+    pairs = zip(places, tokens, attention, strict=True)
+    return {place: dict(zip(group, found, strict=True)) for place, group, found in pairs}
+
+
+def _with_attention(
+    hypotheses: Sequence[Hypothesis], attention: Mapping[tuple[int, ...], Attention]
+) -> tuple[Hypothesis, ...]:
+    """The hypotheses with copies of their attention: the arrays themselves are cut from those of the whole batch."""
+    return tuple(
+        replace(one, attention=tuple(weights.copy() for weights in attention[one.tokens])) for one in hypotheses
+    )

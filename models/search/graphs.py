@@ -13,6 +13,8 @@ Kinds
     the same field; ``rows`` state reordered by ``parent`` inside the graph; ``pool`` append-only state, one pool of
     slots per sentence; ``append`` a row's new entry for the pool of the same field; ``attention`` of the align graph;
     anything else (``source``, ``control``, ``result``, ...) is found by name and its kind is only informative.
+
+The ``align`` graph reads whole targets; one with state (``rows``, ``pool``) goes from position to position as steps do.
 """
 
 from __future__ import annotations
@@ -118,6 +120,11 @@ def source_specs(specs: GraphSpecs) -> tuple[TensorSpec, ...]:
     return tuple(spec for spec in specs["encode"].inputs if not spec.name.endswith(".length"))
 
 
+def align_steps(specs: GraphSpecs) -> bool:
+    """Whether the align graph goes on from a state, one position at a time, instead of taking whole targets."""
+    return "align" in specs and bool(specs["align"].of_kind("rows", "pool"))
+
+
 def check_specs(specs: GraphSpecs) -> list[str]:
     """Every fault in the contract between the graphs, one sentence each; empty where they fit together."""
     faults = [f"there is no {name!r} graph" for name in ("encode", "step") if name not in specs]
@@ -125,9 +132,12 @@ def check_specs(specs: GraphSpecs) -> list[str]:
         for tensor in (*spec.inputs, *spec.outputs):
             faults += [f"{graph}: {tensor.name}: {fault}" for fault in _tensor_faults(tensor)]
         for side, needed in ((spec.inputs, _NEEDED_INPUTS), (spec.outputs, _NEEDED_OUTPUTS)):
-            missing = set(needed.get(graph, ())) - {tensor.name for tensor in side}
+            names: Iterable[str] = needed.get(graph, ())
+            if graph == "align" and side is spec.inputs and align_steps(specs):
+                names = _STATE_INPUTS
+            missing = set(names) - {tensor.name for tensor in side}
             faults += [f"{graph}: {name!r} is missing" for name in sorted(missing)]
-        if graph.startswith("step"):
+        if graph != "encode":
             faults += [f"{graph}: {fault}" for fault in _state_faults(spec)]
         if graph != "encode" and "encode" in specs:
             made = {tensor.name for tensor in specs["encode"].outputs}

@@ -20,6 +20,8 @@ class Hypothesis:
         normalised: score after length and coverage penalties: what ranks hypotheses.
         finished: whether it ends with EOS; false only where every continuation was banned.
         token_scores: log-probability of each token, EOS included.
+        attention: where the options ask for it, per source the weights with which each token was predicted, target
+            steps (EOS included) x source tokens; hypotheses are compared without it.
     """
 
     tokens: tuple[int, ...]
@@ -27,6 +29,7 @@ class Hypothesis:
     normalised: float
     finished: bool
     token_scores: tuple[float, ...]
+    attention: tuple[Array, ...] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,9 +121,10 @@ class Admitted:
             for token in getattr(sentence.options, name):
                 if token >= vocabulary_size:
                     raise OptionError(name, f"token ids below {vocabulary_size}", token)
-        first = sentence.sources[0]
-        ends = first.ndim == 1 and first[-1] == eos
-        return cls(sentence, *sentence.options.bounds(len(first) - int(ends)))
+        # Lengths go by the longest text: how many vectors a matrix has says nothing of the target.
+        texts = [source for source in sentence.sources if source.ndim == 1]
+        lengths = [len(source) - int(source[-1] == eos) for source in texts] or [len(sentence.sources[0])]
+        return cls(sentence, *sentence.options.bounds(max(lengths)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.search.graphs import Array, Graphs, TensorSpec, source_specs, vocabulary_size
+from models.search.graphs import Array, Graphs, TensorSpec, align_steps, source_specs, vocabulary_size
 from models.search.tensors import Tensors, stack
 
 
@@ -33,9 +33,11 @@ class Model:
 
     def __post_init__(self) -> None:
         spec = self.graphs.specs[self.step]
+        # An align graph that steps starts from the initial state again when a sentence is done.
+        kept = ("memory", "init") if align_steps(self.graphs.specs) else ("memory",)
         fields: dict[str, Any] = {
             "vocabulary_size": vocabulary_size(self.graphs.specs),
-            "memory": self.graphs.specs["encode"].outputs_of_kind("memory"),
+            "memory": self.graphs.specs["encode"].outputs_of_kind(*kept),
             "rows": spec.of_kind("rows"),
             "pools": spec.of_kind("pool"),
             "inputs": {tensor.name: tensor for tensor in spec.inputs},

@@ -56,6 +56,7 @@ class SearchOptions:
         prefix: token ids that every hypothesis starts with.
         sampling: draw instead of search.
         exhaustive: go on until no live hypothesis can reach the n best, instead of until ``beam_size`` are finished.
+        attention: the hypotheses returned carry their attention on the sources; needs the align graph.
 
     Raises:
         OptionError: a value out of bounds, naming field, bound and value.
@@ -75,6 +76,7 @@ class SearchOptions:
     prefix: tuple[int, ...] = ()
     sampling: Sampling | None = None
     exhaustive: bool = False
+    attention: bool = False
 
     def __post_init__(self) -> None:
         _integer("beam_size", self.beam_size, 1)

@@ -45,7 +45,7 @@ def blank(spec: TensorSpec, first: int, sizes: Mapping[str, int]) -> Array:
 
 
 def stack(sources: Sequence[Array], spec: TensorSpec) -> Array:
-    """Sources of different length, padded to the longest."""
+    """Sources of different length, ids or feature matrices S x D, padded to the longest."""
     padded = np.full((len(sources), max(map(len, sources)), *sources[0].shape[1:]), spec.padding, np.dtype(spec.dtype))
     for row, source in zip(padded, sources, strict=True):
         row[: len(source)] = source

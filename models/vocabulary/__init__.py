@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, Vocabulary, language_piece
+from models.vocabulary.base import BOS, DELETE, EDITS, EOS, KEEP, PAD, PLACEHOLDERS, UNK, Vocabulary, language_piece
 from models.vocabulary.pieces import SentencePieceVocabulary, train_sentencepiece
 from models.vocabulary.words import WordVocabulary
 
 __all__ = [
     "BOS",
+    "DELETE",
+    "EDITS",
     "EOS",
+    "KEEP",
     "PAD",
     "PLACEHOLDERS",
     "UNK",

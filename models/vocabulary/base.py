@@ -10,6 +10,7 @@ from models.errors import VocabularyError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 PLACEHOLDERS = tuple(f"⟨ph{number}⟩" for number in range(16))
+KEEP, DELETE = EDITS = ("⟨keep⟩", "⟨delete⟩")  # operations of post-editing, in vocabularies trained for it only
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -25,8 +26,8 @@ def language_piece(code: str) -> str:
 
 
 def is_reserved(piece: str) -> bool:
-    """Whether a piece is a placeholder or a language tag."""
-    return piece in PLACEHOLDERS or bool(re.fullmatch(rf"⟨{_LANGUAGE_CODE.pattern}⟩", piece))
+    """Whether a piece is a placeholder, an edit operation or a language tag."""
+    return piece in PLACEHOLDERS or piece in EDITS or bool(re.fullmatch(rf"⟨{_LANGUAGE_CODE.pattern}⟩", piece))
 
 
 class Vocabulary(Protocol):

@@ -124,7 +124,13 @@ class SentencePieceVocabulary:
 
 
 def train_sentencepiece(
-    lines: Iterable[str], *, size: int, model_type: str = "bpe", languages: Sequence[str], seed: int
+    lines: Iterable[str],
+    *,
+    size: int,
+    model_type: str = "bpe",
+    languages: Sequence[str],
+    seed: int,
+    further: Sequence[str] = (),
 ) -> SentencePieceVocabulary:
     """Train a vocabulary on normalised lines (see ``models.text.normalise``); the same input gives the same bytes.
 
@@ -134,6 +140,7 @@ def train_sentencepiece(
         model_type: ``"bpe"`` or ``"unigram"``.
         languages: codes that get a tag, ``("de", "en")``.
         seed: of the trainer's own sampling.
+        further: other reserved pieces that the vocabulary is to have, ``models.vocabulary.EDITS``.
 
     Raises:
         VocabularyError: the text is too small for ``size``, ``size`` too small for the text, or a code is malformed.
@@ -157,7 +164,7 @@ def train_sentencepiece(
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
-            user_defined_symbols=[*PLACEHOLDERS, *dict.fromkeys(language_piece(code) for code in languages)],
+            user_defined_symbols=[*PLACEHOLDERS, *dict.fromkeys(language_piece(code) for code in languages), *further],
             num_threads=1,  # the merges must not depend on the machine
             minloglevel=2,
         )

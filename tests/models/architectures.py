@@ -10,10 +10,11 @@ from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
-from models.protocol import Padded, Seq2SeqModel
+from models.protocol import Padded, Seq2SeqModel, feature_widths
 from models.registry import ARCHITECTURES, build_model, load_config
 
 AnyModel = Seq2SeqModel[Any, Any]
@@ -24,7 +25,24 @@ _SIZES = {"source_vocabularies": [SOURCE_TYPES], "target_vocabulary": TARGET_TYP
 _DPN = _SIZES | {"width": 8, "hidden": 12, "heads": 2, "cnn_layers": 2, "san_layers": 2, "max_positions": 32}
 _TRANSFORMER = _SIZES | {"width": 8, "hidden": 12, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
 _TRANSFORMER |= {"max_positions": 32}
+_CONVS2S = _SIZES | {"embedding": 8, "output_embedding": 6, "max_positions": 32}
+_CONVS2S |= {"encoder_widths": [8, 8], "encoder_kernels": [3, 3], "decoder_widths": [8, 8], "decoder_kernels": [3, 3]}
+_LAYERWISE = {"source_vocabularies": [TARGET_TYPES], "target_vocabulary": TARGET_TYPES, "width": 8, "hidden": 12}
+_LAYERWISE |= {"heads": 2, "layers": 2, "max_positions": 32}
+_MEMD = _SIZES | {"width": 8}
+_MULTISOURCE = {"source_vocabularies": [SOURCE_TYPES, 12], "target_vocabulary": TARGET_TYPES, "embedding": 6}
+_MULTISOURCE |= {"encoder_width": 4, "attention_width": 7, "decoder_width": 8, "strategy": "hierarchical"}
+_FEATURES = _MULTISOURCE | {"source_vocabularies": [SOURCE_TYPES, 0], "features": [0, 5]}
+_JOINT = {"source_vocabularies": [TARGET_TYPES], "target_vocabulary": TARGET_TYPES}
+_FLAT = _MULTISOURCE | {"strategy": "flat"}
 _PATHS = ("both", "cnn", "san")
+
+
+def _members(*members: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """The keys of an ensemble of such models."""
+    sizes = {key: members[0][1][key] for key in _SIZES}
+    return {**sizes, "members": [{"architecture": name, "config": config} for name, config in members]}
+
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "dpn": {
@@ -36,6 +54,9 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "kernel-5": _DPN | {"kernel": 5},
         "kernel-1": _DPN | {"kernel": 1},
         "equal-embeddings": _DPN | {"equal_embeddings": True, "source_vocabularies": [TARGET_TYPES]},
+        "projections": _DPN | {"projections": True},
+        "projections-san-cnn": _DPN | {"projections": True, "encoder_paths": "san", "decoder_paths": "cnn"},
+        "projections-cnn-both": _DPN | {"projections": True, "encoder_paths": "cnn"},
     },
     "transformer": {
         f"{norm}-{positions}-{tied}": _TRANSFORMER
@@ -48,14 +69,78 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "all-biases": _TRANSFORMER | {"attention_bias": True, "hidden_bias": True, "output_bias": True},
         "no-biases": _TRANSFORMER | {"hidden_bias": False, "scale_embedding": False},
     },
+    "convs2s": {
+        "plain": _CONVS2S,
+        "widths": _CONVS2S
+        | {"encoder_widths": [8, 12, 6], "encoder_kernels": [3, 3, 1]}
+        | {"decoder_widths": [10, 10, 6], "decoder_kernels": [3, 3, 1]},
+        "kernels": _CONVS2S | {"encoder_kernels": [5, 2], "decoder_kernels": [1, 5]},
+        "kernel-1": _CONVS2S | {"encoder_kernels": [1, 1], "decoder_kernels": [1, 1]},
+        "attention-first": _CONVS2S | {"attention": [True, False]},
+        "attention-last": _CONVS2S | {"attention": [False, True]},
+        "no-source-positions": _CONVS2S | {"source_positions": False},
+        "no-target-positions": _CONVS2S | {"target_positions": False},
+        "no-positions": _CONVS2S | {"source_positions": False, "target_positions": False},
+        "plain-weights": _CONVS2S | {"weight_norm": False},
+    },
+    "layerwise": {
+        "full": _LAYERWISE,
+        "no-weight-sharing": _LAYERWISE | {"layers": 4, "share_weights": False},
+        "no-mixed-attention": _LAYERWISE | {"mixed_attention": False},
+        "no-side-embeddings": _LAYERWISE | {"side_embeddings": False},
+        "no-positions": _LAYERWISE | {"positions": "none"},
+        "nothing-shared": _LAYERWISE | {"share_weights": False, "mixed_attention": False, "side_embeddings": False},
+        "one-layer": _LAYERWISE | {"layers": 1},
+    },
+    "multisource": {
+        "hierarchical": _MULTISOURCE,
+        "hierarchical-all": _FEATURES | {"share_projections": True, "sentinel": True, "decoder": "cgru"},
+        "flat": _MULTISOURCE
+        | {"strategy": "flat", "source_vocabularies": [SOURCE_TYPES, 0, 12], "features": [0, 5, 0]},
+        "flat-all": _FEATURES | {"strategy": "flat", "share_projections": True, "sentinel": True, "decoder": "cgru"},
+        "concatenation": _FEATURES | {"strategy": "concatenation"},
+        "one-text": _MULTISOURCE | {"strategy": "concatenation", "source_vocabularies": [SOURCE_TYPES]},
+        "one-matrix": _MULTISOURCE | {"strategy": "concatenation", "source_vocabularies": [0], "features": [5]},
+    },
+    "memd": {
+        "3-encoders-3-decoders": _MEMD | {"encoders": ["gru2", "gru1", "cnn"], "decoders": [1, 2, 3]},
+        "one-each": _MEMD | {"encoders": ["gru2"], "decoders": [1]},
+        "one-cnn": _MEMD | {"encoders": ["cnn"], "decoders": [2]},
+        "gru4-cnn": _MEMD | {"encoders": ["gru4", "cnn"], "decoders": [1]},
+    },
+}
+
+VARIANTS["ensemble"] = {
+    "dpn-transformer": _members(("dpn", _DPN), ("transformer", _TRANSFORMER)),
+    "one": _members(("transformer", _TRANSFORMER)),
+    "three": _members(("dpn", _DPN), ("convs2s", _CONVS2S), ("memd", _MEMD)),
+    "joint-vocabulary": _members(("layerwise", _LAYERWISE), ("transformer", _TRANSFORMER | _JOINT)),
+    "two-sources": _members(("multisource", _MULTISOURCE), ("multisource", _FLAT)),
 }
 
 LEARNERS: dict[str, dict[str, Any]] = {
     "dpn": {"width": 32, "hidden": 48, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 16},
     "transformer": {"width": 32, "hidden": 64, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     | {"max_positions": 16},
+    "convs2s": {"embedding": 24, "output_embedding": 24, "encoder_widths": [32, 24], "encoder_kernels": [3, 1]}
+    | {"decoder_widths": [24, 32], "decoder_kernels": [3, 1], "max_positions": 16},
+    "layerwise": {"width": 32, "hidden": 64, "heads": 2, "layers": 2, "max_positions": 16},
+    "multisource": {
+        "embedding": 24,
+        "encoder_width": 24,
+        "attention_width": 24,
+        "decoder_width": 48,
+        "strategy": "flat",
+    },
+    "memd": {"width": 32, "encoders": ["gru2", "cnn"], "decoders": [2]},
 }
 """For each architecture a configuration, without vocabularies and dropout, that can learn a toy task."""
+
+
+# Pools and rows, several positions at once and one after another: all that a state can be.
+LEARNERS["ensemble"] = {
+    "members": [{"architecture": name, "config": LEARNERS[name]} for name in ("transformer", "memd")]
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +152,11 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.architecture}-{self.variant}"
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it is trained as a whole, and so has an output layer and dropout of its own."""
+        return ARCHITECTURES[self.architecture][1].trainable
 
     def build(self, dtype: torch.dtype = torch.float64, *, seed: int = 1, dropout: float = 0.0) -> AnyModel:
         """The model in evaluation mode, moved off its initial values: zeros and ones would hide a wrong term."""
@@ -86,18 +176,32 @@ FIRST_CASES = [Case(architecture, next(iter(variants))) for architecture, varian
 """One of each architecture, for what does not depend on the variant."""
 
 
+def needs_training(case: Case) -> None:
+    """Skip a test of what only a model that is trained as a whole has."""
+    if not case.trainable:
+        pytest.skip("not trained as a whole")
+
+
 def random_ids(size: int, *shape: int, seed: int) -> Tensor:
     """Ordinary symbols."""
     return torch.randint(FIRST, size, shape, generator=torch.Generator().manual_seed(seed))
 
 
 def sentences(model: AnyModel, lengths: Sequence[int], *, seed: int = 7) -> list[tuple[Tensor, ...]]:
-    """Random sentences with one sequence per source, each ending with EOS; further sources are longer by one each."""
+    """Random sentences with one sequence per source; further sources are longer by one each.
+
+    Texts are ids that end with EOS, feature matrices S x D normal numbers.
+    """
+    kinds = list(zip(model.config.source_vocabularies, feature_widths(model.config), strict=True))
     made = []
     for number, length in enumerate(lengths):
         sources = []
-        for index, size in enumerate(model.config.source_vocabularies):
-            ids = random_ids(size, length + index, seed=seed + 31 * number + index)
+        for index, (size, width) in enumerate(kinds):
+            own = seed + 31 * number + index
+            if width:
+                sources.append(torch.randn(length + index, width, generator=torch.Generator().manual_seed(own)))
+                continue
+            ids = random_ids(size, length + index, seed=own)
             ids[-1] = EOS
             sources.append(ids)
         made.append(tuple(sources))
@@ -108,11 +212,12 @@ def batch(made: Sequence[tuple[Tensor, ...]], *, extra: int = 0, filler: int = 0
     """Sentences side by side, padded with ``filler`` to the longest and ``extra`` positions beyond."""
     padded = []
     for column in zip(*made, strict=True):
-        lengths = torch.tensor([len(ids) for ids in column])
-        values_BS = torch.full((len(column), int(lengths.max()) + extra), filler)
-        for row, ids in enumerate(column):
-            values_BS[row, : len(ids)] = ids
-        padded.append(Padded(values_BS, lengths))
+        lengths = torch.tensor([len(one) for one in column])
+        shape = (len(column), int(lengths.max()) + extra, *column[0].shape[1:])
+        values = torch.full(shape, filler, dtype=column[0].dtype)
+        for row, one in enumerate(column):
+            values[row, : len(one)] = one
+        padded.append(Padded(values, lengths))
     return tuple(padded)
 
 

@@ -27,6 +27,7 @@ from tests.models.architectures import (
     AnyModel,
     Case,
     batch,
+    needs_training,
     random_ids,
     sentences,
     targets,
@@ -218,6 +219,7 @@ def test_prepare_for_inference_changes_no_output(case: Case) -> None:
 
 @every_case
 def test_dropout_acts_in_training_alone(case: Case) -> None:
+    needs_training(case)
     model = case.build(torch.float32, dropout=0.3)
     made, target_BT = sentences(model, LENGTHS), targets(3, 5)
 
@@ -235,19 +237,27 @@ def test_dropout_acts_in_training_alone(case: Case) -> None:
 
 @every_case
 def test_attention_weights_are_named_and_sum_to_one(case: Case) -> None:
+    """Each by itself, or, where one softmax spans several things, what it gives all of them together."""
     model = case.build()
     sources = batch(sentences(model, LENGTHS), extra=2)
     memory, target_RT = model.encode(sources), targets(6, 4)
     weights = model.attention(target_RT, memory)
-    assert weights, "no attention is reported"
     lengths = {source.values.size(1): source for source in sources}
+    assert lengths.keys() <= {weight_RTS.size(2) for weight_RTS in weights.values()}, "a source has no attention"
+    one_RT = torch.ones(6, 4, dtype=torch.float64)
+    shares: dict[str, Tensor] = {}
     for name, weight_RTS in weights.items():
         assert re.fullmatch(r"[a-z]\w*\.\d+\.\w+", name), f"{name} is not path.layer.source"
         assert weight_RTS.shape[:2] == (6, 4)
-        keep_RS = lengths[weight_RTS.size(2)].mask.repeat_interleave(2, dim=0)
         assert (weight_RTS >= 0).all()
-        assert not weight_RTS.masked_select(~keep_RS[:, None, :]).any()
-        torch.testing.assert_close(weight_RTS.sum(-1), torch.ones(6, 4, dtype=torch.float64), atol=1e-12, rtol=0)
+        if weight_RTS.size(2) in lengths:
+            keep_RS = lengths[weight_RTS.size(2)].mask.repeat_interleave(2, dim=0)
+            assert not weight_RTS.masked_select(~keep_RS[:, None, :]).any()
+        total_RT, layer = weight_RTS.sum(-1), name.rpartition(".")[0]
+        if not torch.allclose(total_RT, one_RT, atol=1e-12, rtol=0):
+            shares[layer] = shares.get(layer, 0 * one_RT) + total_RT
+    for layer, total_RT in shares.items():
+        torch.testing.assert_close(total_RT, one_RT, atol=1e-12, rtol=0, msg=f"{layer} does not sum to one")
 
 
 @every_case
@@ -285,6 +295,7 @@ def test_parameter_parts_add_up(case: Case) -> None:
 @every_case
 def test_output_parameters_give_the_logits(case: Case) -> None:
     """The loss and export project with them instead of calling ``score``."""
+    needs_training(case)
     model = case.build()
     memory, target_BT = model.encode(batch(sentences(model, LENGTHS))), targets(3, 4)
     weight_VD, bias_V = model.output_parameters()

@@ -38,7 +38,8 @@ def encoded() -> DpnMemory:
     """Two encoder paths of one sentence with five positions."""
     paths = torch.randn(2, 1, 5, CONFIG.width, dtype=torch.float64)
     mask = torch.zeros(1, 5, dtype=torch.float64)
-    return DpnMemory(paths=tuple(paths), mask=mask, scale=torch.full((1, 1), 5.0, dtype=torch.float64).sqrt())
+    scale = torch.full((1, 1), 5.0, dtype=torch.float64).sqrt()
+    return DpnMemory(paths=tuple(paths), keys=(), values=(), mask=mask, scale=scale)
 
 
 def named(memory: DpnMemory) -> dict[str, Vectors]:
@@ -78,6 +79,40 @@ def test_eq_8_with_one_path_has_no_gate(encoded: DpnMemory) -> None:
     assert len(weights) == 1
     keys = vectors(encoded.paths[1][0])
     assert_same(mixed[0], [attention(q, keys, keys)[0] for q in query_RTD[0].numpy()])
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_eq_6_projections(heads: int, encoded: DpnMemory) -> None:
+    """Each encoder path has key and value maps of its own; the logits' scale is the heads'."""
+    double = shaken(DoubleAttention(CONFIG.width, 2, own=0, heads=heads, weight_norm=True))
+    keys, values = double.project(encoded.paths)
+    query_RTD = torch.randn(1, 3, CONFIG.width, dtype=torch.float64)
+    projected = replace(encoded, paths=(), keys=tuple(keys), values=tuple(values))
+    mixed, (weights_c, weights_a) = double(query_RTD, projected, 7.0)
+    expected = [reference.eq6(weights_of(double), q, named(encoded), heads) for q in query_RTD[0].numpy()]
+    assert_same(weights_c[0], [weights["cnn"] for _, weights in expected])
+    assert_same(weights_a[0], [weights["san"] for _, weights in expected])
+    gate = weights_of(double).under("gate")
+    assert_same(mixed[0], [reference.eq9(gate, contexts["cnn"], contexts["san"]) for contexts, _ in expected])
+
+
+@torch.no_grad()
+def test_projections_are_made_once_a_sentence() -> None:
+    """Per decoder layer and encoder path its keys and values, CNN layers first, and nothing else of the encoders."""
+    model = Case("dpn", "projections").build()
+    assert isinstance(model, Dpn)
+    sources = batch(sentences(model, (5, 3)))
+    memory = model.encode(sources)
+    assert memory.paths == ()
+    assert len(memory.keys) == len(memory.values) == 2 * (2 + 2)
+    plain = Dpn(replace(model.config, projections=False)).double().eval()
+    plain.load_state_dict(model.state_dict(), strict=False)
+    outputs = plain.encode(sources).paths
+    for layer, module in enumerate([*model.cnn_decoder, *model.san_decoder]):
+        for path, h in enumerate(outputs):
+            found = memory.keys[2 * layer + path], memory.values[2 * layer + path]
+            expected = module.attention.keys[path](h), module.attention.values[path](h)
+            torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("equation", [reference.eq9, reference.eq10])
@@ -214,6 +249,20 @@ def test_parameters_at_the_dictionaries_of_iwslt14(weight_norm: bool, total: int
         parts = dict(build_model("dpn", config).parameter_parts())
     gains = {"cnn_encoder": 4 * 512, "cnn_decoder": 4 * (512 + 2 * 256)} if weight_norm else {}
     assert parts == {name: count + gains.get(name, 0) for name, count in PARTS.items()}
+    assert sum(parts.values()) == total
+
+
+@pytest.mark.parametrize(("weight_norm", "total"), [(False, 13_160_431), (True, 13_170_671)])
+def test_parameters_with_projections(weight_norm: bool, total: int) -> None:
+    """13.16M: the 12 maps of the 6 decoder layers, and 2 more maps for each encoder path in each of them."""
+    with torch.device("meta"):
+        parts = build_model(
+            "dpn", DpnConfig((8848,), 6632, weight_norm=weight_norm, projections=True)
+        ).parameter_parts()
+        base = build_model("dpn", DpnConfig((8848,), 6632, weight_norm=weight_norm)).parameter_parts()
+    more = {name: count - base[name] for name, count in parts.items() if count != base[name]}
+    gains = 4 * 4 * 256 if weight_norm else 0
+    assert more == {"cnn_decoder": 4 * 4 * 256**2 + gains, "san_decoder": 2 * 4 * 256**2}
     assert sum(parts.values()) == total
 
 

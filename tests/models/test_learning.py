@@ -16,7 +16,7 @@ from models.graphs import TorchGraphs
 from models.protocol import Padded
 from models.registry import build_model, load_config
 from models.search import SearchOptions, translate_batch
-from tests.models.architectures import BOS, EOS, FIRST, FIRST_CASES, LEARNERS, AnyModel, Case
+from tests.models.architectures import BOS, EOS, FIRST, FIRST_CASES, LEARNERS, AnyModel, Case, needs_training
 
 TYPES, LONGEST, UPDATES, RATE = 12, 6, 300, 1e-2
 TASKS: dict[str, Callable[[Tensor], Tensor]] = {"copy": lambda ids: ids, "reverse": lambda ids: ids.flip(0)}
@@ -60,6 +60,7 @@ def train(architecture: str, sources: int, task: str, generator: torch.Generator
 @pytest.mark.parametrize("case", FIRST_CASES, ids=lambda case: case.architecture)
 def test_learns(case: Case, task: str) -> None:
     """Greedy search gets 95% of 200 unseen sequences exactly right."""
+    needs_training(case)
     generator = torch.Generator().manual_seed(1)
     count = len(case.build().config.source_vocabularies)
     model = train(case.architecture, count, task, generator)

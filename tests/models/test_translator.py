@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from models.vocabulary import EOS, UNK, WordVocabulary
 WORDS = WordVocabulary(["eins", "zwei", "drei", "vier", "café"])
 OTHER = WordVocabulary(["one", "two", "three", "four", "coffee"])
 OPTIONS = SearchOptions(beam_size=2)
+HYPOTHESIS = Hypothesis((OTHER.id_of("one"), OTHER.id_of("two")), 0.0, 0.0, True, ())
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[Array, ...]]]:
     def backwards(
         graphs: Any, sources: Sequence[tuple[Array, ...]], options: SearchOptions, *, token_budget: int
     ) -> list[list[Hypothesis]]:
-        assert options is OPTIONS
+        assert options == replace(OPTIONS, attention=True)  # words may be unknown
         made.append(list(sources))
         return [[Hypothesis(tuple(one[0][-2::-1].tolist()), 0.0, 0.0, True, ())] for one in sources]
 
@@ -61,6 +63,22 @@ def test_long_lines_are_cut_and_still_end(calls: list[list[tuple[Array, ...]]]) 
 def test_several_sources_of_which_one_may_be_empty(calls: list[list[tuple[Array, ...]]]) -> None:
     assert translate(["eins", "", ""], ["zwei", "drei", ""]) == ["one", "", ""]
     assert [[ids.tolist() for ids in one] for one in calls[0]] == [[[4, EOS], [5, EOS]], [[EOS], [6, EOS]]]
+
+
+def test_matrices_go_to_the_decoder_as_they_are(calls: list[list[tuple[Array, ...]]]) -> None:
+    """Beside a text, whose empty lines stay."""
+    matrices: list[Any] = [np.full((2, 3), number, np.float16) for number in range(3)]
+    graphs: Any = None
+    lines = [["eins", "", "drei"], matrices]
+    assert translate_lines(graphs, ([WORDS, None], OTHER), lines, OPTIONS, max_source_tokens=10) == ["one", "", "three"]
+    assert [one[1] is matrices[number] for one, number in zip(calls[0], (0, 2), strict=True)] == [True, True]
+
+
+def test_matrices_alone_are_always_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translator, "translate_batch", lambda graphs, sources, *_, **__: [[HYPOTHESIS]] * len(sources))
+    graphs: Any = None
+    column = [np.zeros((2, 3), np.float32)] * 3
+    assert translate_lines(graphs, ([None], OTHER), [column], OPTIONS, max_source_tokens=10) == ["one two"] * 3
 
 
 def test_many_lines_go_in_chunks_with_progress(calls: list[list[tuple[Array, ...]]]) -> None:

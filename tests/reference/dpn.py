@@ -17,6 +17,7 @@ from tests.reference.layers import (
     layer_norm,
     linear,
     logits,
+    multi_head,
     self_attention,
     sigmoid,
 )
@@ -31,7 +32,7 @@ class DpnReference:
     Attributes:
         weights: the model's state.
         kernel: width of the convolutions.
-        heads: of the self-attention.
+        heads: of the self-attention, and of the attention to the encoders where it has maps of its own.
         seen: after :meth:`score` the weights of every attention, by path, layer and source: T vectors of length S.
     """
 
@@ -70,7 +71,7 @@ class DpnReference:
         if cnn := w.layers("cnn_decoder"):
             x = g
             for index, layer in enumerate(cnn):
-                x, weights = cnn_decoder_layer(layer, x, g, paths, self.kernel)
+                x, weights = cnn_decoder_layer(layer, x, g, paths, self.kernel, self.heads)
                 self._keep(f"cnn.{index}", weights)
             decoded.append(x)
         if san := w.layers("san_decoder"):
@@ -92,6 +93,27 @@ def eq8(q: Vector, paths: dict[str, Vectors], scale: float) -> tuple[dict[str, V
     """ctx_c. = Att(q, k_c, v_c) and ctx_.a = Att(q, k_a, v_a), keys and values being the encoder output itself."""
     attended = {name: attention(q, h, h, scale) for name, h in paths.items()}
     return {name: context for name, (context, _) in attended.items()}, {name: a for name, (_, a) in attended.items()}
+
+
+def eq6(w: Weights, q: Vector, paths: dict[str, Vectors], heads: int) -> tuple[dict[str, Vector], dict[str, Vector]]:
+    """MH(q, k, v) on each path with its own W_k and W_v; the decoder layer has W_q and the map after the heads."""
+    contexts, weights = {}, {}
+    for number, (name, h) in enumerate(paths.items()):
+        keys = [linear(w.under(f"keys.{number}"), x) for x in h]
+        values = [linear(w.under(f"values.{number}"), x) for x in h]
+        contexts[name], by_head = multi_head(q, keys, values, heads)
+        weights[name] = np.mean(by_head, axis=0)
+    return contexts, weights
+
+
+def attend(
+    w: Weights, q: Vector, paths: dict[str, Vectors], scale: float, heads: int
+) -> tuple[dict[str, Vector], dict[str, Vector]]:
+    """eq. 8, with eq. 6 for eq. 4 where the layer has projections."""
+    attention_weights = w.under("attention")
+    if "keys.0.weight" in attention_weights:
+        return eq6(attention_weights, q, paths, heads)
+    return eq8(q, paths, scale)
 
 
 def eq9(w: Weights, own: Vector, other: Vector) -> Vector:
@@ -128,14 +150,14 @@ def san_encoder_layer(w: Weights, xs: Vectors, heads: int) -> Vectors:
 
 
 def cnn_decoder_layer(
-    w: Weights, xs: Vectors, g: Vectors, paths: dict[str, Vectors], kernel: int
+    w: Weights, xs: Vectors, g: Vectors, paths: dict[str, Vectors], kernel: int, heads: int = 1
 ) -> tuple[Vectors, list[dict[str, Vector]]]:
     """Causal convolution h; q_c = (W_q h + b + g) sqrt(1/2); ((W_o ctx_c sqrt(S) + b + h) sqrt(1/2) + x) sqrt(1/2)."""
     length = len(next(iter(paths.values())))
     outputs, seen = [], []
     for x, h, g_i in zip(xs, gated_convolution(w.under("convolution"), xs, kernel, before=kernel - 1), g, strict=True):
         q_c = (linear(w.under("query"), h) + g_i) * ROOT_HALF
-        contexts, weights = eq8(q_c, paths, 1.0)
+        contexts, weights = attend(w, q_c, paths, 1.0, heads)
         ctx_c = fuse(w, "cnn", contexts)
         attended = linear(w.under("output"), ctx_c * np.sqrt(length))
         outputs.append(((attended + h) * ROOT_HALF + x) * ROOT_HALF)
@@ -152,7 +174,7 @@ def san_decoder_layer(
     for x, a in zip(xs, attended, strict=True):
         x = x + a
         q_a = linear(w.under("query"), layer_norm(w.under("norms.1"), x))
-        contexts, weights = eq8(q_a, paths, 1 / np.sqrt(len(x)))
+        contexts, weights = attend(w, q_a, paths, 1 / np.sqrt(len(x)), heads)
         x = x + linear(w.under("output"), fuse(w, "san", contexts))
         outputs.append(x + feed_forward(w.under("feed_forward"), layer_norm(w.under("norms.2"), x)))
         seen.append(weights)

@@ -122,6 +122,32 @@ def gated_convolution(w: Weights, xs: Vectors, kernel: int, before: int) -> Vect
     return outputs
 
 
+def gru_cell(w: Weights, x: Vector, h: Vector) -> Vector:
+    """z, r = sigmoid(W x + U h + b);  n = tanh(W_n x + b_n + r * (U_n h));  z h + (1 - z) n (Cho et al. 2014)."""
+    x_z, x_r, x_n = np.split(linear(w.under("inputs"), x), 3)
+    u_z, u_r, u_n = np.split(linear(w.under("states"), h), 3)
+    z, r = sigmoid(x_z + u_z), sigmoid(x_r + u_r)
+    return z * h + (1 - z) * np.tanh(x_n + r * u_n)
+
+
+def gru(w: Weights, xs: Vectors, *, reverse: bool) -> tuple[Vectors, Vector]:
+    """The state after each position, from zeros, left to right or right to left, and the one after the last read."""
+    h = np.zeros(w["cell.states.weight"].shape[1])
+    outputs = []
+    for x in reversed(xs) if reverse else xs:
+        h = gru_cell(w.under("cell"), x, h)
+        outputs.append(h)
+    return outputs[::-1] if reverse else outputs, h
+
+
+def additive_attention(w: Weights, s: Vector, hs: Vectors) -> tuple[Vector, Vector]:
+    """softmax(v^T tanh(W s + U h_j + b)) over the positions j (Bahdanau et al. 2015); the context and the weights."""
+    query = linear(w.under("query"), s)
+    energies = [linear(w.under("energy"), np.tanh(query + linear(w.under("source"), h)))[0] for h in hs]
+    weights = softmax(np.array(energies))
+    return np.sum([weight * h for weight, h in zip(weights, hs, strict=True)], axis=0), weights
+
+
 def sinusoids(length: int, width: int) -> Matrix:
     """sin(pos / 10000^(k / d)) in even dimensions k, cos of the same angle in the odd dimension after it."""
     table = np.zeros((length, width))

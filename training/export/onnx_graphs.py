@@ -19,6 +19,7 @@ from torch.fx.experimental import _config as symbolic_shapes
 from models.graphs import AnyModel, BothStepsGraph, GraphModule, graph_modules
 from models.search.graphs import GraphSpec, TensorSpec
 from training.export.editing import Editor, setting
+from training.export.operators import TRANSLATIONS
 
 OPSET = 18
 # Every axis has its own size, so that no two are taken for the same; a pool has at least one slot.
@@ -110,6 +111,7 @@ def _export(module: GraphModule, longest: int | None) -> onnx.ModelProto:
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
+            custom_translation_table=TRANSLATIONS,
         )
     assert exported is not None  # None only where a file is written
     return exported.model_proto

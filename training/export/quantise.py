@@ -2,6 +2,7 @@
 
     x --QuantizeLinear(constant)--> uint8 --MatMulIntegerToFloat(int8 weight, scale per output, bias)--> y
 
+Recurrent layers stay as they are: one operator over a whole sequence, whose float32 rows are independent already.
 Products stay exact integers until the last step, so a row's result does not depend on its batch-mates. Unsigned times
 signed 8 bits is what the processors' integer instructions take; without them (x86 before VNNI) pairs of products may
 saturate, which loses accuracy and nothing else.

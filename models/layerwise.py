@@ -1,0 +1,306 @@
+"""Layer-wise coordination (He et al., NeurIPS 2018): one stack of layers for the source and the target alike.
+
+Layer i turns the source states of layer i - 1 into source states by self-attention over the source, and the target
+states of layer i - 1 into target states by *mixed attention* over the source states and the target states so far, in
+one softmax and with the same weights. Source positions see no target position, so the source is computed once: its
+keys and values in every layer are the memory. Each part of the design can be switched off (table 3).
+
+Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, S source positions, T target positions, D width,
+P pool slots, H heads, X = P + T.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from models.config import bounded
+from models.errors import ConfigError
+from models.layers.attention import (
+    FeedForward,
+    SelfAttention,
+    additive_mask,
+    merge_heads,
+    shared_context,
+    shared_logits,
+)
+from models.layers.dropout import Dropout
+from models.layers.embedding import PositionEmbedding
+from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, mean_by_source
+from models.records import Memory, State, memory, pool
+
+
+@dataclass(frozen=True, slots=True)
+class LayerwiseConfig:
+    """Configuration of :class:`Layerwise`.
+
+    Attributes:
+        source_vocabularies: types of the joint vocabulary (one entry; 0 takes the prepared data's).
+        target_vocabulary: the same number.
+        width: model width d.
+        hidden: feed-forward width f.
+        heads: attention heads; must divide the width.
+        layers: layers of the stack; without weight sharing those of both stacks together, half a side.
+        share_weights: one stack for both sides; otherwise each side has its own, and the target's maps of keys and
+            values are applied to what the corresponding layer of the source has made.
+        mixed_attention: one softmax over source and target; otherwise one over each with the same maps, summed.
+        side_embeddings: add a learned vector that says source or target to every position.
+        positions: "sinusoidal", counted from 0 on each side, or "none".
+        max_positions: longest sequence, in symbols, that has a position.
+        dropout: rate on embeddings, sub-layer outputs and feed-forward hidden units.
+        attention_dropout: rate on attention weights.
+    """
+
+    source_vocabularies: tuple[int, ...] = (0,)
+    target_vocabulary: int = bounded(0, at_least=0)
+    width: int = bounded(256, at_least=2)
+    hidden: int = bounded(1024, at_least=1)
+    heads: int = bounded(4, at_least=1)
+    layers: int = bounded(14, at_least=1)
+    share_weights: bool = True
+    mixed_attention: bool = True
+    side_embeddings: bool = True
+    positions: Literal["sinusoidal", "none"] = "sinusoidal"
+    max_positions: int = bounded(1024, at_least=1)
+    dropout: float = bounded(0.1, at_least=0.0, at_most=0.9)
+    attention_dropout: float = bounded(0.0, at_least=0.0, at_most=0.9)
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads:
+            raise ConfigError(f"heads must divide width, but {self.width} is not a multiple of {self.heads}")
+        if len(self.source_vocabularies) != 1:
+            raise ConfigError(f"layer-wise coordination has one source, but {len(self.source_vocabularies)} are given")
+        if self.source_vocabularies[0] != self.target_vocabulary:
+            raise ConfigError(
+                "layer-wise coordination needs one joint vocabulary for source and target, but the sizes are"
+                f" {self.source_vocabularies[0]} and {self.target_vocabulary}"
+            )
+        if not self.share_weights and self.layers % 2:
+            raise ConfigError(f"without weight sharing layers must be even, half a side, but it is {self.layers}")
+
+
+def layerwise_small(vocabulary: int = 0) -> LayerwiseConfig:
+    """The size for IWSLT14, of the Transformer's 6 + 6 layers of the same width (section 4.2)."""
+    return LayerwiseConfig((vocabulary,), vocabulary)
+
+
+def layerwise_base(vocabulary: int = 0) -> LayerwiseConfig:
+    """The size of the Transformer base."""
+    return replace(layerwise_small(vocabulary), width=512, hidden=2048, heads=8)
+
+
+def layerwise_big(vocabulary: int = 0) -> LayerwiseConfig:
+    """The size of the Transformer big.
+
+    The paper prints a feed-forward width of 2,048, but with it the model is smaller than the one it is compared with.
+    """
+    return replace(layerwise_base(vocabulary), width=1024, hidden=4096, heads=16)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerwiseMemory(Memory):
+    """The source as a prefix: per layer its keys and values B x S x D; ``mask`` is additive, B x S."""
+
+    keys: tuple[Tensor, ...] = memory("source0", "fixed")
+    values: tuple[Tensor, ...] = memory("source0", "fixed")
+    mask: Tensor = memory("source0", padding=-math.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerwiseState(State):
+    """Per layer the pools of the target's keys and values B x P x D."""
+
+    keys: tuple[Tensor, ...] = pool()
+    values: tuple[Tensor, ...] = pool()
+
+
+class MixedAttention(SelfAttention):
+    """Self-attention whose maps also serve a target that sees its source (eq. 3).
+
+    ``Mixed(Q, K, V) = softmax(Q K^T / sqrt(d_head) + M) V``, keys and values being those of [source ; target so far].
+    (The paper divides by sqrt(d_model), which the heads' narrower products make too much.)
+    """
+
+    def __init__(self, config: LayerwiseConfig) -> None:
+        super().__init__(config.width, config.heads, bias=False, dropout=config.attention_dropout)
+        self.one_softmax = config.mixed_attention
+
+    def mix(
+        self, x_RTD: Tensor, layer: int, state: LayerwiseState, memory: LayerwiseMemory
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Attend from T new positions to the source, the visible slots of the pool and, causally, to one another.
+
+        Returns:
+            The attended features, the new keys and the new values R x T x D, and the weights on the source
+            R x H x T x S and on the new positions R x H x T x T.
+        """
+        heads, slots = self.heads, state.keys[layer].size(1)
+        query, key, value = self.query_key_value(x_RTD).chunk(3, dim=-1)
+        source_keys, source_values = memory.keys[layer], memory.values[layer]
+        source = by_row(memory.mask, x_RTD) + shared_logits(query, source_keys, heads)
+        target, v_RHTE = self.causal(query, key, value)
+        if slots:  # products with an empty pool cost time and do not export
+            past = shared_logits(query, state.keys[layer], heads) + state.history_RP[:, None, None, :]
+            target = torch.cat([past, target], dim=-1)
+        if self.one_softmax:
+            weights = torch.softmax(torch.cat([source, target], dim=-1), dim=-1)
+            on_source, on_target = weights[..., : source_keys.size(1)], weights[..., source_keys.size(1) :]
+        else:
+            on_source, on_target = torch.softmax(source, dim=-1), torch.softmax(target, dim=-1)
+        dropped = self.dropout(on_target)
+        context = shared_context(self.dropout(on_source), source_values, heads)
+        context = context + merge_heads(dropped[..., slots:] @ v_RHTE)
+        if slots:
+            context = context + shared_context(dropped[..., :slots], state.values[layer], heads)
+        return self.output(context), key, value, on_source, on_target[..., slots:]
+
+
+def by_row(mask_BS: Tensor, rows: Tensor) -> Tensor:
+    """B x S -> R x 1 x 1 x S, with R read off the first axis of ``rows``."""
+    per_sentence = rows.size(0) // mask_BS.size(0)
+    repeated: Tensor = mask_BS[:, None, :].expand(-1, per_sentence, -1).reshape(rows.size(0), 1, 1, mask_BS.size(1))
+    return repeated
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward, each followed by Add & LayerNorm (figure 1)."""
+
+    def __init__(self, config: LayerwiseConfig) -> None:
+        super().__init__()
+        c = config
+        self.attention = MixedAttention(c)
+        self.feed_forward = FeedForward(c.width, c.hidden, bias=True, dropout=c.dropout)
+        self.norms = nn.ModuleList([nn.LayerNorm(c.width) for _ in range(2)])
+        self.dropout = Dropout(c.dropout)
+
+    def forward(self, x_BSD: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The source through the layer: states, and the keys and values they were made from, B x S x D."""
+        attended, keys, values = self.attention.over(x_BSD, mask_BS)
+        return self._rest(x_BSD, attended), keys, values
+
+    def prefix(self, x_BSD: Tensor) -> tuple[Tensor, Tensor]:
+        """The keys and values B x S x D of source states alone."""
+        _, keys, values = self.attention.query_key_value(x_BSD).chunk(3, dim=-1)
+        return keys, values
+
+    def advance(
+        self, x_RTD: Tensor, layer: int, state: LayerwiseState, memory: LayerwiseMemory
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """T target positions through the layer: states; the rest as :meth:`MixedAttention.mix` returns it."""
+        attended, keys, values, on_source, on_target = self.attention.mix(x_RTD, layer, state, memory)
+        return self._rest(x_RTD, attended), keys, values, on_source, on_target
+
+    def _rest(self, x: Tensor, attended: Tensor) -> Tensor:
+        x = self.norms[0](x + self.dropout(attended))
+        states: Tensor = self.norms[1](x + self.dropout(self.feed_forward(x)))
+        return states
+
+
+class Layerwise(Seq2SeqModel[LayerwiseMemory, LayerwiseState]):
+    """One stack over [source ; target]."""
+
+    config: LayerwiseConfig
+
+    def __init__(self, config: LayerwiseConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        self.embedding = nn.Parameter(torch.empty(c.target_vocabulary, c.width))  # of both sides and the output layer
+        self.source_side = nn.Parameter(torch.empty(c.width)) if c.side_embeddings else None
+        self.target_side = nn.Parameter(torch.empty(c.width)) if c.side_embeddings else None
+        self.positions = PositionEmbedding(c.positions, c.max_positions, c.width)
+        sides = 1 if c.share_weights else 2
+        self.stack = nn.ModuleList([Layer(c) for _ in range(c.layers // sides)])
+        self.source_stack = nn.ModuleList([Layer(c) for _ in range(c.layers - c.layers // sides)])
+        self.dropout = Dropout(c.dropout)
+        for parameter in (self.embedding, self.source_side, self.target_side):
+            if parameter is not None:
+                nn.init.normal_(parameter, 0.0, c.width**-0.5)
+
+    def _embed(self, ids: Tensor, positions: Tensor, side: Tensor | None) -> Tensor:
+        x = nn.functional.embedding(ids, self.embedding) * math.sqrt(self.config.width) + positions
+        embedded: Tensor = self.dropout(x if side is None else x + side)
+        return embedded
+
+    def encode(self, sources: tuple[Padded, ...]) -> LayerwiseMemory:
+        (source,) = sources
+        length = source.values.size(1)
+        self.positions.check(length)
+        mask = additive_mask(source.mask)
+        x = self._embed(source.values, self.positions.table[:length], self.source_side)
+        pairs = self._apart(x, mask) if len(self.source_stack) else self._shared(x, mask)
+        keys, values = zip(*pairs, strict=True)
+        return LayerwiseMemory(keys=keys, values=values, mask=mask)
+
+    def _shared(self, x: Tensor, mask: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """The source's keys and values in every layer; nobody reads the states that the last would make."""
+        pairs = []
+        *layers, last = self.stack
+        for layer in layers:
+            x, keys, values = layer(x, mask)
+            pairs.append((keys, values))
+        assert isinstance(last, Layer)
+        return [*pairs, last.prefix(x)]
+
+    def _apart(self, x: Tensor, mask: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """The same of two stacks: layer i of the target's maps what layer i of the source's has made.
+
+        Read off the layer before, as in one stack, the last layer of the source would serve no one, yet the paper
+        counts 7 + 7 working layers ("layer i in the decoder can extract information directly from layer i in the
+        encoder", section 3).
+        """
+        pairs = []
+        for own, target in zip(self.source_stack, self.stack, strict=True):
+            assert isinstance(target, Layer)
+            x, _, _ = own(x, mask)
+            pairs.append(target.prefix(x))
+        return pairs
+
+    def init_state(self, memory: LayerwiseMemory, rows_per_sentence: int) -> LayerwiseState:
+        sentences, device = memory.mask.size(0), memory.mask.device
+        empty = tuple(memory.keys[0].new_zeros(sentences, 0, self.config.width) for _ in self.stack)
+        return LayerwiseState(
+            position_R=torch.zeros(sentences * rows_per_sentence, dtype=torch.int64, device=device),
+            history_RP=torch.zeros(sentences * rows_per_sentence, 0, device=device),
+            keys=empty,
+            values=empty,
+        )
+
+    def _advance(
+        self, target_RT: Tensor, state: LayerwiseState, memory: LayerwiseMemory, weights: Weights | None
+    ) -> tuple[Tensor, Update]:
+        # Positions start again from 0 at the first target symbol.
+        position_RT = state.position_R[:, None] + torch.arange(target_RT.size(1), device=target_RT.device)
+        x = self._embed(target_RT, self.positions(position_RT), self.target_side)
+        keys, values = [], []
+        for index, layer in enumerate(self.stack):
+            assert isinstance(layer, Layer)
+            x, key, value, on_source, on_target = layer.advance(x, index, state, memory)
+            keys.append(key)
+            values.append(value)
+            if weights is not None:
+                weights[f"mixed.{index}.source0"] = on_source.mean(1)
+                weights[f"mixed.{index}.target"] = on_target.mean(1)
+        return x, {"keys": tuple(keys), "values": tuple(values)}
+
+    def aligned(self, weights: Weights) -> tuple[Tensor, ...]:
+        """The shares on the source averaged over layers, then made a distribution: layers that look there count."""
+        (share_RTS,) = mean_by_source(weights, 1)
+        # Summed from left to right: a plain sum rounds by where a row lies in memory, thus by its batch-mates.
+        total_RT1 = share_RTS.cumsum(-1)[..., -1:]
+        return (share_RTS / total_RT1.clamp_min(torch.finfo(share_RTS.dtype).tiny),)
+
+    def output_parameters(self) -> tuple[Tensor, Tensor | None]:
+        return self.embedding, None
+
+    def parameter_parts(self) -> Mapping[str, int]:
+        return {
+            "embeddings": count_parameters(self.embedding),
+            "sides": count_parameters(self.source_side, self.target_side),
+            "stack": count_parameters(self.stack),
+            "source_stack": count_parameters(self.source_stack),
+        }

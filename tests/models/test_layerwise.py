@@ -1,0 +1,200 @@
+"""Layer-wise coordination against its NumPy restatement, its prefix, and its sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from models.errors import ConfigError, DecodingError
+from models.layerwise import (
+    Layerwise,
+    LayerwiseConfig,
+    LayerwiseMemory,
+    LayerwiseState,
+    MixedAttention,
+    layerwise_base,
+    layerwise_big,
+    layerwise_small,
+)
+from models.registry import build_model
+from models.transformer import TransformerConfig
+from tests.models.architectures import BOS, VARIANTS, Case, batch, sentences, targets
+from tests.models.comparison import assert_same, shaken, weights_of
+from tests.reference.layerwise import LayerwiseReference, eq3
+
+CONFIG = LayerwiseConfig((9,), 9, width=8, hidden=12, heads=2, layers=2)
+every_variant = pytest.mark.parametrize("case", [Case("layerwise", name) for name in VARIANTS["layerwise"]], ids=str)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_eq_3_mixed_attention(heads: int) -> None:
+    """Three target positions on five source positions and one another, head by head as matrices with the mask M."""
+    mixed = shaken(MixedAttention(replace(CONFIG, heads=heads)))
+    source_SD, target_TD = (torch.randn(n, 8, dtype=torch.float64) for n in (5, 3))
+    query_XD, keys_XD, values_XD = mixed.query_key_value(torch.cat([source_SD, target_TD])).chunk(3, dim=-1)
+    memory = LayerwiseMemory((keys_XD[None, :5],), (values_XD[None, :5],), torch.zeros(1, 5, dtype=torch.float64))
+    empty = (torch.zeros(1, 0, 8, dtype=torch.float64),)
+    state = LayerwiseState(torch.zeros(1, dtype=torch.int64), torch.zeros(1, 0), empty, empty)
+    found, keys, values, on_source, on_target = mixed.mix(target_TD[None], 0, state, memory)
+    by_head = ([part.numpy() for part in x.chunk(heads, dim=-1)] for x in (query_XD[5:], keys_XD, values_XD))
+    contexts = [eq3(q, k, v, 5) for q, k, v in zip(*by_head, strict=True)]
+    assert_same(found[0], np.concatenate(contexts, axis=-1) @ mixed.output.weight.numpy().T)
+    torch.testing.assert_close((keys[0], values[0]), (keys_XD[5:], values_XD[5:]), atol=1e-12, rtol=0)
+    torch.testing.assert_close(on_source.sum(-1) + on_target.sum(-1), torch.ones(1, heads, 3, dtype=torch.float64))
+
+
+@every_variant
+@torch.no_grad()
+def test_the_whole_model(case: Case) -> None:
+    """A padded batch against the restatement of each sentence alone: logits and every attention."""
+    model = case.build()
+    assert isinstance(model, Layerwise)
+    made, target_BT = sentences(model, (5, 2)), targets(2, 4)
+    memory = model.encode(batch(made))
+    logits_BTV, attentions = model.score(target_BT, memory), model.attention(target_BT, memory)
+    for b, (source,) in enumerate(made):
+        restated = LayerwiseReference(weights_of(model), model.config)
+        expected = restated.score(source.tolist(), target_BT[b].tolist())
+        np.testing.assert_allclose(logits_BTV[b].numpy(), expected, atol=1e-10, rtol=0)
+        assert list(attentions) == list(restated.seen)
+        for name, weights in restated.seen.items():
+            assert_same(attentions[name][b, :, : len(weights[0])], weights)
+
+
+@every_variant
+@torch.no_grad()
+def test_the_memory_is_the_source_of_a_run_without_target(case: Case) -> None:
+    """What the target is changes no source position: keys and values are those of the source alone."""
+    model = case.build()
+    ((source,),) = sentences(model, (5,))
+    memory = model.encode(batch([(source,)]))
+    runs: list[list[int]] = [[], [BOS, 5, 6]]
+    for target in runs:
+        restated = LayerwiseReference(weights_of(model), model.config)
+        restated.run(source.tolist(), target)
+        assert len(memory.keys) == len(restated.prefix)
+        for layer, (keys, values) in enumerate(restated.prefix):
+            assert_same(memory.keys[layer][0], keys)
+            assert_same(memory.values[layer][0], values)
+
+
+@torch.no_grad()
+def test_positions_start_again_and_sides_tell_the_languages_apart() -> None:
+    """The same symbol at the same place of either side differs by the two side vectors alone."""
+    model = Case("layerwise", "full").build()
+    assert isinstance(model, Layerwise)
+    assert model.source_side is not None
+    assert model.target_side is not None
+    ids = torch.tensor([[4, 5, 6]])
+    source_TD = model._embed(ids, model.positions.table[:3], model.source_side)
+    target_TD = model._embed(ids, model.positions(torch.arange(3)), model.target_side)
+    difference = (model.target_side - model.source_side).expand(1, 3, -1)
+    torch.testing.assert_close(target_TD - source_TD, difference, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("variant", ["full", "no-mixed-attention"])
+@torch.no_grad()
+def test_alignment_is_the_source_share_made_whole(variant: str) -> None:
+    model = Case("layerwise", variant).build()
+    memory, target_RT = model.encode(batch(sentences(model, (5, 3)))), targets(2, 4)
+    weights = model.attention(target_RT, memory)
+    (alignment_RTS,) = model.alignment(target_RT, memory)
+    share_RTS = (weights["mixed.0.source0"] + weights["mixed.1.source0"]) / 2
+    total_RT1 = share_RTS.sum(-1, keepdim=True)
+    torch.testing.assert_close(alignment_RTS * total_RT1, share_RTS, atol=1e-12, rtol=0)
+    assert (variant == "full") == bool((total_RT1 < 0.999).all())
+
+
+def test_one_stack_or_two() -> None:
+    shared, apart = (build_model("layerwise", replace(CONFIG, layers=4, share_weights=s)) for s in (True, False))
+    assert isinstance(shared, Layerwise)
+    assert isinstance(apart, Layerwise)
+    assert [len(shared.stack), len(shared.source_stack)] == [4, 0]
+    assert [len(apart.stack), len(apart.source_stack)] == [2, 2]
+
+
+def parts_of(config: LayerwiseConfig) -> dict[str, int]:
+    with torch.device("meta"):
+        return dict(build_model("layerwise", config).parameter_parts())
+
+
+def layers_of(config: LayerwiseConfig, count: int) -> int:
+    """Layers of four maps without bias, a feed-forward with biases and two norms."""
+    d, f = config.width, config.hidden
+    return count * (4 * d * d + 2 * d * f + f + d + 4 * d)
+
+
+SMALL = layerwise_small(31_350)
+
+
+@pytest.mark.parametrize(
+    ("change", "total"),
+    [
+        ({}, 19_068_416),
+        ({"share_weights": False}, 19_068_416),
+        ({"mixed_attention": False}, 19_068_416),
+        ({"side_embeddings": False}, 19_068_416 - 2 * 256),
+        ({"positions": "none"}, 19_068_416),
+    ],
+    ids=str,
+)
+def test_parameters_of_table_3(change: dict[str, Any], total: int) -> None:
+    """All five rows print 19.07M: halving the layers of two stacks leaves their number as it was."""
+    config = replace(SMALL, **change)
+    sides = 1 if config.share_weights else 2
+    parts = parts_of(config)
+    assert parts == {
+        "embeddings": 31_350 * 256,
+        "sides": 2 * 256 * config.side_embeddings,
+        "stack": layers_of(config, 14 // sides),
+        "source_stack": layers_of(config, 14 - 14 // sides),
+    }
+    assert sum(parts.values()) == total
+    assert round(total / 1e6, 2) == 19.07
+
+
+@pytest.mark.parametrize("layers", [10, 14, 18, 22])
+def test_depths_of_table_4(layers: int) -> None:
+    assert sum(parts_of(replace(SMALL, layers=layers)).values()) == 19_068_416 + layers_of(SMALL, layers - 14)
+
+
+@pytest.mark.parametrize(
+    ("config", "total", "transformer"), [(layerwise_base(40_000), 64.59, 64.6), (layerwise_big(40_000), 217.25, 217.3)]
+)
+def test_base_and_big_are_of_the_transformers_size(config: LayerwiseConfig, total: float, transformer: float) -> None:
+    """At the 40K joint vocabulary of WMT14 English-German (section 4.1), 14 layers for the Transformer's 6 + 6."""
+    d = config.width
+    assert config.layers == 14
+    assert d // config.heads == 64
+    millions = sum(parts_of(config).values()) / 1e6
+    assert millions == pytest.approx((40_000 * d + 2 * d + layers_of(config, 14)) / 1e6)
+    assert round(millions, 2) == total
+    sizes = (config.width, config.hidden, config.heads, 6, 6)
+    with torch.device("meta"):
+        baseline = build_model("transformer", TransformerConfig((40_000,), 40_000, *sizes, norm="post", tied="all"))
+    assert millions == pytest.approx(sum(baseline.parameter_parts().values()) / 1e6, rel=0.002)
+    assert millions == pytest.approx(transformer, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": 3}, "8 is not a multiple of 3"),
+        ({"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
+        ({"source_vocabularies": (8,)}, "one joint vocabulary for source and target, but the sizes are 8 and 9"),
+        ({"layers": 3, "share_weights": False}, "layers must be even, half a side, but it is 3"),
+    ],
+)
+def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(CONFIG, **change)
+
+
+def test_a_source_beyond_the_positions_is_refused() -> None:
+    model = build_model("layerwise", replace(CONFIG, max_positions=4))
+    with pytest.raises(DecodingError, match="5 symbols exceeds the model's 4 positions"):
+        model.encode(batch(sentences(model, (5,))))

@@ -1,0 +1,214 @@
+"""Multi-source attention against its NumPy restatement, and what its strategies promise.
+
+Shape suffixes: B sentences, R rows, S source positions, T target positions, E encoders, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from models.errors import ConfigError
+from models.graphs import TorchGraphs
+from models.multisource import FeatureEncoder, MultiSource, MultiSourceConfig, TextEncoder
+from models.protocol import Padded, feature_widths
+from models.registry import build_model, load_config
+from models.search import DecodeBatch, SearchOptions, Sentence
+from models.search.hypotheses import Admitted
+from tests.models.architectures import batch, sentences, targets
+from tests.models.comparison import assert_same, shaken, vectors, weights_of
+from tests.reference.multisource import MultiSourceReference, Source
+
+CONFIG = MultiSourceConfig(
+    (13, 0, 12), 11, (0, 5, 0), embedding=6, encoder_width=4, attention_width=7, decoder_width=8, strategy="flat"
+)
+SWITCHES = [
+    {"strategy": strategy, "share_projections": share, "sentinel": sentinel}
+    for strategy, share, sentinel in product(("flat", "hierarchical"), (False, True), (False, True))
+]
+STRATEGIES: list[dict[str, Any]] = [{"strategy": "concatenation"}, *SWITCHES]
+SOURCES: dict[str, dict[str, Any]] = {
+    "text-text": {"source_vocabularies": (13, 12), "features": ()},
+    "text-matrix-text": {},
+    "text": {"source_vocabularies": (13,), "features": ()},
+}
+
+
+def named(switches: dict[str, Any]) -> str:
+    return "-".join(str(value if key == "strategy" else key) for key, value in switches.items() if value)
+
+
+every_strategy = pytest.mark.parametrize("switches", STRATEGIES, ids=named)
+
+
+def build(**changes: Any) -> MultiSource:
+    """A model in float64, off its initial values."""
+    model = shaken(build_model("multisource", replace(CONFIG, **changes)))
+    assert isinstance(model, MultiSource)
+    return model
+
+
+def restated(model: MultiSource, made: Sequence[tuple[Tensor, ...]]) -> list[list[Source]]:
+    """Sentences as the restatement has them: ids, and feature vectors in float64."""
+    return [[vectors(x.double()) if x.is_floating_point() else x.tolist() for x in one] for one in made]
+
+
+@pytest.mark.parametrize("decoder", ["gru", "cgru"])
+@pytest.mark.parametrize("sources", SOURCES.values(), ids=list(SOURCES))
+@every_strategy
+@torch.no_grad()
+def test_the_whole_model(switches: dict[str, Any], sources: dict[str, Any], decoder: str) -> None:
+    """A padded batch against the restatement of each sentence alone: logits and every distribution."""
+    model = build(**switches, **sources, decoder=decoder)
+    made, target_BT = sentences(model, (5, 2)), targets(2, 4)
+    memory = model.encode(batch(made, extra=2, filler=3))
+    logits_BTV, attentions = model.score(target_BT, memory), model.attention(target_BT, memory)
+    for b, one in enumerate(restated(model, made)):
+        reference = MultiSourceReference(weights_of(model), model.config)
+        expected = reference.score(one, target_BT[b].tolist())
+        np.testing.assert_allclose(logits_BTV[b].numpy(), expected, atol=1e-11, rtol=0)
+        assert set(attentions) == set(reference.seen)
+        for name, weights in reference.seen.items():
+            assert_same(attentions[name][b, :, : len(weights[0])], weights)
+            assert not attentions[name][b, :, len(weights[0]) :].any()
+
+
+@pytest.mark.parametrize("switches", [one for one in SWITCHES if one["strategy"] == "flat"], ids=named)
+@torch.no_grad()
+def test_flat_is_one_distribution_over_all_states(switches: dict[str, Any]) -> None:
+    """Of sources of different lengths, and of the sentinel; the alignment is what each source has of its share."""
+    model = build(**switches)
+    memory, target_RT = model.encode(batch(sentences(model, (5, 1, 3)))), targets(6, 4)
+    weights = model.attention(target_RT, memory)
+    names = [f"decoder.0.source{index}" for index in range(3)] + ["decoder.0.sentinel"] * switches["sentinel"]
+    assert list(weights) == names
+    one_RT = torch.ones(6, 4, dtype=torch.float64)
+    torch.testing.assert_close(torch.cat(list(weights.values()), dim=-1).sum(-1), one_RT)
+    assert all((weights[name].sum(-1) < 0.99).all() for name in names)
+    for name, alignment_RTS in zip(names, model.alignment(target_RT, memory), strict=False):
+        share_RT1 = weights[name].sum(-1, keepdim=True)
+        torch.testing.assert_close(alignment_RTS * share_RT1, weights[name])
+
+
+@pytest.mark.parametrize("switches", [one for one in SWITCHES if one["strategy"] != "flat"], ids=named)
+@torch.no_grad()
+def test_hierarchical_is_a_distribution_over_encoders(switches: dict[str, Any]) -> None:
+    model = build(**switches)
+    memory, target_RT = model.encode(batch(sentences(model, (5, 1, 3)))), targets(6, 4)
+    weights = model.attention(target_RT, memory)
+    assert list(weights) == [*(f"decoder.0.source{index}" for index in range(3)), "decoder.0.encoders"]
+    assert weights["decoder.0.encoders"].shape == (6, 4, 3 + switches["sentinel"])
+    for weight_RTX in weights.values():
+        torch.testing.assert_close(weight_RTX.sum(-1), torch.ones(6, 4, dtype=torch.float64))
+
+
+@every_strategy
+@torch.no_grad()
+def test_padding_of_one_source_changes_nothing_of_the_others(switches: dict[str, Any]) -> None:
+    model = build(**switches)
+    sources, target_RT = batch(sentences(model, (5, 2))), targets(2, 4)
+    expected = model.attention(target_RT, model.encode(sources))
+    for index, source in enumerate(sources):
+        filler = torch.full_like(source.values[:, :2], 3)
+        padded = Padded(torch.cat([source.values, filler], dim=1), source.lengths)
+        found = model.attention(target_RT, model.encode((*sources[:index], padded, *sources[index + 1 :])))
+        for name, weight_RTX in expected.items():
+            torch.testing.assert_close(found[name][..., : weight_RTX.size(2)], weight_RTX, atol=1e-14, rtol=0)
+
+
+@torch.no_grad()
+def test_features_may_be_half_precision_numbers() -> None:
+    model = build()
+    made = sentences(model, (3,))
+    half = [tuple(x.half() if x.is_floating_point() else x for x in one) for one in made]
+    exact = [tuple(x.float() if x.is_floating_point() else x for x in one) for one in half]
+    target_RT = targets(1, 4)
+    found, expected = (model.score(target_RT, model.encode(batch(one))) for one in (half, exact))
+    torch.testing.assert_close(found, expected, atol=0, rtol=0)
+
+
+@torch.no_grad()
+def test_search_refuses_matrices_of_another_width() -> None:
+    model = build().float()
+    (made,) = sentences(model, (3,))
+    text, matrix, other = (source.numpy() for source in made)
+    running = DecodeBatch(TorchGraphs(model), beam_size=1)
+    options = SearchOptions(beam_size=1)
+    with pytest.raises(ValueError, match=r"source1 of 'a' must have the shape \('length', 5\), but has \(4, 3\)"):
+        running.join([Sentence("a", (text, matrix[:, :3], other), options)])
+    with pytest.raises(ValueError, match=r"source0 of 'b' must have the shape \('length',\), but has \(4, 5\)"):
+        running.join([Sentence("b", (matrix, matrix, other), options)])
+    running.join([Sentence("c", (text, matrix, other), options)])
+
+
+def test_lengths_go_by_the_first_text() -> None:
+    """A matrix has as many vectors whatever is said of it."""
+    options = SearchOptions(max_length=50, max_length_ratio=2.0)
+    sources = (np.zeros((40, 5), np.float32), np.array([5, 6, 3]))
+    both, text, matrix = (
+        Admitted.of(Sentence("a", some, options), vocabulary_size=9, eos=3).longest
+        for some in (sources, sources[1:], sources[:1])
+    )
+    assert both == text < matrix == 50
+
+
+def test_each_source_has_the_encoder_of_its_kind() -> None:
+    model = build()
+    kinds = [TextEncoder, FeatureEncoder, TextEncoder]
+    assert [type(encoder) for encoder in model.encoders] == kinds
+    assert feature_widths(model.config) == (0, 5, 0)
+    assert feature_widths(replace(CONFIG, source_vocabularies=(13, 12), features=())) == (0, 0)
+
+
+@pytest.mark.parametrize(("share", "fewer"), [(False, 0), (True, 1)])
+def test_sharing_projections_saves_one_of_each_pair(share: bool, fewer: int) -> None:
+    """A = 7 outputs of each map from states of 8, 5 and 8 and from the sentinel's 8, every map with a bias."""
+    sizes = dict(build(sentinel=True, share_projections=share).parameter_parts())
+    maps = sum(7 * width + 7 for width in (8, 5, 8, 8))
+    energy, gate = 7 * 8 + 7, 8 * 6 + 8 + 8 * 8
+    assert sizes["attention"] == (2 - fewer) * maps + energy + gate
+
+
+def test_parameters_of_the_paper() -> None:
+    """Post-editing at the paper's widths, two texts, flat attention without sharing or sentinel; 10,000 types."""
+    config = MultiSourceConfig((10_000, 10_000), 10_000, strategy="flat")
+    with torch.device("meta"):
+        parts = dict(build_model("multisource", config).parameter_parts())
+    gru = 3 * (300 * 300 + 300 * 300 + 300)
+    assert parts == {
+        "embeddings": 3 * 10_000 * 300,
+        "encoders": 2 * 2 * gru,
+        "attention": 2 * 2 * (600 * 500 + 500) + 300 * 500 + 500,
+        "decoder": (1200 * 300 + 300) + (800 * 300 + 300) + gru,
+        "output": (800 * 300 + 300) + 10_000 * 300 + 10_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"features": (0, 5)}, "one width per source, 3, but has 2"),
+        ({"source_vocabularies": (13, 7, 12)}, "source 1 has features, so its vocabulary must be 0, but is 7"),
+        ({"source_vocabularies": (), "features": ()}, "at least one source"),
+        ({"strategy": "concatenation", "sentinel": True}, 'need strategy = "flat" or "hierarchical"'),
+        ({"strategy": "concatenation", "share_projections": True}, 'need strategy = "flat" or "hierarchical"'),
+    ],
+)
+def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(CONFIG, **change)
+
+
+def test_a_recipe_may_say_nothing_of_the_vocabularies() -> None:
+    config = load_config("multisource", {"features": [0, 512]}, "recipe [model]")
+    assert config.source_vocabularies == (0, 0)
+    assert feature_widths(config) == (0, 512)
+    with pytest.raises(ConfigError, match="features must be at least 0, but is -3"):
+        load_config("multisource", {"features": [0, -3]}, "recipe [model]")
