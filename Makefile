@@ -89,8 +89,10 @@ lock: $(LOCK_VENV)/.stamp-uv ## pin the dependencies anew from pyproject.toml (A
 	$(compile) --output-file requirements/serve.txt --extra serve --extra build \
 		--constraints requirements/dev.txt pyproject.toml
 
-# One lock serves every platform and Python version (--universal); torch stays out, see docs/adr/0004-*.md.
-compile = UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+# One lock serves every platform and Python version (--universal) with one version of each package (--fork-strategy);
+# torch stays out, see docs/adr/0004-*.md.
+compile = UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip compile --quiet --universal --fork-strategy fewest \
+	--python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	--excludes requirements/torch.txt $(ARGS)
 

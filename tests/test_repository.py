@@ -22,7 +22,7 @@ PACKAGES = ("models", "training", "service", "deploy")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
-NUMPY_ONLY = ("bundle", "config", "errors", "search", "text", "vocabulary")
+NUMPY_ONLY = ("bundle", "config", "dictionary", "edits", "errors", "rendering", "search", "text", "vocabulary")
 HTTP = ("fastapi", "pydantic", "pydantic_settings", "starlette", "uvicorn")
 TORCH_RUNTIMES = ("service.runtimes.torch", "service.runtimes.torchscript")
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from models.errors import CorpusError
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +18,8 @@ class Score:
     """One number and how it came about.
 
     Attributes:
-        metric: "BLEU", "chrF", "ROUGE-1", "ROUGE-2" or "ROUGE-L".
-        value: in points of 100.
+        metric: "BLEU", "chrF", "TER", "ROUGE-1", "ROUGE-2" or "ROUGE-L".
+        value: in points of 100; higher is better, but for TER, which counts edits.
         signature: the implementation's own description of its settings.
     """
 
@@ -39,12 +43,32 @@ def translation_scores(hypotheses: Sequence[str], references: Sequence[str]) -> 
     Raises:
         CorpusError: there is nothing to score, or not one hypothesis for each reference.
     """
-    _check_parallel(hypotheses, references)
+    return _corpus_scores("translate", hypotheses, references)
+
+
+def postedit_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+    """Corpus BLEU and chrF as of translations, and TER: the edits that are still missing per reference word.
+
+    Raises:
+        CorpusError: there is nothing to score, or not one hypothesis for each reference.
+    """
+    return _corpus_scores("postedit", hypotheses, references)
+
+
+def corpus_metrics(task: str) -> dict[str, Metric]:
+    """sacreBLEU's metrics of a task by name: BLEU and chrF, and TER where translations are post-edited."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
 
+    metrics: dict[str, Metric] = {"BLEU": BLEU(), "chrF": CHRF()}
+    return metrics | {"TER": TER()} if task == "postedit" else metrics
+
+
+def _corpus_scores(task: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+    _check_parallel(hypotheses, references)
     scores = []
-    for name, metric in (("BLEU", BLEU()), ("chrF", CHRF())):
+    for name, metric in corpus_metrics(task).items():
         value = metric.corpus_score(list(hypotheses), [list(references)]).score
         scores.append(Score(name, round(value, 2), str(metric.get_signature())))
     return scores
@@ -74,7 +98,7 @@ def summary_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list
 
 SCORERS: dict[str, Callable[[Sequence[str], Sequence[str]], list[Score]]] = {
     "translate": translation_scores,
-    "postedit": translation_scores,
+    "postedit": postedit_scores,
     "summarize": summary_scores,
 }
 

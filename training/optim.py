@@ -17,24 +17,28 @@ class OptimiserConfig:
     """How the parameters are updated.
 
     Attributes:
-        name: "adam" (Kingma and Ba 2015) or "nag" (Nesterov's accelerated gradient, as ConvS2S and DPN-S2S train).
-        learning_rate: the peak rate (adam) or the initial rate (nag).
+        name: "adam" (Kingma and Ba 2015), "nag" (Nesterov's accelerated gradient, as ConvS2S and DPN-S2S train) or
+            "adadelta" (Zeiler 2012, as ME-MD trains).
+        learning_rate: the peak rate (adam), the initial rate (nag) or the factor of each step, 1 in the paper
+            (adadelta).
         schedule: "inverse-sqrt" warms up linearly and decays with 1/sqrt(update) (Vaswani et al. 2017); "plateau"
-            divides by ``decay`` whenever the validation loss stops falling (Gehring et al. 2017).
+            divides by ``decay`` whenever the validation loss stops falling (Gehring et al. 2017); "constant" stays at
+            the rate after the warm-up.
         warmup: updates of linear warm-up.
         cooldown: last updates, over which the rate falls linearly to zero (0 = none).
         decay: divisor at a plateau.
         stop_below: with "plateau", training ends when the rate falls below this.
         beta1: first moment's decay (adam).
         beta2: second moment's decay (adam).
-        epsilon: added to the root of the second moment (adam).
+        epsilon: added to the root of the second moment (adam), or under both roots (adadelta).
+        rho: decay of the mean squares (adadelta).
         momentum: of nag.
         clip_norm: largest norm of the whole gradient (0 = no clipping).
     """
 
-    name: Literal["adam", "nag"] = "adam"
+    name: Literal["adam", "nag", "adadelta"] = "adam"
     learning_rate: float = bounded(1e-3, at_least=0.0)
-    schedule: Literal["inverse-sqrt", "plateau"] = "inverse-sqrt"
+    schedule: Literal["inverse-sqrt", "plateau", "constant"] = "inverse-sqrt"
     warmup: int = bounded(1000, at_least=0)
     cooldown: int = bounded(0, at_least=0)
     decay: float = bounded(10.0, at_least=1.0)
@@ -42,6 +46,7 @@ class OptimiserConfig:
     beta1: float = bounded(0.9, at_least=0.0, at_most=1.0)
     beta2: float = bounded(0.98, at_least=0.0, at_most=1.0)
     epsilon: float = bounded(1e-9, at_least=0.0)
+    rho: float = bounded(0.95, at_least=0.0, at_most=1.0)
     momentum: float = bounded(0.99, at_least=0.0, at_most=1.0)
     clip_norm: float = bounded(1.0, at_least=0.0)
 
@@ -52,6 +57,8 @@ def build_optimiser(config: OptimiserConfig, model: nn.Module) -> torch.optim.Op
     if config.name == "adam":
         betas = (config.beta1, config.beta2)
         return torch.optim.Adam(parameters, lr=0.0, betas=betas, eps=config.epsilon, fused=True)
+    if config.name == "adadelta":
+        return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=config.rho, eps=config.epsilon)
     momentum = config.momentum
     return torch.optim.SGD(parameters, lr=config.learning_rate, momentum=momentum, nesterov=momentum > 0, fused=True)
 

@@ -2,6 +2,11 @@
 
 A recipe names its task and languages and has the tables ``[data]``, ``[model]``, ``[optimiser]``, ``[training]`` and
 ``[decoding]``. Unknown keys are errors that list the known ones.
+
+A recipe may start from another: ``base = "dpn.toml"``, a path relative to the recipe, takes over every key that the
+recipe does not have itself. Tables are merged key by key, lists are replaced whole. Two tables stay behind where they
+would say something false: ``[published]``, since a score belongs to one recipe, and ``[model]`` where the recipe names
+another architecture. A base may have a base. What is kept in checkpoints and bundles is the merged recipe.
 """
 
 from __future__ import annotations
@@ -14,10 +19,11 @@ from typing import Any, Literal
 
 from models.config import bounded, load_dataclass, to_mapping
 from models.errors import ConfigError
-from models.protocol import ModelConfig
+from models.protocol import ModelConfig, feature_widths
 from models.registry import load_config
 from models.search.options import SearchOptions
-from training.data.config import DataConfig
+from training.data.config import FEATURES, NO_LANGUAGE, DataConfig
+from training.data.summary import PreparedSummary
 from training.optim import OptimiserConfig
 
 
@@ -104,6 +110,16 @@ class Recipe:
                 f" but is {self.training.metric!r}"
             )
 
+        if self.data.target_form == "edits":
+            self._check_edits()
+
+    def _check_edits(self) -> None:
+        if self.task != "postedit":
+            raise ConfigError(f"data target_form = 'edits' needs the task 'postedit', but it is {self.task!r}")
+        if self.decoding.no_repeat_ngram_size:
+            bound = "must be 0 for edits, most of which are equal"
+            raise ConfigError(f"decoding no_repeat_ngram_size {bound}, but is {self.decoding.no_repeat_ngram_size}")
+
     def model_config(self, source_vocabularies: tuple[int, ...] = (), target_vocabulary: int = 0) -> ModelConfig:
         """The architecture's configuration, with the vocabulary sizes of the prepared data where the recipe has none.
 
@@ -118,24 +134,88 @@ class Recipe:
                 raise ConfigError(f"{self.name} [model] {key} is {keys[key]}, but the prepared data has {size}")
         return load_config(self.architecture, keys, f"{self.name} [model]")
 
+    def prepared_config(self, summary: PreparedSummary) -> ModelConfig:
+        """The architecture's configuration for prepared data.
+
+        Raises:
+            ConfigError: as :meth:`model_config`, or the data's sources have other features than the model reads.
+        """
+        *sources, target = summary.vocabularies.values()
+        config = self.model_config(tuple(sources), target)
+        found, expected = summary.feature_widths, feature_widths(config)
+        if found != expected:
+            raise ConfigError(
+                f"{self.name} [model] reads sources with the feature widths {list(expected)} (0 for text), but the"
+                f" prepared data has {list(found)}"
+            )
+        return config
+
+    def vocabulary_sizes(self) -> tuple[tuple[int, ...], int]:
+        """Each source's types and the target's: the paper's where they are published, else what preparation aims at.
+
+        Sources of feature vectors have none.
+        """
+        vocabulary = self.data.vocabulary
+        source = self.published.get("source_vocabulary", vocabulary.size)
+        target = self.published.get("target_vocabulary", vocabulary.target_size or vocabulary.size)
+        return tuple(0 if matrix else source for matrix in self.data.feature_sources), target
+
 
 def load_recipe(path: Path) -> Recipe:
-    """Read and check a recipe.
+    """Read and check a recipe, merged with its bases.
 
     Raises:
-        ConfigError: the file is missing, is not TOML, or a key is unknown, missing, ill-typed or out of bounds.
+        ConfigError: the file or a base is missing, is not TOML, or the bases form a circle; or a key is unknown,
+            missing, ill-typed or out of bounds.
     """
+    return recipe_from_mapping(merged_mapping(path), str(path))
+
+
+def merged_mapping(path: Path) -> dict[str, Any]:
+    """The parsed form of a recipe file and its bases, not yet checked.
+
+    Raises:
+        ConfigError: the file or a base is missing or is not TOML, or the bases form a circle.
+    """
+    chain = [path]
+    mapping = _parse(path, "")
+    while (base := mapping.pop("base", None)) is not None:
+        child = chain[-1]
+        if not isinstance(base, str) or not base:
+            raise ConfigError(f"{child}: base must be the path of a recipe, but is {base!r}")
+        chain.append(child.parent / base)
+        if chain[-1].resolve() in [recipe.resolve() for recipe in chain[:-1]]:
+            raise ConfigError(f"the bases form a circle: {' -> '.join(map(str, chain))}")
+        mapping = _merge_recipes(_parse(chain[-1], f"{child}: base: "), mapping)
+    return mapping
+
+
+def _parse(path: Path, asked: str) -> dict[str, Any]:
+    """One file; ``asked`` says in messages who needs it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"{path}: cannot read the recipe: {error.strerror}") from error
+        raise ConfigError(f"{asked}{path}: cannot read the recipe: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: it must be UTF-8 ({error})") from error
-    try:
-        mapping = tomllib.loads(text)
+        raise ConfigError(f"{asked}{path}: not valid TOML: it must be UTF-8 ({error})") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
-    return recipe_from_mapping(mapping, str(path))
+        raise ConfigError(f"{asked}{path}: not valid TOML: {error}") from error
+
+
+def _merge_recipes(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    base.pop("published", None)
+    if own.get("architecture", base.get("architecture")) != base.get("architecture"):
+        base.pop("model", None)
+    return _merge(base, own)
+
+
+def _merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """``own`` over ``base``: tables key by key, everything else replaced."""
+    merged = dict(base)
+    for key, value in own.items():
+        both = isinstance(value, dict) and isinstance(base.get(key), dict)
+        merged[key] = _merge(base[key], value) if both else value
+    return merged
 
 
 def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
@@ -143,8 +223,10 @@ def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
     recipe = load_dataclass(Recipe, mapping, where)
     if len(recipe.source_languages) != len(recipe.data.corpora[0].source):
         raise ConfigError(f"{where} source_languages must name one language per source of the corpora")
+    config = recipe.model_config()
+    _check_features(recipe, config, where)
     # Not every architecture has positions. Decoding reads BOS on top of what it produces.
-    positions = getattr(recipe.model_config(), "max_positions", None)
+    positions = getattr(config, "max_positions", None)
     needed = {
         "data max_source_tokens": recipe.data.max_source_tokens,
         "data max_target_tokens": recipe.data.max_target_tokens,
@@ -154,6 +236,19 @@ def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
     if faults:
         raise ConfigError(f"{where}: the model has max_positions = {positions}, but {', '.join(faults)}")
     return recipe
+
+
+def _check_features(recipe: Recipe, config: ModelConfig, where: str) -> None:
+    """Data, model and languages must agree on which sources are feature vectors."""
+    files, widths = recipe.data.feature_sources, feature_widths(config)
+    if (any(files) or any(widths)) and files != tuple(map(bool, widths)):
+        raise ConfigError(
+            f"{where}: [model] features must give a width for every source whose path ends in {FEATURES}, and 0 for the"
+            f" others, but the sources are {list(recipe.data.corpora[0].source)} and the widths {list(widths)}"
+        )
+    for language, matrix in zip(recipe.source_languages, files, strict=True):
+        if matrix and language != NO_LANGUAGE:
+            raise ConfigError(f"{where}: the language of feature vectors is {NO_LANGUAGE!r}, but is {language!r}")
 
 
 def recipe_mapping(recipe: Recipe) -> dict[str, Any]:

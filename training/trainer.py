@@ -10,6 +10,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 
 import torch
 
-from models.errors import CheckpointError
+from models.errors import CheckpointError, ConfigError
 from models.layers.linear import unfolded
 from models.loading import model_tensors
 from models.protocol import Padded, Seq2SeqModel
@@ -37,7 +38,7 @@ from training.data.prefetch import prefetch
 from training.data.summary import PreparedSummary
 from training.loss import smoothed_cross_entropy
 from training.optim import build_optimiser, learning_rate
-from training.recipe import Recipe, recipe_mapping
+from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
 
 
 class Reporter(Protocol):
@@ -109,8 +110,7 @@ class Trainer:
         self.device = torch.device(device)
         self.train_data = PreparedData.open(data, "train")
         self.valid_data = PreparedData.open(data, "valid")
-        *sources, target = PreparedSummary.load(data).vocabularies.values()
-        config = recipe.model_config(tuple(sources), target)
+        config = recipe.prepared_config(PreparedSummary.load(data))
         torch.manual_seed(recipe.training.seed)
         self.model = build_model(recipe.architecture, config).to(self.device)
         self.optimiser = build_optimiser(recipe.optimiser, self.model)
@@ -132,6 +132,8 @@ class Trainer:
         if not found:
             return False
         _, recipe = read_progress(found[-1])
+        with suppress(ConfigError):  # keys that were not known then had the values that are defaults now
+            recipe = recipe_mapping(recipe_from_mapping(recipe, str(found[-1])))
         differing = _differences(recipe, recipe_mapping(self.recipe))
         if differing:
             raise CheckpointError(

@@ -9,8 +9,10 @@ from typing import Any
 
 from models.graphs import TorchGraphs
 from models.protocol import Seq2SeqModel
+from models.rendering import Renderer
 from models.translator import translate_lines
-from training.data.dataset import load_vocabularies, side_names, text_path
+from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
+from training.data.summary import PreparedSummary
 from training.metrics import SCORERS
 from training.recipe import Recipe
 
@@ -26,18 +28,23 @@ class TextValidator:
 
     def __init__(self, recipe: Recipe, data: Path, device: str = "cpu") -> None:
         self._recipe, self._device = recipe, device
-        self._vocabularies = load_vocabularies(data)
+        self._vocabularies = load_sources(data)
+        sources, target = self._vocabularies
+        self._renderer = Renderer(sources, target, recipe.data.target_form, load_dictionary(data))
         sides = side_names(len(recipe.source_languages))
-        self._columns: list[list[str]] = [[] for _ in sides]
+        self._columns: list[list[Any]] = [[] for _ in sides]  # lines, or feature matrices
+        features = PreparedSummary.load(data).features
         share = max(1, recipe.training.validation_sentences // len(recipe.data.corpora))
         for corpus in recipe.data.corpora:
             for column, side in zip(self._columns, sides, strict=True):
                 path = text_path(data, corpus.name, "valid", side)
-                if path.exists():
+                if side in features and "valid" in corpus.splits:
+                    column += open_features(data, "valid", features[side], evaluation=corpus.name)[:share]
+                elif path.exists():
                     column += path.read_text(encoding="utf-8").split("\n")[: min(share, _lines(path))]
 
     def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
-        """Greedy scores by metric name in lower case ("bleu", "rouge" for ROUGE-1, …)."""
+        """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …)."""
         *sources, references = self._columns
         texts = translate_lines(
             TorchGraphs(model, self._device),
@@ -45,6 +52,7 @@ class TextValidator:
             sources,
             replace(self._recipe.decoding, beam_size=1, n_best=1),
             max_source_tokens=self._recipe.data.max_source_tokens,
+            renderer=self._renderer,
         )
         scores = {s.metric.lower(): s.value for s in SCORERS[self._recipe.task](texts, references)}
         if "rouge-1" in scores:

@@ -31,6 +31,7 @@ PROGRESS = Progress(7, 1, 3, 2, -1.25, 1, 999, 12.5)
 RECIPE = {"name": "r", "training": {"updates": 3}}
 CASE = Case("transformer", "pre-learned-all")
 ADAM, NAG = OptimiserConfig(), OptimiserConfig("nag", schedule="plateau")
+ADADELTA = OptimiserConfig("adadelta", 1.0, "constant", epsilon=1e-6)
 
 
 def trained(case: Case, config: OptimiserConfig = ADAM, *, seed: int = 1) -> tuple[AnyModel, torch.optim.Optimizer]:
@@ -57,7 +58,7 @@ def assert_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
     assert [name for name, tensor in one.items() if not tensor.equal(other[name])] == []
 
 
-@pytest.mark.parametrize("config", [ADAM, NAG], ids=["adam", "nag"])
+@pytest.mark.parametrize("config", [ADAM, NAG, ADADELTA], ids=["adam", "nag", "adadelta"])
 @pytest.mark.parametrize("case", [*FIRST_CASES, CASE], ids=str)
 def test_training_goes_on_bit_for_bit(case: Case, config: OptimiserConfig, tmp_path: Path) -> None:
     """Weights, moments and random numbers: with dropout, the next updates are the same."""

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from models.errors import CorpusError
-from training.metrics import SCORERS, Score, first_sentence, first_words, summary_scores, translation_scores
+from training.metrics import (
+    SCORERS,
+    Score,
+    first_sentence,
+    first_words,
+    postedit_scores,
+    summary_scores,
+    translation_scores,
+)
 
 TEXT = ["the cat sat on the mat today", "a second sentence follows the first one"]
 
@@ -77,7 +85,7 @@ def test_signatures_say_how() -> None:
 def test_every_task_has_its_scores() -> None:
     assert {task: scorer.__name__ for task, scorer in SCORERS.items()} == {
         "translate": "translation_scores",
-        "postedit": "translation_scores",
+        "postedit": "postedit_scores",
         "summarize": "summary_scores",
     }
 
@@ -101,3 +109,10 @@ def test_first_words() -> None:
     assert first_words(" ".join(map(str, range(20)))) == "0 1 2 3 4 5 6 7 8 9"
     assert first_words("a  b c", 2) == "a b"
     assert first_words("") == ""
+
+
+def test_post_edits_are_also_scored_by_the_edits_that_are_missing() -> None:
+    """One word of five replaced, then two neighbours swapped, which is one shift."""
+    assert values(postedit_scores(TEXT, TEXT)) == {"BLEU": 100.0, "chrF": 100.0, "TER": 0.0}
+    assert values(postedit_scores(["a b c d x"], ["a b c d e"]))["TER"] == 20.0
+    assert values(postedit_scores(["a b d c e"], ["a b c d e"]))["TER"] == 20.0

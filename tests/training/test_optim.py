@@ -13,6 +13,7 @@ from torch import nn
 from training.optim import OptimiserConfig, build_optimiser, learning_rate
 
 ADAM = OptimiserConfig(learning_rate=0.1, beta1=0.9, beta2=0.98, epsilon=1e-9)
+ADADELTA = OptimiserConfig("adadelta", 1.0, "constant", warmup=0, epsilon=1e-6, rho=0.95)
 NAG = OptimiserConfig("nag", 0.1, "plateau", warmup=0, momentum=0.9)
 
 
@@ -69,10 +70,27 @@ def test_adam() -> None:
     torch.testing.assert_close(torch.tensor(run(ADAM, rates)), torch.tensor(expected))
 
 
+def test_adadelta() -> None:
+    """x -= RMS[dx] / RMS[g] g, both mean squares decaying with rho (Zeiler 2012, algorithm 1)."""
+    rates = [1.0, 1.0, 0.5, 1.0]
+    start = Quadratic()
+    x = start.x.detach()
+    squares = steps = torch.zeros(3, dtype=torch.float64)
+    expected = []
+    for rate in rates:
+        g = start.c * x
+        squares = 0.95 * squares + 0.05 * g * g
+        step = (steps + 1e-6).sqrt() / (squares + 1e-6).sqrt() * g
+        steps = 0.95 * steps + 0.05 * step * step
+        x = x - rate * step
+        expected.append(x.tolist())
+    torch.testing.assert_close(torch.tensor(run(ADADELTA, rates)), torch.tensor(expected))
+
+
 def test_every_trainable_parameter_is_optimised() -> None:
     model = nn.Linear(2, 2)
     model.bias.requires_grad_(False)
-    for config in (ADAM, NAG):
+    for config in (ADAM, NAG, ADADELTA):
         (group,) = build_optimiser(config, model).param_groups
         assert group["params"] == [model.weight]
 
@@ -89,6 +107,11 @@ def test_inverse_square_root(update: int) -> None:
 def test_inverse_square_root_without_warm_up() -> None:
     config = OptimiserConfig(learning_rate=1.0, warmup=0)
     assert [learning_rate(config, t, 100, 0) for t in (1, 4, 25)] == pytest.approx([1.0, 0.5, 0.2])
+
+
+def test_a_constant_rate_stays() -> None:
+    config = replace(ADADELTA, warmup=10)
+    assert [learning_rate(config, update, 100, plateaus=3) for update in (5, 10, 11, 100)] == [0.5, 1.0, 1.0, 1.0]
 
 
 def test_plateaus_divide() -> None:

@@ -1,21 +1,16 @@
-"""Recipes: every fault is named with its place, and every shipped recipe loads."""
+"""Recipes: every fault is named with its place, and a recipe may start from another."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-import training
-from models.config import to_mapping
 from models.errors import ConfigError
-from models.registry import build_model
 from training.data.config import DataConfig
 from training.optim import OptimiserConfig
 from training.recipe import (
@@ -27,7 +22,6 @@ from training.recipe import (
     with_updates,
 )
 
-RECIPES = Path(training.__file__).parent / "recipes"
 TEXT = """
 name = "r"
 task = "translate"
@@ -66,50 +60,6 @@ def test_defaults(tmp_path: Path) -> None:
     assert recipe.optimiser == OptimiserConfig()
     assert recipe.data.corpora[0].source == ("c/{split}.de",)
     assert recipe.licence == ""
-
-
-@pytest.mark.parametrize("path", sorted(RECIPES.rglob("*.toml")), ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_every_shipped_recipe(path: Path) -> None:
-    """It loads, builds, survives a checkpoint's JSON, and its limits fit the model's positions and one another."""
-    recipe = load_recipe(path)
-    assert recipe_from_mapping(json.loads(json.dumps(recipe_mapping(recipe))), "checkpoint") == recipe
-    size = recipe.data.vocabulary.size
-    config = recipe.model_config(tuple(size for _ in recipe.source_languages), size)
-    with torch.device("meta"):
-        assert sum(build_model(recipe.architecture, config).parameter_parts().values()) > 0
-    positions = to_mapping(config).get("max_positions", math.inf)
-    assert positions >= max(
-        recipe.data.max_source_tokens, recipe.data.max_target_tokens, recipe.decoding.max_length + 1
-    )
-    assert 2 * recipe.training.batch_tokens >= recipe.data.max_source_tokens + recipe.data.max_target_tokens
-    assert all(corpus.licence and corpus.attribution for corpus in recipe.data.corpora)
-    assert recipe.licence
-
-
-@pytest.mark.parametrize(
-    ("name", "bleu", "parameters"),
-    [("dpn", 31.99, 11_587_567), ("san-wide", 31.29, 27_068_904), ("san-deep", 31.43, 13_542_888)],
-)
-def test_rows_of_the_papers_table(name: str, bleu: float, parameters: int) -> None:
-    """Song et al. 2018, table 1: the published size at the published dictionaries, and the training that is told."""
-    recipe = load_recipe(RECIPES / "iwslt14-de-en" / f"{name}.toml")
-    published = recipe.published
-    config = recipe.model_config((published["source_vocabulary"],), published["target_vocabulary"])
-    torch.manual_seed(0)
-    model = build_model(recipe.architecture, config)
-    model.prepare_for_inference()
-    assert sum(model.parameter_parts().values()) == published["parameters"] == parameters
-    assert published["bleu"] == bleu
-    assert recipe.optimiser == OptimiserConfig(
-        "nag", 0.25, "plateau", warmup=0, decay=10.0, stop_below=1e-4, momentum=0.99, clip_norm=0.1
-    )
-    assert recipe.training.label_smoothing == 0.1
-    assert recipe.training.metric == "loss"
-    assert recipe.training.batch_tokens * 2 == 4000
-    assert to_mapping(config)["dropout"] == 0.1
-    assert recipe.decoding.beam_size == 5
-    assert (recipe.data.vocabulary.joint, recipe.data.vocabulary.size) == (True, 10_000)
-    assert recipe.data.corpora[0].paths("valid") == ("iwslt14-de-en/valid.de", "iwslt14-de-en/valid.en")
 
 
 @pytest.mark.parametrize(
@@ -226,3 +176,84 @@ def test_the_readable_form_is_toml(tmp_path: Path) -> None:
     """What the tests load is what people write."""
     assert tomllib.loads(TEXT)["model"] == {"width": 32}
     assert isinstance(load(tmp_path, TEXT).data, DataConfig)
+
+
+def write(folder: Path, **texts: str) -> Path:
+    """Recipes by their stem; the first one's path."""
+    for name, text in texts.items():
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return folder / f"{next(iter(texts))}.toml"
+
+
+BASE = TEXT + "heads = 2\n[training]\nupdates = 7\nseed = 3\n[data.vocabulary]\nsize = 90\n[published]\nbleu = 5.0\n"
+
+
+def test_a_recipe_starts_from_its_base(tmp_path: Path) -> None:
+    """Tables are merged key by key at every depth, and the rest is replaced."""
+    child = 'base = "base.toml"\nname = "child"\n[training]\nseed = 4\n[data.vocabulary]\njoint = false\n'
+    recipe = load_recipe(write(tmp_path, child=child + "[model]\nwidth = 64", base=BASE))
+    assert (recipe.name, recipe.task, recipe.model) == ("child", "translate", {"width": 64, "heads": 2})
+    assert (recipe.training.updates, recipe.training.seed) == (7, 4)
+    assert (recipe.data.vocabulary.size, recipe.data.vocabulary.joint) == (90, False)
+    assert recipe.data.corpora[0].licence == "CC0"
+
+
+def test_lists_of_a_base_are_replaced_whole(tmp_path: Path) -> None:
+    corpus = '[[data.corpora]]\nname = "d"\nsource = ["d/{split}"]\ntarget = "d/{split}"\nattribution = "x"\n'
+    path = write(tmp_path, child='base = "base.toml"\n' + corpus + 'licence = "MIT"', base=BASE)
+    assert [one.name for one in load_recipe(path).data.corpora] == ["d"]
+    path = write(tmp_path, child='base = "base.toml"\n' + corpus, base=BASE)
+    with pytest.raises(ConfigError, match=r"child\.toml data corpora\[0\] lacks the key 'licence'"):
+        load_recipe(path)
+
+
+def test_a_bases_published_scores_are_not_the_recipes(tmp_path: Path) -> None:
+    path = write(tmp_path, child='base = "base.toml"\n[published]\nmeteor = 6.0', base=BASE)
+    assert load_recipe(path).published == {"meteor": 6.0}
+    assert load_recipe(write(tmp_path, child='base = "base.toml"', base=BASE)).published == {}
+
+
+def test_another_architecture_has_none_of_the_bases_model_keys(tmp_path: Path) -> None:
+    child = 'base = "base.toml"\narchitecture = "transformer"\n[model]\nhidden = 48'
+    recipe = load_recipe(write(tmp_path, child=child, base=BASE))
+    assert (recipe.architecture, recipe.model) == ("transformer", {"hidden": 48})
+    same = 'base = "base.toml"\narchitecture = "dpn"\n[model]\nhidden = 48'
+    assert load_recipe(write(tmp_path, child=same, base=BASE)).model == {"width": 32, "heads": 2, "hidden": 48}
+
+
+def test_bases_may_have_bases_in_other_folders(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    write(tmp_path, base=BASE)
+    write(tmp_path / "below", middle='base = "../base.toml"\nname = "m"\nlicence = "L"\n[training]\nupdates = 8')
+    recipe = load_recipe(write(tmp_path, child='base = "below/middle.toml"\nname = "c"'))
+    assert (recipe.name, recipe.licence) == ("c", "L")
+    assert (recipe.training.updates, recipe.training.seed) == (8, 3)
+
+
+def test_what_a_checkpoint_keeps_is_the_merged_recipe(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, child='base = "base.toml"\n[published]\nbleu = 1.0', base=BASE))
+    assert "base" not in recipe_mapping(recipe)
+    assert recipe_from_mapping(json.loads(json.dumps(recipe_mapping(recipe))), "checkpoint") == recipe
+    with pytest.raises(ConfigError, match="checkpoint has no key 'base'"):
+        recipe_from_mapping({**recipe_mapping(recipe), "base": "base.toml"}, "checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"a": 'base = "b.toml"'}, r"a\.toml: base: .*b\.toml: cannot read the recipe: No such file"),
+        ({"a": 'base = "b.toml"', "b": "x ="}, r"a\.toml: base: .*b\.toml: not valid TOML: Invalid value"),
+        ({"a": 'base = "a.toml"'}, r"the bases form a circle: .*a\.toml -> .*a\.toml$"),
+        (
+            {"a": 'base = "b.toml"', "b": 'base = "c.toml"', "c": 'base = "./b.toml"'},
+            r"the bases form a circle: .*a\.toml -> .*b\.toml -> .*c\.toml -> .*b\.toml$",
+        ),
+        ({"a": "base = 3"}, r"a\.toml: base must be the path of a recipe, but is 3"),
+        ({"a": 'base = ""'}, r"a\.toml: base must be the path of a recipe, but is ''"),
+        ({"a": 'base = "b.toml"\n[data]\nsplit = 1', "b": BASE}, r"a\.toml data has no key 'split'"),
+    ],
+    ids=["missing", "no TOML", "itself", "circle", "number", "empty", "merged"],
+)
+def test_faults_of_bases(tmp_path: Path, texts: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_recipe(write(tmp_path, **texts))

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from models.errors import CheckpointError, CorpusError
 from tests.training.toy import LEARNING, NAG, Recorder, toy_recipe, toy_trainer
-from training.checkpoint import Progress, checkpoints, load_model_tensors, read_progress
+from training.checkpoint import Progress, checkpoints, load_model_tensors, read_progress, save_checkpoint
 from training.data.batches import BatchPlan, collate
 from training.data.dataset import PreparedData
-from training.recipe import Recipe
+from training.recipe import Recipe, recipe_mapping
 from training.trainer import Trainer
 
 UPDATES = 14  # nearly three epochs
@@ -134,6 +134,16 @@ def test_resuming_what_is_done_does_nothing(prepared: Path, tmp_path: Path) -> N
     again = resumed(toy_recipe(updates=5), prepared, tmp_path)
     again.train()
     assert_identical(again, done)
+
+
+def test_a_checkpoint_older_than_a_key_is_resumed(prepared: Path, tmp_path: Path) -> None:
+    done = trained(toy_recipe(updates=2), prepared, tmp_path)
+    recipe = recipe_mapping(done.recipe)
+    del recipe["data"]["corpora"][0]["valid_split"], recipe["training"]["seed"]
+    save_checkpoint(
+        tmp_path / "checkpoints/checkpoint-2.safetensors", done.model, done.optimiser, done.progress, recipe
+    )
+    assert resumed(toy_recipe(updates=4), prepared, tmp_path).progress.update == 2
 
 
 def test_every_epoch_has_its_own_batches(prepared: Path, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         options: SearchOptions,
         *,
         max_source_tokens: int,
+        renderer: Any,
     ) -> list[str]:
         calls.append({"lines": lines, "options": options, "limit": max_source_tokens, "vocabularies": vocabularies})
         return [" ".join(f"the-{word}" for word in line.split()) for line in lines[0]]

@@ -17,6 +17,7 @@ from models.errors import ConfigError
 from models.protocol import Padded
 from models.vocabulary import BOS, EOS, PAD
 from training.data.dataset import PreparedData, TokenArray
+from training.data.features import FeatureArray
 
 Lengths = NDArray[np.int64]
 
@@ -46,15 +47,15 @@ class BatchPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingBatch:
-    """The tensors of a batch, int64, padded with 0.
+    """The tensors of a batch, padded with 0: int64, and float32 for feature matrices.
 
     Attributes:
-        sources: one B x S per source, each row ending with EOS, with its lengths.
+        sources: one B x S per text source, each row ending with EOS, one B x S x D per matrix source, with lengths.
         target_in: B x T, what the decoder reads: BOS and the target. A row that copies starts with EOS instead, so
             that copying is a task of its own.
         target_out: B x T, what it is to predict: the target and EOS.
         target_tokens: symbols of ``target_out`` that are not padding.
-        source_tokens: symbols of all sources that are not padding.
+        source_tokens: symbols of all text sources that are not padding.
     """
 
     sources: tuple[Padded, ...]
@@ -133,6 +134,10 @@ def collate(data: PreparedData, plan: BatchPlan) -> TrainingBatch:
 
     sources = []
     for side in data.source_sides:
+        if isinstance(side, FeatureArray):  # never joined: every row is one pair
+            values, lengths_B = side.gather(pairs)
+            sources.append(Padded(torch.from_numpy(values), torch.from_numpy(lengths_B)))
+            continue
         values_BS, lengths_B = _gather(side, pairs, row_of, ~last)
         sources.append(Padded(torch.from_numpy(values_BS), torch.from_numpy(lengths_B)))
     target_BT, lengths_B = _gather(data.target_side, pairs, row_of, np.zeros_like(last))
@@ -151,7 +156,7 @@ def collate(data: PreparedData, plan: BatchPlan) -> TrainingBatch:
         target_in=torch.from_numpy(target_in),
         target_out=torch.from_numpy(target_out),
         target_tokens=int(lengths_B.sum()) + len(sizes),
-        source_tokens=sum(int(source.lengths.sum()) for source in sources),
+        source_tokens=sum(int(source.lengths.sum()) for source in sources if not source.values.is_floating_point()),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Literal
 from models.errors import ConfigError
 
 SPLITS = ("train", "valid", "test")
+FEATURES = ".npy"  # the end of a source's path that says that it is no text
+NO_LANGUAGE = "zxx"  # ISO 639: no linguistic content
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,9 @@ class CorpusConfig:
     Attributes:
         name: short unique name; the evaluation text of the corpus lies under it.
         source: one path template per source, relative to the data root, with ``{split}`` in it; plain, ``.gz`` or
-            ``.xz``, UTF-8, one segment a line.
+            ``.xz``, UTF-8, one segment a line. A path that ends in ``.npy`` is a source of feature vectors instead,
+            float16 or float32: an array N x S x D, S vectors for each of N segments, or N x D, one for each. It is not
+            copied, so it has to stay there, and its vectors do not count as tokens; its language is ``"zxx"``.
         target: the path template of the target side.
         licence: licence or terms of use, as it is to appear in the manifest of a bundle.
         attribution: whom to name, as it is to appear in the manifest.
@@ -26,6 +30,7 @@ class CorpusConfig:
         url: where the corpus comes from.
         splits: the splits the corpus has, out of train, valid and test.
         test_split: what stands for ``{split}`` in the names of the test files (``"test_2016_flickr"``).
+        valid_split: what stands for ``{split}`` in the names of the validation files.
     """
 
     name: str
@@ -37,6 +42,7 @@ class CorpusConfig:
     url: str = ""
     splits: tuple[str, ...] = SPLITS
     test_split: str = "test"
+    valid_split: str = "valid"
 
     def __post_init__(self) -> None:
         where = f"corpus {self.name!r}"
@@ -47,15 +53,22 @@ class CorpusConfig:
         for template in (*self.source, self.target):
             if "{split}" not in template:
                 raise ConfigError(f"{where}: {template!r} must contain {{split}}")
+        if self.target.endswith(FEATURES):
+            raise ConfigError(f"{where}: target must be text, but is {self.target!r}")
         if self.repeat < 1:
             raise ConfigError(f"{where}: repeat must be at least 1, but is {self.repeat}")
         unknown = [split for split in self.splits if split not in SPLITS]
         if unknown or not self.splits:
             raise ConfigError(f"{where}: splits must be some of {', '.join(SPLITS)}, but are {list(self.splits)}")
 
+    @property
+    def feature_sources(self) -> tuple[bool, ...]:
+        """For each source whether it is feature vectors."""
+        return tuple(template.endswith(FEATURES) for template in self.source)
+
     def paths(self, split: str) -> tuple[str, ...]:
         """The files of one split relative to the data root: the sources in order, then the target."""
-        name = self.test_split if split == "test" else split
+        name = {"test": self.test_split, "valid": self.valid_split}.get(split, split)
         return tuple(template.replace("{split}", name) for template in (*self.source, self.target))
 
 
@@ -98,12 +111,14 @@ class VocabularyConfig:
     Attributes:
         kind: ``"sentencepiece"`` (subwords, nothing is unknown) or ``"word"`` (white-space words, the rest unknown).
         size: entries of each vocabulary, special ones included.
+        target_size: entries of the target vocabulary where they are not ``size`` (0 = they are; not if joint).
         joint: one vocabulary for all sources and the target instead of one each.
         model_type: the subword algorithm, ``"bpe"`` or ``"unigram"``; word vocabularies ignore it.
     """
 
     kind: Literal["sentencepiece", "word"] = "sentencepiece"
     size: int = 8000
+    target_size: int = 0
     joint: bool = True
     model_type: Literal["bpe", "unigram"] = "bpe"
 
@@ -112,8 +127,12 @@ class VocabularyConfig:
             raise ConfigError(f"vocabulary: kind must be 'sentencepiece' or 'word', but is {self.kind!r}")
         if self.model_type not in ("bpe", "unigram"):
             raise ConfigError(f"vocabulary: model_type must be 'bpe' or 'unigram', but is {self.model_type!r}")
-        if self.size < 8:
-            raise ConfigError(f"vocabulary: size must be at least 8, but is {self.size}")
+        for field in ("size", "target_size"):
+            size = getattr(self, field)
+            if size < 8 and (size or field == "size"):
+                raise ConfigError(f"vocabulary: {field} must be at least 8, but is {size}")
+        if self.joint and self.target_size not in (0, self.size):
+            raise ConfigError("vocabulary: target_size needs joint = false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +153,9 @@ class DataConfig:
         join_most: the most pairs in a joined item.
         copy_share: the share of training items whose target is a random span of their source, under a start symbol of
             its own: teaches copying, which summaries live on, long before titles alone would.
+        target_form: ``"text"``, or ``"edits"`` for post-editing: the target is written as the edits (keep, delete, or a
+            token to insert) that lead to it from the last source, which is the machine translation. Needs a joint
+            vocabulary.
     """
 
     corpora: tuple[CorpusConfig, ...]
@@ -146,6 +168,7 @@ class DataConfig:
     join_share: float = 0.0
     join_most: int = 4
     copy_share: float = 0.0
+    target_form: Literal["text", "edits"] = "text"
 
     def __post_init__(self) -> None:
         names = [corpus.name for corpus in self.corpora]
@@ -161,3 +184,34 @@ class DataConfig:
         for field in ("placeholder_share", "join_share", "copy_share"):
             if not 0 <= getattr(self, field) <= 1:
                 raise ConfigError(f"data: {field} must be between 0 and 1, but is {getattr(self, field)}")
+        self._check_sources()
+        if self.target_form == "edits":
+            self._check_edits()
+
+    @property
+    def feature_sources(self) -> tuple[bool, ...]:
+        """For each source whether it is feature vectors."""
+        return self.corpora[0].feature_sources
+
+    def _check_sources(self) -> None:
+        """What several sources, and sources that are no text, exclude."""
+        if len({corpus.feature_sources for corpus in self.corpora}) > 1:
+            raise ConfigError("data: every corpus must have feature vectors in the same sources")
+        if self.copy_share and len(self.feature_sources) > 1:
+            raise ConfigError(f"data: copy_share must be 0 with several sources, but is {self.copy_share}")
+        if any(self.feature_sources):
+            for field in ("join_share", "copy_share"):
+                if getattr(self, field):
+                    raise ConfigError(
+                        f"data: {field} must be 0 with a source of feature vectors, which cannot be joined or copied,"
+                        f" but is {getattr(self, field)}"
+                    )
+
+    def _check_edits(self) -> None:
+        """What edits exclude: they name every token of one translation, in the target's own vocabulary."""
+        faults = [] if self.vocabulary.joint else ["vocabulary joint must be true"]
+        faults += ["truncate_source must be false"] if self.truncate_source else []
+        faults += ["the last source must be text"] if self.feature_sources[-1] else []
+        faults += [f"copy_share must be 0, but is {self.copy_share}"] if self.copy_share else []  # spans are no edits
+        if faults:
+            raise ConfigError(f"data: with target_form = 'edits' {', '.join(faults)}")

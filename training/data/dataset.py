@@ -2,7 +2,9 @@
 
 For every split and side (``source0``, …, ``target``) a folder holds ``<split>.<side>.tokens.npy`` with all tokens in
 a row and ``<split>.<side>.offsets.npy`` with one more offset than there are pairs. Sources end with EOS; targets have
-neither BOS nor EOS. Vocabularies lie beside them as ``<side>.model`` or ``<side>.words``.
+neither BOS nor EOS. Feature vectors stay where they are; ``<split>.rows.npy`` names file and row of every pair.
+Vocabularies lie beside them as ``<side>.model`` or ``<side>.words``, and for word vocabularies a
+``dictionary.tsv``.
 """
 
 from __future__ import annotations
@@ -11,15 +13,20 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from models.bundle import by_source
+from models.dictionary import Dictionary
 from models.errors import CorpusError
 from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
-from training.data.summary import PreparedSummary
+from training.data.features import FeatureArray, map_features
+from training.data.summary import FeatureSide, PreparedSummary
 
 TARGET = "target"
+DICTIONARY = "dictionary.tsv"
 
 
 def side_names(sources: int) -> tuple[str, ...]:
@@ -53,13 +60,14 @@ class PreparedData:
     """One split of prepared data.
 
     Attributes:
-        source_sides: the encoded sources, EOS included.
+        source_sides: the encoded sources, EOS included, or feature matrices.
         target_side: the encoded target, without BOS and EOS.
-        source_lengths: for each pair the tokens of its longest source, EOS included.
+        source_lengths: for each pair the tokens of its longest text, EOS included (feature vectors where no source is
+            text): pairs of similar length go together by what differs between them.
         target_lengths: for each pair the tokens of its target, EOS included (as the decoder predicts it).
     """
 
-    source_sides: tuple[TokenArray, ...]
+    source_sides: tuple[TokenArray | FeatureArray, ...]
     target_side: TokenArray
     source_lengths: NDArray[np.int64]
     target_lengths: NDArray[np.int64]
@@ -74,22 +82,30 @@ class PreparedData:
         summary = PreparedSummary.load(folder)
         if split not in summary.splits:
             raise CorpusError(f"{folder} has no split {split!r}, only {', '.join(summary.splits)}")
-        sides = [_open_side(folder, split, side) for side in side_names(len(summary.vocabularies) - 1)]
-        if {len(side) for side in sides} != {summary.splits[split].pairs}:
+        *names, _ = side_names(len(summary.vocabularies) - 1)
+        sources = [
+            open_features(folder, split, summary.features[name])
+            if name in summary.features
+            else _open_side(folder, split, name)
+            for name in names
+        ]
+        target = _open_side(folder, split, TARGET)
+        if {len(side) for side in (*sources, target)} != {summary.splits[split].pairs}:
             raise CorpusError(f"{folder}: the sides of {split} differ in length; prepare it again")
-        return cls.from_sides(sides[:-1], sides[-1])
+        return cls.from_sides(sources, target)
 
     @classmethod
-    def from_sides(cls, sources: Sequence[TokenArray], target: TokenArray) -> PreparedData:
-        """Prepared data from its token arrays."""
-        longest = np.max(np.stack([side.lengths for side in sources]), axis=0)
+    def from_sides(cls, sources: Sequence[TokenArray | FeatureArray], target: TokenArray) -> PreparedData:
+        """Prepared data from its arrays."""
+        texts = [side.lengths for side in sources if isinstance(side, TokenArray)]
+        longest = np.max(np.stack(texts or [side.lengths for side in sources]), axis=0)
         return cls(tuple(sources), target, longest, target.lengths + 1)
 
     def __len__(self) -> int:
         return len(self.target_side)
 
-    def sources(self, index: int) -> tuple[NDArray[np.integer], ...]:
-        """The sources of a pair, each ending with EOS."""
+    def sources(self, index: int) -> tuple[NDArray[Any], ...]:
+        """The sources of a pair: ids ending with EOS, or a matrix S x D."""
         return tuple(side[index] for side in self.source_sides)
 
     def target(self, index: int) -> NDArray[np.integer]:
@@ -126,19 +142,66 @@ class TokenWriter:
 
 
 def load_vocabularies(folder: Path) -> tuple[tuple[Vocabulary, ...], Vocabulary]:
-    """The vocabularies of a prepared folder: one for each source, and the target's.
+    """The vocabularies of a prepared folder: one for each text source, and the target's.
 
     Raises:
         CorpusError: the folder is not prepared data.
         VocabularyError: a vocabulary cannot be read.
     """
-    *sources, target = (_load_vocabulary(folder, side) for side in PreparedSummary.load(folder).vocabularies)
+    summary = PreparedSummary.load(folder)
+    texts = (side for side in summary.vocabularies if side not in summary.features)
+    *sources, target = (_load_vocabulary(folder, side) for side in texts)
     return tuple(sources), target
+
+
+def load_sources(folder: Path) -> tuple[tuple[Vocabulary | None, ...], Vocabulary]:
+    """As :func:`load_vocabularies`, but with an entry for every source: None for feature matrices."""
+    texts, target = load_vocabularies(folder)
+    return by_source(texts, PreparedSummary.load(folder).feature_widths), target
+
+
+def load_dictionary(folder: Path) -> Dictionary:
+    """The dictionary of a prepared folder; empty where it has none, as for sentencepiece.
+
+    Raises:
+        VocabularyError: it cannot be read.
+    """
+    path = folder / DICTIONARY
+    return Dictionary.from_bytes(path.read_bytes()) if path.exists() else Dictionary()
 
 
 def text_path(folder: Path, corpus: str, split: str, side: str) -> Path:
     """Where the whole text of an evaluation split lies: one segment a line, as in the corpus."""
     return folder / "text" / corpus / f"{split}.{side}.txt"
+
+
+def open_features(folder: Path, split: str, side: FeatureSide, *, evaluation: str = "") -> FeatureArray:
+    """The feature matrices of a split's pairs, or with ``evaluation`` those of its text of one corpus, kept whole.
+
+    Raises:
+        CorpusError: a file is no longer where it was, or no longer what it was.
+    """
+    files = side.files.get(split, {})
+    try:
+        if evaluation:
+            matrices = [map_features(Path(files[evaluation]), side.width)]
+            places = np.load(text_rows_path(folder, evaluation, split))
+        else:
+            matrices = [map_features(Path(path), side.width) for path in files.values()]
+            places = np.load(folder / f"{split}.rows.npy")
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise CorpusError(f"{folder}: the rows of {split} features cannot be read ({error}): prepare again") from error
+    except CorpusError as error:
+        raise CorpusError(f"{error}; {folder} reads it there: put it back, or prepare again") from error
+    for number, file in enumerate(matrices):
+        if places[places[:, 0] == number, 1].max(initial=-1) >= len(file):
+            raise CorpusError(f"{[*files.values()][number]} has lost rows since {folder} was prepared; prepare again")
+    return FeatureArray(tuple(matrices), places)
+
+
+def text_rows_path(folder: Path, corpus: str, split: str) -> Path:
+    """Where the rows of the features that go with the text of an evaluation split are named."""
+    return folder / "text" / corpus / f"{split}.rows.npy"
 
 
 def _load_vocabulary(folder: Path, side: str) -> Vocabulary:

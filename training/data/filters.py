@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from training.data.config import FilterConfig
 
 Pair = tuple[str, ...]  # the sources in order, then the target
+
+
+def identities(columns: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> Iterator[Pair]:
+    """What makes pairs equal: their text, and their marks where they have any."""
+    return zip(*columns, *([marks] if marks else []), strict=True)
 
 
 class PairFilter:
@@ -28,23 +33,27 @@ class PairFilter:
         self._seen: set[Pair] = set()
         self._deduplicate = deduplicate
 
-    def keep(self, columns: Sequence[Sequence[str]]) -> list[int]:
-        """The indices of the pairs that stay, of parallel columns of text."""
+    def keep(self, columns: Sequence[Sequence[str]], marks: Sequence[str] = ()) -> list[int]:
+        """The indices of the pairs that stay, of parallel columns of text.
+
+        ``marks`` tell pairs apart that have other things than text; :func:`identities` joins them to the held-out ones.
+        """
         kept = []
-        for index, pair in enumerate(zip(*columns, strict=True)):
-            reason = self._reason(pair)
+        pairs = zip(zip(*columns, strict=True), identities(columns, marks), strict=True)
+        for index, (pair, identity) in enumerate(pairs):
+            reason = self._reason(pair, identity)
             if reason:
                 self.dropped[reason] += 1
             else:
                 kept.append(index)
         return kept
 
-    def _reason(self, pair: Pair) -> str:
+    def _reason(self, pair: Pair, identity: Pair) -> str:
         words = [len(text.split()) for text in pair]
         if not all(words):
             return "empty"
         config, sources, target = self._config, words[:-1], words[-1]
-        if config.max_source_words is not None and max(sources) > config.max_source_words:
+        if config.max_source_words is not None and max(sources, default=0) > config.max_source_words:
             return "source_words"
         if config.max_target_words is not None and target > config.max_target_words:
             return "target_words"
@@ -52,7 +61,7 @@ class PairFilter:
             return "length_ratio"
         if self._pattern and any(self._pattern.search(text) for text in pair):
             return "excluded_pattern"
-        return self._repeated(pair) if self._deduplicate else ""
+        return self._repeated(identity) if self._deduplicate else ""
 
     def _repeated(self, pair: Pair) -> str:
         if pair in self._held_out:

@@ -9,17 +9,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from models.bundle import Corpus
+from models.dictionary import Dictionary
+from models.edits import Operations, apply, shortest_script
 from models.errors import ConfigError, CorpusError
 from models.text import normalise
-from models.vocabulary import Vocabulary, WordVocabulary
+from models.vocabulary import EDITS, Vocabulary, WordVocabulary
 from training.data.config import SPLITS, CorpusConfig, DataConfig
 from training.data.corpus import file_digest, read_parallel
-from training.data.dataset import TokenWriter, side_names, text_path
-from training.data.filters import Pair, PairFilter
+from training.data.dataset import DICTIONARY, TokenWriter, side_names, text_path, text_rows_path
+from training.data.dictionary import build_dictionary
+from training.data.features import FeatureSelection
+from training.data.filters import Pair, PairFilter, identities
 from training.data.placeholders import choose_placeholders
 from training.data.summary import (
     FORMAT,
@@ -31,7 +36,8 @@ from training.data.summary import (
 )
 from training.data.vocabularies import train_vocabularies
 
-Columns = tuple[list[str], ...]
+T = TypeVar("T")
+Columns = tuple[list[str], ...]  # one for each text side
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
@@ -48,6 +54,7 @@ def prepare(
     seed: int,
     force: bool = False,
     vocabularies: Sequence[Vocabulary] | None = None,
+    features: Sequence[int] = (),
     progress: Progress = _silent,
 ) -> PreparedSummary:
     """Make the folder ``out`` from the corpora under ``root``; do nothing where it is up to date.
@@ -61,7 +68,8 @@ def prepare(
         out: the folder to make.
         seed: of the placeholder choice and vocabulary sampling.
         force: replace prepared data that was made differently.
-        vocabularies: one for each source and the target's, to be used instead of training new ones.
+        vocabularies: one for each text source and the target's, to be used instead of training new ones.
+        features: the width of each source's feature vectors that the model expects; not checked if absent.
         progress: called with (stage, done, total).
 
     Raises:
@@ -82,12 +90,16 @@ def prepare(
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        work = _Preparation(config, tuple(languages), root, partial, seed, progress)
+        sides = side_names(len(languages) - 1)
+        matrices = {index: sides[index] for index, kind in enumerate(config.feature_sources) if kind}
+        selection = FeatureSelection(matrices, dict(enumerate(features)))
+        work = _Preparation(config, tuple(languages), root, partial, seed, progress, selection)
         splits, corpora, used = work.run(tuple(vocabularies) if vocabularies else None)
         files = {name: file_digest(root / name) for corpus in config.corpora for name in _files(corpus)}
         seconds = round(time.monotonic() - started, 1)
-        sizes = dict(zip(side_names(len(languages) - 1), (v.size for v in used), strict=True))
-        summary = PreparedSummary(FORMAT, identity, files, splits, corpora, sizes, seconds)
+        own = iter(used)
+        sizes = {side: 0 if side in matrices.values() else next(own).size for side in sides}
+        summary = PreparedSummary(FORMAT, identity, files, splits, corpora, sizes, seconds, selection.summary())
         summary.save(partial)
         _replace_folder(partial, out)
     finally:
@@ -105,23 +117,32 @@ class _Preparation:
     folder: Path
     seed: int
     progress: Progress
+    features: FeatureSelection
     dropped: dict[str, Counter[str]] = field(default_factory=lambda: {split: Counter() for split in SPLITS})
 
     def run(
         self, given: tuple[Vocabulary, ...] | None
     ) -> tuple[dict[str, SplitSummary], tuple[Corpus, ...], tuple[Vocabulary, ...]]:
-        texts = {split: self._evaluation_text(split) for split in SPLITS[1:]}
-        held_out = {pair for columns in texts.values() for pair in zip(*columns, strict=True)}
+        held_out: set[Pair] = set()
+        texts = {split: self._evaluation_text(split, held_out) for split in SPLITS[1:]}
         texts["train"], corpora = self._training_text(held_out)
         if not texts["train"][-1]:
             raise CorpusError(f"no training pair is left; dropped: {dict(self.dropped['train'])}")
         self.progress("vocabulary", 0, 1)
         vocabularies = given or train_vocabularies(
-            texts["train"], self.config.vocabulary, languages=self.languages, seed=self.seed
+            texts["train"],
+            self.config.vocabulary,
+            languages=self._of_text(self.languages),
+            seed=self.seed,
+            further=EDITS if self.config.target_form == "edits" else (),
         )
         for side, vocabulary in zip(self._sides, vocabularies, strict=True):
             suffix = "words" if isinstance(vocabulary, WordVocabulary) else "model"
             (self.folder / f"{side}.{suffix}").write_bytes(vocabulary.to_bytes())
+        if isinstance(vocabularies[-1], WordVocabulary):
+            self.progress("dictionary", 0, 1)
+            dictionary = self._dictionary(texts["train"])
+            (self.folder / DICTIONARY).write_bytes(dictionary.to_bytes())
         splits = {split: self._encode(split, texts[split], vocabularies) for split in SPLITS if texts[split][-1]}
         if not splits["train"].pairs:
             raise CorpusError(f"no training pair is left; dropped: {dict(splits['train'].dropped)}")
@@ -129,28 +150,48 @@ class _Preparation:
 
     @property
     def _sides(self) -> tuple[str, ...]:
-        return side_names(len(self.languages) - 1)
+        """The sides that are text."""
+        return self._of_text(side_names(len(self.languages) - 1))
 
-    def _read(self, corpus: CorpusConfig, split: str) -> tuple[Columns, Columns]:
-        """A corpus' split as it is, and normalised."""
+    def _of_text(self, by_side: Sequence[T]) -> tuple[T, ...]:
+        """Of something for every side what is for the text sides."""
+        kinds = (*self.config.feature_sources, False)
+        return tuple(one for one, is_matrix in zip(by_side, kinds, strict=True) if not is_matrix)
+
+    def _dictionary(self, columns: Columns) -> Dictionary:
+        """Of the training text; a dictionary counts all sources."""
+        found = iter(build_dictionary(columns, self._of_text(self.languages), seed=self.seed).sources)
+        return Dictionary(tuple({} if is_matrix else next(found, {}) for is_matrix in self.config.feature_sources))
+
+    def _read(self, corpus: CorpusConfig, split: str) -> tuple[Columns, Columns, list[str]]:
+        """A corpus' split as it is, and normalised; what tells the features of its pairs apart."""
         self.progress(f"read {corpus.name} {split}", 0, 1)
-        raw = read_parallel([self.root / name for name in corpus.paths(split)])
+        paths = [self.root / name for name in corpus.paths(split)]
+        raw = read_parallel(self._of_text(paths))
         if not raw[-1]:
-            raise CorpusError(f"{self.root / corpus.paths(split)[-1]} is empty")
-        return raw, tuple([normalise(line).replace("\n", " ").strip() for line in column] for column in raw)
+            raise CorpusError(f"{paths[-1]} is empty")
+        marks = self.features.read(corpus.name, split, paths, len(raw[-1]))
+        clean = tuple([normalise(line).replace("\n", " ").strip() for line in column] for column in raw)
+        return raw, clean, marks
 
-    def _evaluation_text(self, split: str) -> Columns:
-        """All corpora's evaluation pairs, their text written whole beside the arrays."""
+    def _evaluation_text(self, split: str, held_out: set[Pair]) -> Columns:
+        """All corpora's evaluation pairs, their text written whole beside the arrays; adds them to ``held_out``."""
         columns: Columns = tuple([] for _ in self._sides)
         for corpus in self.config.corpora:
             if split not in corpus.splits:
                 continue
-            raw, clean = self._read(corpus, split)
+            raw, clean, marks = self._read(corpus, split)
+            kept = list(range(len(clean[-1])))
             if self.config.filters.evaluation:
                 pairs = PairFilter(self.config.filters)
                 kept = pairs.keep(clean)
                 self.dropped[split] += pairs.dropped
-                raw, clean = _select(raw, kept), _select(clean, kept)
+                raw, clean, marks = _select(raw, kept), _select(clean, kept), [marks[i] for i in kept if marks]
+            self.features.keep(split, kept)
+            if self.features:
+                text_rows_path(self.folder, corpus.name, split).parent.mkdir(parents=True, exist_ok=True)
+                np.save(text_rows_path(self.folder, corpus.name, split), [(0, row) for row in kept])
+            held_out.update(identities(clean, marks))
             for side, column in zip(self._sides, raw, strict=True):
                 path = text_path(self.folder, corpus.name, split, side)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,8 +209,9 @@ class _Preparation:
         for corpus in self.config.corpora:
             kept: list[int] = []
             if "train" in corpus.splits:
-                clean = self._read(corpus, "train")[1]
-                kept = pairs.keep(clean)
+                _, clean, marks = self._read(corpus, "train")
+                kept = pairs.keep(clean, marks)
+                self.features.keep("train", kept * corpus.repeat)
                 for column, lines in zip(columns, _select(clean, kept), strict=True):
                     column.extend(lines * corpus.repeat)
             terms = (corpus.name, corpus.licence, corpus.attribution, corpus.url)
@@ -182,16 +224,20 @@ class _Preparation:
         chosen: dict[int, Pair] = {}
         if split == "train":
             rng = np.random.default_rng([self.seed, 2])
-            share, equal = config.placeholder_share, not config.truncate_source
+            share = config.placeholder_share if len(columns) > 1 else 0.0  # there is no text to copy spans from
+            equal = not config.truncate_source
             chosen = choose_placeholders(columns, share=share, rng=rng, equal_counts=equal)
         encoder = PairEncoder(config, vocabularies)
+        kept: list[int] = []
         for index, pair in enumerate(zip(*columns, strict=True)):
-            encoder.add(pair, chosen.get(index))
+            if encoder.add(pair, chosen.get(index)):
+                kept.append(index)
             if index % 10_000 == 0:
                 self.progress(f"encode {split}", index, total)
         self.progress(f"encode {split}", total, total)
         for writer, side, vocabulary in zip(encoder.writers, self._sides, vocabularies, strict=True):
             writer.save(self.folder, split, side, vocabulary.size)
+        self.features.save(self.folder, split, kept)
         return encoder.summary(self.dropped[split])
 
 
@@ -199,8 +245,12 @@ class PairEncoder:
     """Encodes pairs one by one, drops or cuts what is too long, and counts.
 
     Args:
-        config: the limits.
-        vocabularies: one for each side, the target's last.
+        config: the limits, and whether targets are written as edits.
+        vocabularies: one for each text side, the target's last.
+
+    Raises:
+        ConfigError: edits, and the vocabularies of the last source and the target are not the same.
+        VocabularyError: edits, and the vocabulary was trained without their operations.
     """
 
     def __init__(self, config: DataConfig, vocabularies: Sequence[Vocabulary]) -> None:
@@ -209,9 +259,18 @@ class PairEncoder:
         self._vocabularies = tuple(vocabularies)
         self._dropped: Counter[str] = Counter()
         self._pairs = self._truncated = self._placeholders = 0
+        self._operations: Operations | None = None
+        if config.target_form == "edits":
+            self._operations = Operations.of(vocabularies[-1])
+            if vocabularies[-2].to_bytes() != vocabularies[-1].to_bytes():
+                raise ConfigError("target_form = 'edits' needs one vocabulary for the last source and the target")
 
-    def add(self, pair: Pair, rewritten: Pair | None = None) -> None:
-        """Encode a pair, as ``rewritten`` with placeholders where that is given and they survive on every side."""
+    def add(self, pair: Pair, rewritten: Pair | None = None) -> bool:
+        """Encode a pair, as ``rewritten`` with placeholders where that is given and they survive on every side.
+
+        Returns:
+            Whether it was kept.
+        """
         encoded = self._encode(rewritten, reserved=True) if rewritten else None
         if encoded and self._copied(encoded[0]):
             self._placeholders += 1
@@ -223,6 +282,7 @@ class PairEncoder:
             self._pairs += 1
             for writer, ids in zip(self.writers, sides, strict=True):
                 writer.add(ids)
+        return encoded is not None
 
     def summary(self, dropped_before: Counter[str]) -> SplitSummary:
         """What was encoded; the reasons are joined with those of the text's filters."""
@@ -242,6 +302,8 @@ class PairEncoder:
         config, truncated = self._config, False
         sides = [v.encode(text, reserved=reserved) for v, text in zip(self._vocabularies, pair, strict=True)]
         reason = "" if all(sides) else "empty"
+        if self._operations:
+            sides[-1] = self._script(pair, sides, self._operations)
         if len(sides[-1]) + 1 > config.max_target_tokens:
             reason = "target_tokens"
         for ids, vocabulary in zip(sides[:-1], self._vocabularies, strict=False):
@@ -257,8 +319,16 @@ class PairEncoder:
             self._dropped[reason] += 1
         return None
 
+    def _script(self, pair: Pair, sides: Sequence[list[int]], operations: Operations) -> list[int]:
+        """The edits from the last source to the target. Words are compared as such, since many are unknown."""
+        if isinstance(self._vocabularies[-1], WordVocabulary):
+            return shortest_script(pair[-2].split(), pair[-1].split(), sides[-1], operations)
+        return shortest_script(sides[-2], sides[-1], sides[-1], operations)
+
     def _copied(self, sides: Sequence[Sequence[int]]) -> bool:
         """Whether the target has a placeholder and each of its placeholders is in every source, none cut off."""
+        if self._operations:
+            sides = [*sides[:-1], apply(sides[-1], sides[-2], self._operations)]
         kinds = [set(ids) & set(v.placeholders) for ids, v in zip(sides, self._vocabularies, strict=True)]
         pieces = [{v.piece_of(token) for token in ids} for ids, v in zip(kinds, self._vocabularies, strict=True)]
         return bool(pieces[-1]) and all(pieces[-1] <= source for source in pieces[:-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class SplitSummary:
     Attributes:
         pairs: encoded pairs, repeated ones counted as often as they are used.
         dropped: pairs left out, by reason (before repetition where the text decides, after it where tokens do).
-        source_tokens: tokens of each source, end-of-sequence tokens included.
+        source_tokens: tokens of each text source, end-of-sequence tokens included.
         target_tokens: tokens of the target, without end-of-sequence tokens.
         truncated: pairs whose source was cut at the limit.
         placeholders: pairs in which spans were replaced by placeholders.
@@ -46,6 +46,19 @@ class SplitSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureSide:
+    """A source of feature matrices, which stay where they are.
+
+    Attributes:
+        width: of each vector.
+        files: by split and corpus the absolute path of the ``.npy`` file.
+    """
+
+    width: int
+    files: dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedSummary:
     """What prepared data was made from, and what came of it.
 
@@ -55,8 +68,9 @@ class PreparedSummary:
         files: SHA-256 of every corpus file, by path relative to the data root.
         splits: by name, the encoded splits.
         corpora: the corpora, as a bundle's manifest lists them; segments are the training pairs used, each once.
-        vocabularies: size of each vocabulary, by side (``source0``, …, ``target``).
+        vocabularies: size of each vocabulary, by side (``source0``, …, ``target``); 0 for features.
         seconds: how long the preparation took.
+        features: the sources that are feature matrices, by side.
     """
 
     format: int
@@ -66,6 +80,13 @@ class PreparedSummary:
     corpora: tuple[Corpus, ...]
     vocabularies: dict[str, int]
     seconds: float
+    features: dict[str, FeatureSide] = field(default_factory=dict)
+
+    @property
+    def feature_widths(self) -> tuple[int, ...]:
+        """Per source the width of its feature vectors, 0 where it is text."""
+        *sources, _ = self.vocabularies
+        return tuple(self.features[side].width if side in self.features else 0 for side in sources)
 
     @classmethod
     def load(cls, folder: Path) -> PreparedSummary:
@@ -83,7 +104,9 @@ class PreparedSummary:
                 name: load_dataclass(SplitSummary, split, f"{path} {name}") for name, split in mapping["splits"].items()
             }
             corpora = tuple(load_dataclass(Corpus, corpus, str(path)) for corpus in mapping["corpora"])
-            return cls(**{**mapping, "splits": splits, "corpora": corpora})
+            given = mapping.get("features", {}).items()
+            features = {side: load_dataclass(FeatureSide, one, f"{path} {side}") for side, one in given}
+            return cls(**{**mapping, "splits": splits, "corpora": corpora, "features": features})
         except OSError as error:
             raise CorpusError(f"{folder} holds no prepared data ({error.strerror}: {path.name})") from error
         except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
@@ -99,8 +122,7 @@ def identity_of(
     config: DataConfig, languages: Sequence[str], seed: int, vocabularies: Sequence[Vocabulary] | None = None
 ) -> dict[str, Any]:
     """Everything but the files that the content of prepared data depends on, as plain values."""
-    data = {key: value for key, value in to_mapping(config).items() if key not in _BATCHING_FIELDS}
-    identity: dict[str, Any] = {"data": data, "languages": list(languages), "seed": seed}
+    identity: dict[str, Any] = {"data": _content(config), "languages": list(languages), "seed": seed}
     if vocabularies:
         identity["vocabularies"] = [hashlib.sha256(v.to_bytes()).hexdigest() for v in vocabularies]
     return identity
@@ -114,7 +136,7 @@ def check_same(summary: PreparedSummary, identity: Mapping[str, Any], root: Path
     Raises:
         ConfigError: naming every field and file that differs.
     """
-    before, now = flatten(summary.identity), flatten(identity)
+    before, now = flatten(_completed(summary.identity)), flatten(identity)
     faults = [
         f"{key} is {now.get(key)!r}, but was {before.get(key)!r}"
         for key in sorted({*before, *now})
@@ -127,6 +149,19 @@ def check_same(summary: PreparedSummary, identity: Mapping[str, Any], root: Path
     ]
     if faults:
         raise ConfigError(f"{folder} was prepared differently: {'; '.join(faults)}; take another folder or force it")
+
+
+def _completed(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity with the keys that were not known when it was written, at the defaults that held for it then."""
+    try:
+        config = load_dataclass(DataConfig, identity["data"], "data")
+    except (ConfigError, KeyError):  # of another version altogether: compared as it is
+        return dict(identity)
+    return {**identity, "data": _content(config)}
+
+
+def _content(config: DataConfig) -> dict[str, Any]:
+    return {key: value for key, value in to_mapping(config).items() if key not in _BATCHING_FIELDS}
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:

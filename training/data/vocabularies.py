@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -17,7 +18,12 @@ _SPECIAL = frozenset(("<pad>", "<unk>", "<s>", "</s>"))
 
 
 def train_vocabularies(
-    columns: Sequence[Sequence[str]], config: VocabularyConfig, *, languages: Sequence[str], seed: int
+    columns: Sequence[Sequence[str]],
+    config: VocabularyConfig,
+    *,
+    languages: Sequence[str],
+    seed: int,
+    further: Sequence[str] = (),
 ) -> tuple[Vocabulary, ...]:
     """One vocabulary for each side, sources first; a joint one is the same object for all.
 
@@ -26,25 +32,32 @@ def train_vocabularies(
         config: kind and size.
         languages: the language of each side, whose tags the vocabularies reserve.
         seed: of the sampling of very large text.
+        further: other reserved pieces that every vocabulary is to have.
 
     Raises:
         VocabularyError: the text is too small for the size, or the size too small for the text.
     """
-    codes = tuple(dict.fromkeys(languages))
+    reserved = (tuple(dict.fromkeys(languages)), tuple(further))
     rng = np.random.default_rng([seed, 1])
     if config.joint:
         lines = list(chain.from_iterable(columns))
-        return (_train(_sample(lines, rng), config, codes, seed),) * len(columns)
-    return tuple(_train(_sample(column, rng), config, codes, seed) for column in columns)
+        return (_train(_sample(lines, rng), config, reserved, seed),) * len(columns)
+    *sources, target = (_sample(column, rng) for column in columns)
+    own = replace(config, size=config.target_size or config.size)
+    return (*(_train(lines, config, reserved, seed) for lines in sources), _train(target, own, reserved, seed))
 
 
-def most_frequent_words(lines: Iterable[str], *, size: int, languages: Sequence[str]) -> WordVocabulary:
-    """The ``size`` entries of a word vocabulary: special ids, placeholders, language tags, then words by frequency.
+def most_frequent_words(
+    lines: Iterable[str], *, size: int, languages: Sequence[str], further: Sequence[str] = ()
+) -> WordVocabulary:
+    """The ``size`` entries of a word vocabulary: special ids, reserved pieces, then words by frequency.
+
+    Reserved are the placeholders, the language tags and what ``further`` names.
 
     Raises:
         VocabularyError: ``size`` leaves no room for words.
     """
-    reserved = [*PLACEHOLDERS, *dict.fromkeys(language_piece(code) for code in languages)]
+    reserved = [*PLACEHOLDERS, *dict.fromkeys(language_piece(code) for code in languages), *further]
     room = size - len(_SPECIAL) - len(reserved)
     if room < 1:
         raise VocabularyError(f"a word vocabulary needs more than {size - room} entries, but its size is {size}")
@@ -55,10 +68,15 @@ def most_frequent_words(lines: Iterable[str], *, size: int, languages: Sequence[
     return WordVocabulary([*reserved, *ranked[:room]])
 
 
-def _train(lines: Sequence[str], config: VocabularyConfig, languages: Sequence[str], seed: int) -> Vocabulary:
+def _train(
+    lines: Sequence[str], config: VocabularyConfig, reserved: tuple[Sequence[str], Sequence[str]], seed: int
+) -> Vocabulary:
+    languages, further = reserved
     if config.kind == "word":
-        return most_frequent_words(lines, size=config.size, languages=languages)
-    return train_sentencepiece(lines, size=config.size, model_type=config.model_type, languages=languages, seed=seed)
+        return most_frequent_words(lines, size=config.size, languages=languages, further=further)
+    return train_sentencepiece(
+        lines, size=config.size, model_type=config.model_type, languages=languages, seed=seed, further=further
+    )
 
 
 def _sample(lines: Sequence[str], rng: np.random.Generator) -> Sequence[str]:

@@ -28,10 +28,10 @@ from models.graphs import AnyModel
 from models.loading import load_bundle_model, model_tensors
 from models.search import SearchOptions
 from models.search.graphs import specs_to_json
-from models.translator import encode_lines
+from models.translator import Column, encode_columns
 from models.vocabulary import Vocabulary, WordVocabulary
 from training.checkpoint import Progress
-from training.data.dataset import PreparedData, load_vocabularies
+from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
 from training.export.calibration import Array, Form, calibrate
 from training.export.external import pack
@@ -74,7 +74,7 @@ def export_bundle(
     shipping: Shipping = Shipping(),
     report: Report = lambda line: None,
 ) -> Bundle:
-    """Write a bundle: manifest, card, fp16 weights, vocabularies and the graphs of the chosen precisions.
+    """Write a bundle: manifest, card, fp16 weights, vocabularies, dictionary, graphs of the chosen precisions.
 
     The graphs hold the weights as fp16 rounds them, so that every runtime of the bundle has the same ones.
 
@@ -91,17 +91,20 @@ def export_bundle(
         ConfigError: an unknown precision.
         CorpusError: ``prepared`` is not prepared data.
     """
-    _check(shipping.precisions, PRECISIONS)
+    check_precisions(shipping.precisions, PRECISIONS)
     final = rounded(model)
     sources, target = load_vocabularies(prepared)
-    named, described = _named(sources, target)
     summary = PreparedSummary.load(prepared)
+    named, described = _named(sources, target, summary.feature_widths if summary.features else ())
+    dictionary = load_dictionary(prepared)
     report("exporting graphs")
     graphs, specs = export_graphs(final)
     files: dict[str, bytes | Path] = {"onnx/graphs.json": specs_to_json(specs).encode()}
+    if len(dictionary):
+        files[DICTIONARY] = dictionary.to_bytes()
     for precision in shipping.precisions:
         text = _calibration_sources(prepared, shipping.calibration_sentences) if precision == "int8" else []
-        built = _at_precision(final, graphs, precision, text, recipe.data.max_target_tokens - 1, report)
+        built = at_precision(final, graphs, precision, text, recipe.data.max_target_tokens - 1, report)
         files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
     manifest = Manifest(
         name=recipe.name,
@@ -119,24 +122,25 @@ def export_bundle(
             recipe=recipe_mapping(recipe),
             updates=shipping.progress.update,
             target_tokens=shipping.progress.target_tokens,
+            seconds=round(shipping.progress.seconds, 1),
         ),
         licence=recipe.licence,
         scores=shipping.scores,
+        target_form=recipe.data.target_form,
+        dictionary=DICTIONARY if len(dictionary) else "",
     )
     report(f"writing {out}")
     weights = {name: tensor.detach().numpy() for name, tensor in model_tensors(final).items()}
     return write_bundle(out, manifest, weights, named, files, overwrite=shipping.overwrite)
 
 
-def add_precision(
-    path: Path, precision: str, lines: Sequence[Sequence[str]] = (), report: Report = lambda line: None
-) -> Path:
+def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), report: Report = lambda line: None) -> Path:
     """Build further graphs of a bundle from its own weights, into ``onnx/<precision>`` or ``torchscript``.
 
     Args:
         path: the bundle.
         precision: ``float32``, ``int8`` or ``torchscript``.
-        lines: for ``int8``, text to calibrate on, one list of lines per source.
+        lines: for ``int8``, text to calibrate on, one list of lines (or of feature matrices) per source.
         report: told what is being done.
 
     Returns:
@@ -147,18 +151,18 @@ def add_precision(
         ConfigError: an unknown precision.
         CorpusError: ``int8`` without text.
     """
-    _check([precision], (*PRECISIONS, TORCHSCRIPT))
+    check_precisions([precision], (*PRECISIONS, TORCHSCRIPT))
     bundle = Bundle.load(path)
     model = load_bundle_model(bundle)
     if precision == TORCHSCRIPT:
         report("tracing graphs")
         return add_built(path, TORCHSCRIPT, trace_graphs(model))
     limit = bundle.manifest.limits.max_source_tokens + 1
-    columns = [encode_lines(v, column, limit) for v, column in zip(bundle.source_vocabularies, lines, strict=False)]
+    columns = encode_columns(bundle.sources, lines, limit) if lines else []
     sources, longest = list(zip(*columns, strict=True)), bundle.manifest.limits.max_target_tokens
     report("exporting graphs")
     graphs, _ = export_graphs(model)
-    return add_built(path, f"onnx/{precision}", _at_precision(model, graphs, precision, sources, longest, report))
+    return add_built(path, f"onnx/{precision}", at_precision(model, graphs, precision, sources, longest, report))
 
 
 def rounded(model: AnyModel) -> AnyModel:
@@ -172,13 +176,14 @@ def rounded(model: AnyModel) -> AnyModel:
     return final
 
 
-def _check(precisions: Sequence[str], known: Sequence[str]) -> None:
+def check_precisions(precisions: Sequence[str], known: Sequence[str]) -> None:
+    """Raises ConfigError where one of them is not known."""
     for precision in precisions:
         if precision not in known:
             raise ConfigError(f"precision must be one of {', '.join(known)}, but is {precision!r}")
 
 
-def _at_precision(
+def at_precision(
     model: AnyModel,
     graphs: dict[str, onnx.ModelProto],
     precision: str,
@@ -206,7 +211,9 @@ def _described(forms: dict[str, Form], left: list[str]) -> str:
     return f"{text}; not calibrated and left in float32: {', '.join(left)}" if left else text
 
 
-def _named(sources: Sequence[Vocabulary], target: Vocabulary) -> tuple[dict[str, Vocabulary], Vocabularies]:
+def _named(
+    sources: Sequence[Vocabulary], target: Vocabulary, features: tuple[int, ...]
+) -> tuple[dict[str, Vocabulary], Vocabularies]:
     """The vocabularies by file name, equal ones once, and which side reads which file."""
     names: dict[bytes, VocabularyFile] = {}
     files: dict[str, Vocabulary] = {}
@@ -222,7 +229,7 @@ def _named(sources: Sequence[Vocabulary], target: Vocabulary) -> tuple[dict[str,
 
     sides = ["source"] if len(sources) == 1 else [f"source{index}" for index in range(len(sources))]
     described = tuple(place(vocabulary, side) for vocabulary, side in zip(sources, sides, strict=True))
-    return files, Vocabularies(described, place(target, "target"))
+    return files, Vocabularies(described, place(target, "target"), features)
 
 
 def _calibration_sources(prepared: Path, count: int) -> list[tuple[Array, ...]]:
@@ -231,7 +238,12 @@ def _calibration_sources(prepared: Path, count: int) -> list[tuple[Array, ...]]:
     data = PreparedData.open(prepared, "valid" if "valid" in splits else "train")
     by_length = np.argsort(data.source_lengths, kind="stable")
     chosen = by_length[np.unique(np.linspace(0, len(by_length) - 1, count).astype(np.int64))]
-    picked = [tuple(source.astype(np.int64) for source in data.sources(int(index))) for index in chosen]
+    picked = [
+        tuple(source.astype(np.float32 if source.ndim == 2 else np.int64) for source in data.sources(int(index)))
+        for index in chosen
+    ]
+    if any(source.ndim == 2 for source in picked[0]):
+        return picked  # feature matrices cannot be joined
     longest = max(max(map(len, one)) for one in picked)
     # A few pairs of neighbours in length as one sentence, their inner end left out, while they stay within the limit.
     joined = [

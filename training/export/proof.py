@@ -21,8 +21,9 @@ from models.errors import CorpusError
 from models.graphs import AnyModel, TorchGraphs
 from models.loading import load_bundle_model
 from models.protocol import Padded
+from models.rendering import Renderer
 from models.search import DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, translate_batch
-from models.translator import encode_lines
+from models.translator import Column, encode_columns, written_lines
 from models.vocabulary import BOS, EOS
 from training.export.calibration import Array
 from training.export.verdicts import STANDARD, Difference, ExactProof, Proof, QuantisedProof, Settings, proof_table
@@ -39,7 +40,7 @@ def verify(
     bundle: Bundle,
     exact: Mapping[str, Opener],
     quantised: Mapping[str, Opener],
-    lines: Sequence[Sequence[str]],
+    lines: Sequence[Column],
     references: Sequence[str] = (),
     *,
     settings: Settings = STANDARD,
@@ -51,7 +52,7 @@ def verify(
         bundle: loaded and sound.
         exact: by name, how to open the runtimes that must give PyTorch's hypotheses.
         quantised: by name, how to open the runtimes that may lose some quality.
-        lines: source text, one list of lines per source.
+        lines: source text, one list of lines (or of feature matrices) per source.
         references: parallel to ``lines``, for the loss by quantisation; without them only float32 judges.
         settings: how much is compared, and what passes.
         report: told what is being done.
@@ -63,11 +64,11 @@ def verify(
         raise CorpusError("the proof needs source lines, and as many references if any")
     model = load_bundle_model(bundle)
     sources = _proving_sources(bundle, lines, settings)
-    sizes = [max(map(len, one)) - 1 for one in sources]
+    sizes = [max((len(source) - 1 for source in one if source.ndim == 1), default=0) for one in sources]
     decoding, limits = bundle.manifest.decoding, bundle.manifest.limits
     longest = min(decoding.max_length, limits.max_target_tokens)
     shortest = min(decoding.min_length, longest)
-    options = replace(decoding, n_best=1, sampling=None, max_length=longest, min_length=shortest)
+    options = replace(decoding, n_best=1, sampling=None, max_length=longest, min_length=shortest, attention=False)
     expected: dict[int, list[Hypothesis]] = {}
     for beam in settings.beams if exact else ():
         report(f"PyTorch, beam {beam}")
@@ -102,7 +103,7 @@ class Judge:
     def score(self, sources: tuple[Array, ...], hypothesis: Hypothesis) -> float:
         """The log-probability of a hypothesis, its end included where it has one."""
         tokens = [*hypothesis.tokens, EOS] if hypothesis.finished else list(hypothesis.tokens)
-        padded = tuple(Padded(torch.from_numpy(one)[None], torch.tensor([len(one)])) for one in sources)
+        padded = tuple(Padded(torch.tensor(one)[None], torch.tensor([len(one)])) for one in sources)
         with torch.inference_mode():
             target = torch.tensor([[BOS, *tokens[:-1]]])
             logits = self._model.score(target, self._model.encode(padded))[0]
@@ -165,19 +166,22 @@ class _Held:
         self,
         bundle: Bundle,
         judge: Judge,
-        lines: Sequence[Sequence[str]],
+        lines: Sequence[Column],
         references: Sequence[str],
         options: SearchOptions,
         settings: Settings,
         report: Report,
     ) -> None:
-        self._bundle, self._judge, self._options, self._settings = bundle, judge, options, settings
+        self._bundle, self._judge, self._settings = bundle, judge, settings
         self._references = list(references[: settings.held_out])
+        self._lines = written_lines(bundle.sources, [one[: settings.held_out] for one in lines])
+        self._renderer = Renderer.of(bundle)
+        self._options = self._renderer.options(options)
         columns = _columns(bundle, [one[: settings.held_out] for one in lines])
         self._sources: Sources = list(zip(*columns, strict=True))
         report(f"PyTorch, {len(self._sources)} held-out sentences")
         graphs = TorchGraphs(load_bundle_model(bundle))
-        self._wanted = _best(translate_batch(graphs, self._sources, options))
+        self._wanted = _best(translate_batch(graphs, self._sources, self._options))
         self._metric, self._value = self._measure(self._wanted)
 
     def proof(self, name: str, graphs: Graphs, report: Report) -> QuantisedProof:
@@ -208,7 +212,8 @@ class _Held:
     def _measure(self, hypotheses: Sequence[Hypothesis]) -> tuple[str, float]:
         if not self._references:
             return "", 0.0
-        texts = [self._bundle.target_vocabulary.decode(list(one.tokens)) for one in hypotheses]
+        pairs = zip(hypotheses, self._lines, strict=True)
+        texts = [self._renderer.text(one, (), line) for one, line in pairs]
         score = SCORERS[self._bundle.manifest.task](texts, self._references)[0]
         return score.metric, score.value
 
@@ -220,18 +225,25 @@ def _best(results: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
     return [one[0] for one in results]
 
 
-def _columns(bundle: Bundle, lines: Sequence[Sequence[str]]) -> list[list[Array]]:
-    limit = bundle.manifest.limits.max_source_tokens + 1
-    return [encode_lines(v, column, limit) for v, column in zip(bundle.source_vocabularies, lines, strict=True)]
+def _columns(bundle: Bundle, lines: Sequence[Column]) -> list[Sequence[Array]]:
+    return encode_columns(bundle.sources, lines, bundle.manifest.limits.max_source_tokens + 1)
 
 
-def _proving_sources(bundle: Bundle, lines: Sequence[Sequence[str]], settings: Settings) -> Sources:
-    """Sentences drawn evenly from the text, and as many long ones as asked: lines joined until they are long."""
+def _proving_sources(bundle: Bundle, lines: Sequence[Column], settings: Settings) -> Sources:
+    """Sentences drawn evenly from the text, and as many long ones as asked: lines joined until they are long.
+
+    Where sources are feature matrices, which cannot be joined, the sentences are as long as they are.
+    """
     rng = np.random.default_rng(0)
-    rows = [row for row in zip(*lines, strict=True) if all(part.strip() for part in row)]
+    pairs = zip(zip(*lines, strict=True), written_lines(bundle.sources, lines), strict=True)
+    widths = bundle.feature_widths
+    rows = [row for row, texts in pairs if all(one.strip() or width for one, width in zip(texts, widths, strict=True))]
     if not rows:
         raise CorpusError("the proof needs source lines that are not empty")
     order = rng.permutation(len(rows)).tolist()
+    if any(bundle.feature_widths):
+        drawn = [rows[index] for index in order[: settings.sentences]]
+        return list(zip(*_columns(bundle, list(zip(*drawn, strict=True))), strict=True))
     limit = bundle.manifest.limits.max_source_tokens
     least = min(settings.long_tokens, limit)
 

@@ -54,8 +54,12 @@ def test_filter_and_vocabulary_faults() -> None:
         VocabularyConfig(kind="char")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="model_type must be"):
         VocabularyConfig(model_type="wordpiece")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="size must be at least 8"):
+    with pytest.raises(ConfigError, match="vocabulary: size must be at least 8"):
         VocabularyConfig(size=1)
+    with pytest.raises(ConfigError, match="target_size must be at least 8, but is 3"):
+        VocabularyConfig(joint=False, target_size=3)
+    with pytest.raises(ConfigError, match="target_size needs joint = false"):
+        VocabularyConfig(size=90, target_size=80)
 
 
 def test_round_trip_through_the_strict_loader() -> None:
@@ -67,3 +71,5 @@ def test_test_files_may_have_another_name() -> None:
     corpus = replace(CORPUS, test_split="test_2016")
     assert corpus.paths("test") == ("toy/test_2016.de", "toy/test_2016.en")
     assert corpus.paths("valid") == ("toy/valid.de", "toy/valid.en")
+    assert replace(corpus, valid_split="2015").paths("valid") == ("toy/2015.de", "toy/2015.en")
+    assert replace(corpus, valid_split="2015").paths("train") == ("toy/train.de", "toy/train.en")

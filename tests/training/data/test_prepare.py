@@ -13,7 +13,7 @@ import pytest
 
 from models.errors import ConfigError, CorpusError, VocabularyError
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
-from training.data.dataset import PreparedData, load_vocabularies, text_path
+from training.data.dataset import PreparedData, TokenArray, load_vocabularies, text_path
 from training.data.prepare import prepare
 from training.data.summary import PreparedSummary
 
@@ -77,7 +77,8 @@ def test_text_comes_back(root: Path) -> None:
     assert len(data) == summary.splits["train"].pairs == 600
     assert summary.corpora[0].segments == 300
     assert summary.splits["train"].source_tokens == (int(data.source_lengths.sum()),)
-    assert data.source_sides[0].tokens.dtype == np.uint16
+    (side,) = data.source_sides
+    assert isinstance(side, TokenArray) and side.tokens.dtype == np.uint16
 
 
 def test_evaluation_text_is_whole_and_its_arrays_are_not(root: Path) -> None:
@@ -136,6 +137,11 @@ def test_word_vocabularies(root: Path) -> None:
         make(root, words(22), force=True)
 
 
+def test_the_target_vocabulary_may_have_a_size_of_its_own(root: Path) -> None:
+    vocabulary = VocabularyConfig(kind="word", size=60, target_size=40, joint=False)
+    assert make(root, replace(CONFIG, vocabulary=vocabulary)).vocabularies == {"source0": 60, "target": 40}
+
+
 def test_up_to_date_is_not_redone_and_differences_are_named(root: Path) -> None:
     first = make(root)
     stamp = (root.parent / "out/prepared.json").stat().st_mtime_ns
@@ -152,6 +158,22 @@ def test_up_to_date_is_not_redone_and_differences_are_named(root: Path) -> None:
         make(root, other)
     (root / "toy/train.en.xz").unlink()  # prepared data is usable without the corpora
     make(root, other)
+
+
+def test_keys_that_came_later_are_at_their_defaults(root: Path) -> None:
+    """Data prepared before a key existed stays usable, unless the key is now given another value."""
+    make(root)
+    record = root.parent / "out" / "prepared.json"
+    old = json.loads(record.read_text(encoding="utf-8"))
+    del old["identity"]["data"]["vocabulary"]["target_size"], old["identity"]["data"]["corpora"][0]["valid_split"]
+    record.write_text(json.dumps(old), encoding="utf-8")
+    assert make(root).identity == old["identity"]
+    with pytest.raises(ConfigError, match=r"data\.corpora\.0\.valid_split is 'dev', but was 'valid'"):
+        make(root, replace(CONFIG, corpora=(replace(CORPUS, valid_split="dev"),)))
+    old["identity"]["data"]["no_longer_known"] = 1
+    record.write_text(json.dumps(old), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"data\.no_longer_known is None, but was 1"):
+        make(root)
 
 
 def test_a_failure_leaves_what_was_there(root: Path) -> None:

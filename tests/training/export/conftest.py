@@ -18,8 +18,9 @@ from tests.models.architectures import LEARNERS
 from tests.training.export.support import OnnxGraphs, ScriptGraphs
 from tests.training.toy import toy_recipe
 from training.checkpoint import Progress
-from training.data.dataset import load_vocabularies
+from training.data.dataset import load_vocabularies, text_path
 from training.export.bundle import TORCHSCRIPT, Shipping, add_precision, export_bundle
+from training.export.ensemble import Assembly, ensemble_bundle
 from training.recipe import Recipe
 
 
@@ -52,6 +53,8 @@ def exports(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
 
     @cache
     def export(architecture: str) -> Exported:
+        if not ARCHITECTURES[architecture][1].trainable:
+            return together(architecture)
         recipe = replace(toy_recipe(), name=architecture, architecture=architecture, model=LEARNERS[architecture])
         sources, target = load_vocabularies(prepared)
         torch.manual_seed(3)
@@ -60,10 +63,20 @@ def exports(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
             for parameter in trained.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.2)
         out = tmp_path_factory.mktemp("bundles") / architecture
-        shipping = Shipping(Progress(update=7, target_tokens=70), precisions=("float32", "int8"))
+        shipping = Shipping(Progress(update=7, target_tokens=70, seconds=3.54), precisions=("float32", "int8"))
         export_bundle(trained, recipe, prepared, out, shipping)
         add_precision(out, TORCHSCRIPT)
         return Exported(recipe, trained, Bundle.load(out))
+
+    def together(architecture: str) -> Exported:
+        """What is not trained as a whole is made of the bundles of its members."""
+        members = [export(member["architecture"]) for member in LEARNERS[architecture]["members"]]
+        out = tmp_path_factory.mktemp("bundles") / architecture
+        lines = [text_path(prepared, "toy", "test", "source0").read_text("utf-8").splitlines()]
+        assembly = Assembly(lines=lines, precisions=("float32", "int8"))
+        bundle = ensemble_bundle([member.bundle.path for member in members], out, assembly)
+        add_precision(out, TORCHSCRIPT)
+        return Exported(members[0].recipe, load_bundle_model(bundle), Bundle.load(out))
 
     return export
 

@@ -22,9 +22,9 @@ import onnxruntime as ort
 
 # Sizes that differ from those traced, ones and nothing banned among them.
 SIZES = (
-    {"sentence": 1, "row": 1, "old_row": 1, "source0": 1, "slot": 1, "ban": 1, "target": 1},
-    {"sentence": 2, "row": 10, "old_row": 2, "source0": 13, "slot": 16, "ban": 3, "target": 4},
-    {"sentence": 5, "row": 5, "old_row": 25, "source0": 7, "slot": 32, "ban": 0, "target": 9},
+    {"sentence": 1, "row": 1, "old_row": 1, "source0": 1, "source1": 1, "slot": 1, "ban": 1, "target": 1},
+    {"sentence": 2, "row": 10, "old_row": 2, "source0": 13, "source1": 3, "slot": 16, "ban": 3, "target": 4},
+    {"sentence": 5, "row": 5, "old_row": 25, "source0": 7, "source1": 11, "slot": 32, "ban": 0, "target": 9},
 )
 
 

@@ -22,7 +22,8 @@ def test_manifest_tells_recipe_and_data(one: Exported) -> None:
     assert (manifest.name, manifest.architecture, manifest.task) == ("dpn", "dpn", "translate")
     assert manifest.training.corpora[0].attribution == "nobody"
     assert manifest.training.corpora[0].segments == 160
-    assert (manifest.training.updates, manifest.training.target_tokens) == (7, 70)
+    training = manifest.training
+    assert (training.updates, training.target_tokens, training.seconds) == (7, 70, 3.5)
     assert manifest.training.recipe["training"]["updates"] == one.recipe.training.updates
     assert (manifest.limits.max_source_tokens, manifest.limits.max_target_tokens) == (11, 11)
     assert manifest.config["target_vocabulary"] == one.bundle.target_vocabulary.size

@@ -96,9 +96,16 @@ def test_exporting_leaves_the_model_as_it_was(one: Exported) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", ["cnn-cnn", "san-san", "san-cnn", "kernel-5"])
-def test_every_kind_of_state_exports(variant: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    model = Case("dpn", variant).build(torch.float32)
+@pytest.mark.parametrize(
+    "case",
+    [
+        *(Case("dpn", variant) for variant in ("cnn-cnn", "san-san", "san-cnn", "kernel-5", "projections")),
+        Case("memd", "3-encoders-3-decoders"),
+    ],
+    ids=str,
+)
+def test_every_kind_of_state_exports(case: Case, tmp_path_factory: pytest.TempPathFactory) -> None:
+    model = case.build(torch.float32)
     model.prepare_for_inference()
     graphs, specs = export_graphs(model)
     folder = tmp_path_factory.mktemp("graphs")

@@ -1,0 +1,83 @@
+"""A text and a feature matrix as the sources of one model, through ONNX and TorchScript."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from models.graphs import AnyModel, TorchGraphs, graph_modules
+from models.search import Graphs, SearchOptions, check_specs, translate_batch
+from models.search.graphs import Array, GraphSpecs
+from tests.models.architectures import Case, sentences
+from tests.training.export.support import SIZES, OnnxGraphs, arrays, assert_close, reference
+from training.export.external import pack
+from training.export.onnx_graphs import export_graphs
+from training.export.torchscript import trace_graphs
+
+
+class Traced:
+    """TorchScript graphs as they come out of the tracer."""
+
+    def __init__(self, files: Mapping[str, bytes], specs: GraphSpecs) -> None:
+        self.specs = specs
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"`torch\.jit\.load` is deprecated", DeprecationWarning)
+            self._modules = {name: torch.jit.load(io.BytesIO(files[f"{name}.pt"])) for name in specs}
+
+    @torch.inference_mode()
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        spec = self.specs[graph]
+        results = self._modules[graph](*(torch.as_tensor(inputs[tensor.name]) for tensor in spec.inputs))
+        return {tensor.name: result.numpy() for tensor, result in zip(spec.outputs, results, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def model() -> AnyModel:
+    """A sentinel, a second GRU, a state that depends on the sources: every kind of input that the graphs can have."""
+    model = Case("multisource", "hierarchical-all").build(torch.float32)
+    model.prepare_for_inference()
+    return model
+
+
+@pytest.fixture(scope="module", params=["onnx", "torchscript"])
+def graphs(request: pytest.FixtureRequest, model: AnyModel, tmp_path_factory: pytest.TempPathFactory) -> Graphs:
+    if request.param == "torchscript":
+        return Traced(trace_graphs(model), {name: module.spec for name, module in graph_modules(model).items()})
+    protos, specs = export_graphs(model)
+    folder: Path = tmp_path_factory.mktemp("graphs")
+    for name, content in pack(protos).items():
+        (folder / name).write_bytes(content)
+    return OnnxGraphs(folder, specs)
+
+
+def test_each_source_has_its_own_axis_and_type(graphs: Graphs) -> None:
+    assert check_specs(graphs.specs) == []
+    inputs = {tensor.name: (tensor.dtype, tensor.axes) for tensor in graphs.specs["encode"].inputs}
+    assert inputs["source0"] == ("int64", ("sentence", "source0"))
+    assert inputs["source1"] == ("float32", ("sentence", "source1", "fixed:5"))
+    keys = {tensor.name: tensor.axes[1] for tensor in graphs.specs["encode"].outputs if ".keys." in tensor.name}
+    assert keys == {"memory.keys.0": "source0", "memory.keys.1": "source1"}
+
+
+def test_graphs_give_what_pytorch_gives(graphs: Graphs, model: AnyModel) -> None:
+    for graph, module in graph_modules(model).items():
+        for seed, sizes in enumerate(SIZES):
+            inputs = arrays(module, sizes, seed=seed)
+            assert_close(graphs.run(graph, inputs), reference(module, inputs), 1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_search_finds_the_same_hypotheses(graphs: Graphs, model: AnyModel, beam_size: int) -> None:
+    """With the coverage penalty, which asks the align graph about both sources."""
+    made = [tuple(source.numpy() for source in one) for one in sentences(model, (1, 9, 3, 5))]
+    options = SearchOptions(beam_size=beam_size, n_best=min(2, beam_size), max_length=9, coverage_penalty=0.2)
+    found, expected = (translate_batch(runtime, made, options) for runtime in (graphs, TorchGraphs(model)))
+    assert [[one.tokens for one in group] for group in found] == [[one.tokens for one in group] for group in expected]
+    scores, wanted = ([one.normalised for group in side for one in group] for side in (found, expected))
+    np.testing.assert_allclose(scores, wanted, atol=1e-4)

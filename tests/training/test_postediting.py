@@ -1,0 +1,160 @@
+"""Post-editing, the whole way: a model learns to keep all but one marked word, and everything around it writes text."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deploy.commands.evaluation import Decoding, evaluate_command, translate_command
+from models.bundle import Bundle
+from models.errors import ConfigError
+from models.graphs import graph_modules
+from models.rendering import Renderer
+from models.search import SearchOptions, translate_batch
+from models.vocabulary import DELETE, KEEP
+from service.decoding import Codec, search_options
+from service.errors import InvalidFields
+from service.runtimes import open_graphs
+from service.schemas import TranslateRequest
+from service.settings import Settings
+from tests.training.toy import DATA, toy_trainer
+from training.data.config import CorpusConfig, VocabularyConfig
+from training.data.prepare import prepare
+from training.export import bundle as export
+from training.export.bundle import Shipping, export_bundle
+from training.optim import OptimiserConfig
+from training.recipe import Recipe, TrainingConfig
+from training.validation import TextValidator
+
+WORDS = [consonant + vowel for consonant in "bdgk" for vowel in "ae"]
+UPDATES = 150
+WRONG, RIGHT, TOO_MUCH = "wrong", "right", "uhm"
+EDITING = replace(
+    DATA,
+    corpora=(CorpusConfig("edits", ("{split}.src", "{split}.mt"), "{split}.pe", "CC0", "nobody"),),
+    vocabulary=VocabularyConfig(size=330),
+    max_source_tokens=40,
+    max_target_tokens=40,
+    target_form="edits",
+)
+
+
+def recipe() -> Recipe:
+    """A recurrent decoder that attends to the source and to its translation."""
+    return Recipe(
+        name="edits",
+        task="postedit",
+        source_languages=("en", "de"),
+        target_language="de",
+        data=EDITING,
+        architecture="multisource",
+        model={"embedding": 32, "encoder_width": 24, "attention_width": 32, "decoder_width": 48},
+        optimiser=OptimiserConfig(learning_rate=2e-2, schedule="plateau", warmup=20, cooldown=50),
+        decoding=SearchOptions(beam_size=2, max_length=39),
+        training=TrainingConfig(
+            updates=UPDATES,
+            batch_tokens=600,
+            precision="float32",
+            validate_every=UPDATES,
+            validation_sentences=12,
+            metric="bleu",
+        ),
+    )
+
+
+def write_corpus(root: Path) -> None:
+    chance = random.Random(7)
+    for split, count in (("train", 600), ("valid", 12), ("test", 12)):
+        sources, translations, edited = [], [], []
+        for _ in range(count):
+            words = chance.choices(WORDS, k=chance.randint(1, 4))
+            place, mark = chance.randint(0, len(words)), chance.choice((WRONG, TOO_MUCH, ""))
+            translations.append([*words[:place], *([mark] if mark else []), *words[place:]])
+            sources.append([f"the{word}" for word in words])
+            edited.append([*words[:place], *([RIGHT] if mark == WRONG else []), *words[place:]])
+        for side, lines in (("src", sources), ("mt", translations), ("pe", edited)):
+            (root / f"{split}.{side}").write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("edits")
+    write_corpus(root)
+    prepare(EDITING, languages=("en", "de", "de"), root=root, out=root / "data", seed=1)
+    return root
+
+
+@pytest.fixture(scope="module")
+def bundle(folder: Path) -> Iterator[Bundle]:
+    """Trained, validated by its text, and exported; the ONNX graphs are not what is tested here."""
+    trainer = toy_trainer(recipe(), folder / "data", folder / "run", validator=TextValidator(recipe(), folder / "data"))
+    progress = trainer.train()
+    assert progress.best is not None and progress.best > 90
+    with pytest.MonkeyPatch.context() as patch:
+        specs = {name: module.spec for name, module in graph_modules(trainer.model).items()}
+        patch.setattr(export, "export_graphs", lambda model: ({}, specs))
+        yield export_bundle(trainer.model, recipe(), folder / "data", folder / "bundle", Shipping(precisions=()))
+
+
+TORCH = Decoding("torch", "float32", None, None, 1)
+
+
+def test_it_learns_to_keep_all_but_the_marked_word(
+    bundle: Bundle, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By `tandem evaluate`, which also prints what leaving the translation alone would score."""
+    assert bundle.manifest.target_form == "edits"
+    files = [folder / "test.src", folder / "test.mt"], folder / "test.pe"
+    evaluate_command(bundle.path, *files, TORCH, out=None, record="", as_json=True)
+    found = json.loads(capsys.readouterr().out)["scores"]
+    assert list(found) == ["edits", "as it is"]
+    own, untouched = ({score["metric"]: score["value"] for score in found[name]} for name in ("edits", "as it is"))
+    assert set(own) == {"BLEU", "chrF", "TER"}
+    assert own["TER"] < untouched["TER"] / 2
+    assert own["BLEU"] > untouched["BLEU"]
+
+
+def test_lines_come_out_as_text(bundle: Bundle, folder: Path) -> None:
+    (folder / "source.txt").write_text("theba thede\n\ntheka\n", encoding="utf-8")
+    (folder / "translation.txt").write_text("ba wrong de\n\nka uhm\n", encoding="utf-8")
+    files = [folder / "source.txt", folder / "translation.txt"]
+    translate_command(bundle.path, files, folder / "out.txt", TORCH)
+    assert (folder / "out.txt").read_text(encoding="utf-8") == "ba right de\n\nka\n"
+
+
+def test_the_service_writes_text_and_shows_what_the_model_wrote(bundle: Bundle) -> None:
+    fields = TranslateRequest(q="ba wrong de", source="de", target="de", beam_size=2)
+    options = search_options(fields, bundle, Settings())
+    vocabulary = bundle.target_vocabulary
+    operations = {vocabulary.id_of(KEEP), vocabulary.id_of(DELETE)}
+    assert not operations & set(options.suppressed)
+    codec = Codec(bundle)
+    sentence = ["theba thede", "ba  wrong de"]
+    sources = tuple(np.array(one) for one in codec.encode(sentence))
+    best = translate_batch(open_graphs(bundle, "torch"), [sources], options)[0][0]
+    assert codec.decode(best, sentence) == "ba right de"
+    assert {KEEP, DELETE} <= set(codec.pieces(best))
+
+
+def test_options_that_would_spoil_edits_are_refused(bundle: Bundle) -> None:
+    fields = TranslateRequest(q="ba", source="de", target="de", no_repeat_ngram_size=2)
+    with pytest.raises(InvalidFields) as caught:
+        search_options(fields, bundle, Settings())
+    assert "no_repeat_ngram_size" in str(caught.value.detail)
+    with pytest.raises(ConfigError, match="no_repeat_ngram_size must be 0 for edits"):
+        replace(recipe(), decoding=replace(recipe().decoding, no_repeat_ngram_size=3))
+    with pytest.raises(ConfigError, match="needs the task 'postedit', but it is 'translate'"):
+        replace(recipe(), task="translate")
+
+
+def test_a_text_bundle_with_such_a_vocabulary_never_writes_operations(bundle: Bundle) -> None:
+    text = replace(bundle, manifest=replace(bundle.manifest, target_form="text"))
+    suppressed = search_options(TranslateRequest(q="ba", source="de", target="de"), text, Settings()).suppressed
+    assert {bundle.target_vocabulary.id_of(KEEP), bundle.target_vocabulary.id_of(DELETE)} <= set(suppressed)
+    assert Renderer.of(text).target_form == "text"

@@ -1,0 +1,177 @@
+"""Bundles that share their vocabularies put together: one bundle of one model, which averages their probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.bundle import Bundle, Corpus, Limits, Manifest, Training, write_bundle
+from models.config import to_mapping
+from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, Member
+from models.errors import BundleError, ConfigError, CorpusError
+from models.loading import load_bundle_model, model_tensors
+from models.registry import load_config
+from models.search.graphs import specs_to_json
+from models.translator import Column, encode_columns
+from training.export.bundle import CALIBRATION_SENTENCES, PRECISIONS, Report, at_precision, check_precisions
+from training.export.calibration import Array
+from training.export.onnx_graphs import export_graphs
+from training.export.sentences import proof_sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What an ensemble's bundle is told beyond its members.
+
+    Attributes:
+        name: the bundle's; empty for the last part of its path.
+        lines: text to calibrate 8-bit graphs on, one list of lines (or of feature matrices) per source; built-in
+            sentences where there is none.
+        precisions: of the ONNX graphs that ship.
+        overwrite: replace a bundle at the same path.
+    """
+
+    name: str = ""
+    lines: Sequence[Column] = ()
+    precisions: tuple[str, ...] = ("int8",)
+    overwrite: bool = False
+
+
+def ensemble_bundle(
+    paths: Sequence[Path], out: Path, assembly: Assembly = Assembly(), report: Report = lambda line: None
+) -> Bundle:
+    """Write the bundle of an ensemble.
+
+    It has the first member's decoding options, the smallest limits, every member's corpora, all licences, and no scores
+    yet.
+
+    Args:
+        paths: the members' bundles, at least two.
+        out: the new bundle's folder.
+        assembly: name, text and the like.
+        report: told what is being done.
+
+    Raises:
+        BundleError: a bundle is not sound; they differ in what an ensemble must share, and every difference is named;
+            or there is already something at ``out``.
+        ConfigError: fewer than two bundles, one that is an ensemble itself, an unknown precision, or no built-in
+            sentences in a source's language.
+        CorpusError: text that is not parallel.
+    """
+    if len(paths) < 2:
+        raise ConfigError(f"an ensemble needs at least two bundles, but {len(paths)} is given")
+    check_precisions(assembly.precisions, PRECISIONS)
+    bundles = [Bundle.load(path) for path in paths]
+    faults = [fault for bundle in bundles[1:] for fault in _differences(bundles[0], bundle)]
+    if faults:
+        raise BundleError(out, faults)
+    config = _config(bundles)
+    manifest = _manifest(assembly.name or out.resolve().name, config, bundles)
+    lines = _text(bundles[0], assembly) if "int8" in assembly.precisions else ()
+    if any(bundle.manifest.decoding != manifest.decoding for bundle in bundles):
+        report(f"decoding options differ: those of {bundles[0].manifest.name} are kept")
+    model = Ensemble(config, [load_bundle_model(bundle) for bundle in bundles])
+    model.prepare_for_inference()
+    report("exporting graphs")
+    graphs, specs = export_graphs(model)
+    files: dict[str, bytes | Path] = {"onnx/graphs.json": specs_to_json(specs).encode()}
+    if manifest.dictionary:
+        files[manifest.dictionary] = bundles[0].file(manifest.dictionary)
+    sources, longest = _calibration_sources(bundles[0], lines, manifest.limits), manifest.limits.max_target_tokens
+    for precision in assembly.precisions:
+        built = at_precision(model, graphs, precision, sources, longest, report)
+        files |= {f"onnx/{precision}/{file}": content for file, content in built.items()}
+    report(f"writing {out}")
+    weights = {key: tensor.detach().numpy() for key, tensor in model_tensors(model).items()}
+    files_of = [*manifest.vocabularies.sources, manifest.vocabularies.target]
+    read = [*bundles[0].source_vocabularies, bundles[0].target_vocabulary]
+    vocabularies = {one.file: vocabulary for one, vocabulary in zip(files_of, read, strict=True)}
+    return write_bundle(out, manifest, weights, vocabularies, files, overwrite=assembly.overwrite)
+
+
+def _differences(first: Bundle, other: Bundle) -> Iterator[str]:
+    """What two bundles must share and do not, one sentence each."""
+    one, two = first.manifest, other.manifest
+    for name in ("task", "source_languages", "target_language", "target_form", "normalisation"):
+        if getattr(one, name) != getattr(two, name):
+            values = (getattr(two, name), getattr(one, name))
+            yield f"{other.path} has the {name} {values[0]!r}, but {first.path} has {values[1]!r}"
+    if first.feature_widths != other.feature_widths:
+        yield f"{other.path} reads other feature vectors than {first.path}"
+    mine, theirs = _vocabularies(first), _vocabularies(other)
+    for side in dict.fromkeys((*mine, *theirs)):
+        if mine.get(side) != theirs.get(side):
+            yield f"{other.path} has another {side} vocabulary than {first.path}"
+    if first.dictionary != other.dictionary:
+        yield f"{other.path} has another dictionary than {first.path}"
+
+
+def _vocabularies(bundle: Bundle) -> dict[str, bytes]:
+    """The content of each side's vocabulary."""
+    sources = {f"source{number}": v.to_bytes() for number, v in enumerate(bundle.source_vocabularies)}
+    return {**sources, "target": bundle.target_vocabulary.to_bytes()}
+
+
+def _config(bundles: Sequence[Bundle]) -> EnsembleConfig:
+    first = bundles[0].manifest
+    sizes = load_config(first.architecture, first.config, f"{first.name} manifest.json [config]")
+    members = tuple(Member(bundle.manifest.architecture, dict(bundle.manifest.config)) for bundle in bundles)
+    return EnsembleConfig(tuple(sizes.source_vocabularies), sizes.target_vocabulary, members)
+
+
+def _manifest(name: str, config: EnsembleConfig, bundles: Sequence[Bundle]) -> Manifest:
+    manifests = [bundle.manifest for bundle in bundles]
+    limits = [manifest.limits for manifest in manifests]
+    training = [manifest.training for manifest in manifests]
+    recipe: dict[str, Any] = {"members": [{"name": one.name, "recipe": one.training.recipe} for one in manifests]}
+    return replace(
+        manifests[0],
+        name=name,
+        architecture=ARCHITECTURE,
+        config=to_mapping(config),
+        limits=Limits(min(one.max_source_tokens for one in limits), min(one.max_target_tokens for one in limits)),
+        training=Training(
+            corpora=_merged(corpus for one in training for corpus in one.corpora),
+            recipe=recipe,
+            updates=sum(one.updates for one in training),
+            target_tokens=sum(one.target_tokens for one in training),
+            seconds=sum(one.seconds for one in training),
+        ),
+        licence=" AND ".join(dict.fromkeys(manifest.licence for manifest in manifests if manifest.licence)),
+        scores=(),
+        proof={},
+    )
+
+
+def _merged(corpora: Iterable[Corpus]) -> tuple[Corpus, ...]:
+    """Every corpus once, with as many segments as the member that saw most of it had."""
+    largest: dict[Corpus, int] = {}
+    for corpus in corpora:
+        key = replace(corpus, segments=0)
+        largest[key] = max(largest.get(key, 0), corpus.segments)
+    return tuple(replace(key, segments=segments) for key, segments in largest.items())
+
+
+def _text(bundle: Bundle, assembly: Assembly) -> Sequence[Column]:
+    """The text to calibrate on, parallel."""
+    if not assembly.lines and any(bundle.feature_widths):
+        raise ConfigError(f"{bundle.path} reads feature matrices: give text for each source to calibrate on")
+    lines = assembly.lines or [proof_sentences(language) for language in bundle.manifest.source_languages]
+    if len(lines) != len(bundle.sources) or len({len(column) for column in lines}) != 1:
+        sizes = [len(column) for column in lines]
+        raise CorpusError(
+            f"{bundle.path} has {len(bundle.sources)} sources of equally many lines, but given are {sizes}"
+        )
+    return lines
+
+
+def _calibration_sources(bundle: Bundle, lines: Sequence[Column], limits: Limits) -> list[tuple[Array, ...]]:
+    """Sentences of every length."""
+    columns = encode_columns(bundle.sources, lines, limits.max_source_tokens + 1) if lines else []
+    sources = sorted(zip(*columns, strict=True), key=lambda one: max(map(len, one)))
+    chosen = np.unique(np.linspace(0, len(sources) - 1, CALIBRATION_SENTENCES).astype(np.int64)) if sources else ()
+    return [sources[int(index)] for index in chosen]
