@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 
 from models.bundle import Bundle
 from models.errors import VocabularyError
+from models.rendering import Renderer
 from models.search import Hypothesis, Sampling, SearchOptions
+from models.vocabulary import EDITS
 from service.engine import Decoded, Engine, Job, Priority
 from service.errors import InvalidFields, TooLarge
 from service.schemas import DecodingFields, Time, Usage
@@ -18,27 +20,31 @@ from service.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A bundle's text side: counts, encodes and decodes. Safe to use from several threads."""
+    """A bundle's text side: counts, encodes and decodes. Safe to use from several threads.
+
+    A sentence is one text per source of the model, in the bundle's order: for most models a tuple of one.
+    """
 
     bundle: Bundle
 
     @property
     def limit(self) -> int:
-        """Source tokens of a sentence, EOS not counted."""
+        """Tokens of a sentence in each source, EOS not counted."""
         return self.bundle.manifest.limits.max_source_tokens
 
-    def measure(self, text: str) -> int:
-        """Tokens of a text, as ``encode`` makes them, without EOS."""
-        return len(self.bundle.source_vocabularies[0].encode(_single_spaced(text)))
+    def measure(self, text: str, source: int = 0) -> int:
+        """Tokens of a text, as ``encode`` makes them of that source, without EOS."""
+        return len(self.bundle.source_vocabularies[source].encode(_single_spaced(text)))
 
-    def encode(self, text: str) -> tuple[int, ...]:
-        """Source ids with EOS; runs of white space count as one space, as in training text."""
-        vocabulary = self.bundle.source_vocabularies[0]
-        return (*vocabulary.encode(_single_spaced(text)), vocabulary.eos)
+    def encode(self, sentence: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+        """Ids with EOS per source; runs of white space count as one space, as in training text."""
+        pairs = zip(self.bundle.source_vocabularies, sentence, strict=True)
+        return tuple((*vocabulary.encode(_single_spaced(text)), vocabulary.eos) for vocabulary, text in pairs)
 
-    def decode(self, hypothesis: Hypothesis) -> str:
-        """A hypothesis as text, on one line."""
-        return _single_spaced(self.bundle.target_vocabulary.decode(hypothesis.tokens))
+    def decode(self, hypothesis: Hypothesis, sentence: Sequence[str]) -> str:
+        """A hypothesis as text, on one line; ``sentence`` is what was translated, as it was given to ``encode``."""
+        lines = [_single_spaced(text) for text in sentence]
+        return _single_spaced(Renderer.of(self.bundle).text(hypothesis, (), lines))
 
     def pieces(self, hypothesis: Hypothesis) -> list[str]:
         """A hypothesis as the vocabulary's pieces."""
@@ -63,22 +69,25 @@ class Plan:
     deadline: float
     tag: str
 
-    def jobs(self, texts: Sequence[Sequence[str]]) -> list[Job]:
-        """One job per sentence of each text."""
-        return [self._job(text, number == 0) for sentences in texts for number, text in enumerate(sentences)]
+    def jobs(self, texts: Sequence[Sequence[Sequence[str]]]) -> list[Job]:
+        """One job per sentence of each text; a sentence is one text per source."""
+        return [self._job(one, number == 0) for sentences in texts for number, one in enumerate(sentences)]
 
-    def _job(self, text: str, first: bool) -> Job:
+    def _job(self, sentence: Sequence[str], first: bool) -> Job:
         options = self.first if first else self.options
         name = self.codec.bundle.manifest.name
-        return Job(name, (self.codec.encode(text),), options, self.priority, self.deadline, tag=self.tag)
+        return Job(name, self.codec.encode(sentence), options, self.priority, self.deadline, tag=self.tag)
 
 
 def check_size(fields: DecodingFields, settings: Settings) -> int:
     """The characters of a request. Raises TooLarge or InvalidFields where it has too many characters or texts."""
-    texts = fields.texts
-    if len(texts) > settings.max_texts:
-        raise InvalidFields.of("q", f"may hold at most {settings.max_texts} texts", len(texts))
-    characters = sum(map(len, texts))
+    if len(fields.texts) > settings.max_texts:
+        raise InvalidFields.of("q", f"may hold at most {settings.max_texts} texts", len(fields.texts))
+    for name, texts in fields.further_texts.items():
+        if len(texts) != len(fields.texts):
+            message = f"must hold as many texts as q, which has {len(fields.texts)}"
+            raise InvalidFields.of(name, message, len(texts))
+    characters = sum(len(text) for texts in (fields.texts, *fields.further_texts.values()) for text in texts)
     if characters > settings.max_characters:
         raise TooLarge("characters", settings.max_characters, characters, "send it in several requests")
     return characters
@@ -127,16 +136,20 @@ def search_options(fields: DecodingFields, bundle: Bundle, settings: Settings) -
         given["max_length"] = max(defaults.max_length, given["min_length"])
     if "max_length" in given and "min_length" not in given:
         given["min_length"] = min(defaults.min_length, given["max_length"])
+    if bundle.manifest.target_form == "edits" and given.get("no_repeat_ngram_size"):
+        message = f"must be 0 for {bundle.manifest.name}, which writes edits, and most of those are equal"
+        raise InvalidFields.of("no_repeat_ngram_size", message, given["no_repeat_ngram_size"])
     suppressed = tuple(sorted({*defaults.suppressed, *_reserved(bundle)}))
     sampling = _sampling(fields) or defaults.sampling
-    return replace(
+    options = replace(
         defaults, beam_size=beam_size, n_best=fields.alternatives + 1, suppressed=suppressed, sampling=sampling, **given
     )
+    return Renderer.of(bundle).options(options)
 
 
 def usage_of(characters: int, jobs: Sequence[Job], decoded: Sequence[Decoded]) -> Usage:
     """What a request amounted to."""
-    source = sum(len(job.sources[0]) - 1 for job in jobs)
+    source = sum(len(source) - 1 for job in jobs for source in job.sources)
     target = sum(len(one.hypotheses[0].tokens) for one in decoded if one.hypotheses)
     return Usage(characters=characters, source_tokens=source, target_tokens=target)
 
@@ -165,12 +178,15 @@ def _sampling(fields: DecodingFields) -> Sampling | None:
 
 
 def _reserved(bundle: Bundle) -> set[int]:
-    """Placeholders and language tags: part of a translation only when they were asked for."""
+    """Placeholders and language tags: part of a translation only when they were asked for. Edits only where written."""
     vocabulary, manifest = bundle.target_vocabulary, bundle.manifest
     tokens = set(vocabulary.placeholders)
     for code in {*manifest.source_languages, manifest.target_language}:
         with suppress(VocabularyError):
             tokens.add(vocabulary.language_tag(code))
+    for piece in EDITS if manifest.target_form == "text" else ():
+        with suppress(VocabularyError):
+            tokens.add(vocabulary.id_of(piece))
     return tokens
 
 

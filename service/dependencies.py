@@ -11,7 +11,7 @@ from service.engine import Engine
 from service.intake import read_fields
 from service.metrics import Metrics
 from service.readiness import Readiness
-from service.schemas import SummarizeRequest, TranslateRequest
+from service.schemas import PosteditRequest, SummarizeRequest, TranslateRequest
 from service.texts import TextService
 
 
@@ -38,6 +38,10 @@ async def translate_request(request: Request) -> TranslateRequest:
     return await read_fields(request, TranslateRequest)
 
 
+async def postedit_request(request: Request) -> PosteditRequest:
+    return await read_fields(request, PosteditRequest)
+
+
 async def summarize_request(request: Request) -> SummarizeRequest:
     return await read_fields(request, SummarizeRequest)
 
@@ -45,4 +49,5 @@ async def summarize_request(request: Request) -> SummarizeRequest:
 PartsDep = Annotated[Parts, Depends(parts)]
 RequestId = Annotated[str, Depends(request_id)]
 TranslateFields = Annotated[TranslateRequest, Depends(translate_request)]
+PosteditFields = Annotated[PosteditRequest, Depends(postedit_request)]
 SummarizeFields = Annotated[SummarizeRequest, Depends(summarize_request)]

@@ -20,7 +20,9 @@ T = TypeVar("T", bound=BaseModel)
 
 _MAX_FIELDS = 100_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TEXT_FIELDS = frozenset(("q", "text", "prefix"))
+_REPEATED = ("q", "text", "translation")
+_TEXT_FIELDS = frozenset((*_REPEATED, "prefix"))
+_NESTED = frozenset(("sampling", "others"))
 
 
 async def read_fields(request: Request, model: type[T]) -> T:
@@ -155,15 +157,14 @@ def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, A
     texts: dict[str, list[str]] = {}
     fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in ("q", "text"):
+        if name in known and name in _REPEATED:
             texts.setdefault(name, []).append(value)
         elif name in known and (value or name in _TEXT_FIELDS):
-            fields[name] = _nested(value) if name == "sampling" else value
-    for name in ("q", "text"):
-        if name in texts:
-            fields["q"] = texts[name][0] if len(texts[name]) == 1 else texts[name]
-            break
-    return fields
+            fields[name] = _nested(value) if name in _NESTED else value
+    given = {name: values[0] if len(values) == 1 else values for name, values in texts.items()}
+    if "text" in given:
+        given.setdefault("q", given.pop("text"))
+    return {**fields, **{name: value for name, value in given.items() if name != "text"}}
 
 
 def _nested(value: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 
 from models.bundle import Bundle
-from models.errors import ConfigError
+from models.errors import BundleError, ConfigError
 from service.engine import Engine
 from service.runtimes import open_graphs
 from service.settings import Settings
@@ -28,6 +28,9 @@ def build_engine(settings: Settings) -> Engine:
     engine = Engine(options)
     for path in find_bundles(settings.bundles):
         bundle = Bundle.load(path)
+        if any(bundle.feature_widths):
+            fault = "it reads feature matrices, which no request can hold; decode files with `tandem translate`"
+            raise BundleError(path, [fault])
         name = bundle.manifest.name
         if name in engine.bundles:
             raise ConfigError(f"{path}: another bundle is named {name!r} already; names must differ")

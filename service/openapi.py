@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from service.schemas import ErrorBody, SummarizeRequest, TranslateRequest
+from service.schemas import ErrorBody, PosteditRequest, SummarizeRequest, TranslateRequest
 
 TRANSLATE_EXAMPLES: dict[str, Any] = {
     "sentence": {"value": {"q": "Wo ist der Bahnhof?", "source": "de", "target": "en"}},
@@ -19,7 +19,25 @@ TRANSLATE_EXAMPLES: dict[str, Any] = {
             "alternatives": 2, "beam_size": 5, "details": True,
         }
     },
+    "one text in three languages": {
+        "value": {
+            "q": "Zwei Hunde spielen im Schnee.", "source": "de", "target": "en",
+            "others": {"fr": "Deux chiens jouent dans la neige.", "cs": "Dva psi si hrají ve sněhu."},
+        }
+    },
 }  # fmt: skip
+POSTEDIT_EXAMPLES: dict[str, Any] = {
+    "sentence": {
+        "value": {"q": "Click the OK button.", "translation": "Klicken auf die OK Schaltfläche.", "target": "de"}
+    },
+    "texts with scores": {
+        "value": {
+            "q": ["Save the file.", "Close the window."],
+            "translation": ["Speichern der Datei.", "Schließen des Fenster."],
+            "scores": True,
+        }
+    },
+}
 SUMMARIZE_EXAMPLES: dict[str, Any] = {
     "abstract": {"value": {"q": "We study how ... Our experiments show that ...", "max_length": 30}},
 }
@@ -54,6 +72,11 @@ def _error_response(status: int) -> dict[str, Any]:
     return {"model": ErrorBody, "description": description, "content": {"application/json": {"example": example}}}
 
 
+def reply_example(example: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of a route whose reply has an example."""
+    return {200: {"content": {"application/json": {"example": example}}}}
+
+
 def request_body(model: type[BaseModel], examples: dict[str, Any]) -> dict[str, Any]:
     """The ``openapi_extra`` of a route that reads JSON, form, multipart or query string."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
@@ -72,7 +95,8 @@ def install(app: FastAPI) -> None:
             schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
             template = "#/components/schemas/{model}"
             _, bodies = models_json_schema(
-                [(TranslateRequest, "validation"), (SummarizeRequest, "validation")], ref_template=template
+                [(model, "validation") for model in (TranslateRequest, PosteditRequest, SummarizeRequest)],
+                ref_template=template,
             )
             schema["components"]["schemas"] |= bodies["$defs"]
             app.openapi_schema = schema

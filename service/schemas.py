@@ -23,6 +23,10 @@ Texts = Annotated[
 ]
 
 
+def _listed(texts: str | list[str]) -> list[str]:
+    return [texts] if isinstance(texts, str) else texts
+
+
 class SamplingFields(BaseModel):
     """Draw tokens instead of searching for the most probable ones."""
 
@@ -60,7 +64,12 @@ class DecodingFields(BaseModel):
     @property
     def texts(self) -> list[str]:
         """The texts as a list."""
-        return [self.q] if isinstance(self.q, str) else self.q
+        return _listed(self.q)
+
+    @property
+    def further_texts(self) -> dict[str, list[str]]:
+        """By field, what belongs to each of the texts: the same in further languages, or its machine translation."""
+        return {}
 
     @property
     def wants_details(self) -> bool:
@@ -73,7 +82,32 @@ class TranslateRequest(DecodingFields):
 
     source: str = Field(max_length=35, description="Language code of the text. `auto` is not available yet.")
     target: str = Field(max_length=35, description="Language code to translate into.")
+    others: dict[Annotated[str, Field(max_length=35)], Texts] | None = Field(
+        default=None,
+        description="The same text in further source languages, by language code, for models that read several at "
+        "once (GET /languages lists their combinations); each a string or, where `q` is one, a list as long as `q`.",
+    )
     format: Literal["text"] = Field(default="text", description="Only plain text so far.")
+
+    @property
+    def further_texts(self) -> dict[str, list[str]]:
+        """The text in each further language."""
+        return {f"others.{code}": _listed(texts) for code, texts in (self.others or {}).items()}
+
+
+class PosteditRequest(DecodingFields):
+    """A text and its machine translation, which is to be corrected."""
+
+    translation: Texts = Field(
+        description="The machine translation of `q`; a string or, where `q` is one, a list as long as `q`."
+    )
+    source: str | None = Field(default=None, max_length=35, description="Language code of the text.")
+    target: str | None = Field(default=None, max_length=35, description="Language code of the translation.")
+
+    @property
+    def further_texts(self) -> dict[str, list[str]]:
+        """The translations."""
+        return {"translation": _listed(self.translation)}
 
 
 class SummarizeRequest(DecodingFields):
@@ -107,7 +141,10 @@ class Span(BaseModel):
 
 
 class SentenceDetail(BaseModel):
-    """One sentence: where it stands in the source (after Unicode NFC) and in the reply, and how sure the model is."""
+    """One sentence: where it stands in the text sent (after Unicode NFC) and in the reply, and how sure the model is.
+
+    The text sent is `q`, for /postedit `translation`.
+    """
 
     source: Span
     target: Span
@@ -138,6 +175,12 @@ class TranslateReply(DecodingReply):
     translatedText: str | list[str]
 
 
+class PosteditReply(DecodingReply):
+    """The corrected translation; a list where `q` was one."""
+
+    translatedText: str | list[str]
+
+
 class SummarizeReply(DecodingReply):
     """A summary; a list where `q` was one."""
 
@@ -145,12 +188,22 @@ class SummarizeReply(DecodingReply):
     truncated: bool | list[bool] = Field(description="Whether the text was longer than the model takes, and was cut.")
 
 
+class Combination(BaseModel):
+    """Source languages that a model reads together: all of them are needed, in any order."""
+
+    sources: list[str]
+    target: str
+
+
 class Language(BaseModel):
     """A source language and what it can be translated into."""
 
     code: str
     name: str
-    targets: list[str]
+    targets: list[str] = Field(description="Of this language alone.")
+    combinations: list[Combination] | None = Field(
+        default=None, description="Together with further source languages, which `others` of POST /translate takes."
+    )
 
 
 class ModelInfo(BaseModel):
@@ -159,6 +212,7 @@ class ModelInfo(BaseModel):
     name: str
     task: str
     source_languages: list[str]
+    sources: int = Field(description="Texts that it reads at once: 1 of any source language, or one of each.")
     target_language: str
     architecture: str
     runtime: str

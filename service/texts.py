@@ -1,4 +1,4 @@
-"""What the two text routes do: split, decode, put together. The routes only translate to and from HTTP."""
+"""What the text routes do: split, decode, put together. The routes only translate to and from HTTP."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+from models.bundle import Bundle
 from models.search import Hypothesis
 from models.text import normalise
 from service.catalog import Catalog
@@ -15,6 +16,9 @@ from service.decoding import Codec, Plan, check_size, make_plan, request_seconds
 from service.engine import Decoded, Engine, Job
 from service.schemas import (
     DecodingFields,
+    DecodingReply,
+    PosteditReply,
+    PosteditRequest,
     SentenceDetail,
     Span,
     SummarizeReply,
@@ -24,10 +28,12 @@ from service.schemas import (
     TranslateRequest,
 )
 from service.settings import Settings
-from service.text import Document, cut_to_limit, is_translatable
+from service.sides import Parsed, Sides, split
+from service.text import cut_to_limit, is_translatable
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Rewritten = TypeVar("Rewritten", TranslateReply, PosteditReply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +68,41 @@ class TextService:
         """
         started = self._engine.clock()
         characters = check_size(request, self._settings)
-        bundle, source = self.catalog.translator(request.source, request.target, request.model)
+        others = tuple(request.others or ())
+        route = self.catalog.translator(request.source, request.target, request.model, others)
+        texts = {"q": request.texts, **request.further_texts}
+        sides = Sides(route.fields, tuple(texts[name] for name in route.fields), route.languages, route.lead)
+        return await self._rewrite(TranslateReply, request, route.bundle, sides, (started, characters, tag))
+
+    async def postedit(self, request: PosteditRequest, tag: str) -> PosteditReply:
+        """Correct machine translations; where text or translation has no words, the translation is the reply.
+
+        Raises as ``translate`` does.
+        """
+        started = self._engine.clock()
+        characters = check_size(request, self._settings)
+        bundle = self.catalog.posteditor(request.source, request.target, request.model)
+        languages = (bundle.manifest.source_languages[0], bundle.manifest.target_language)
+        columns = (request.texts, request.further_texts["translation"])
+        sides = Sides(("q", "translation"), columns, languages, lead=1, complete=False)
+        return await self._rewrite(PosteditReply, request, bundle, sides, (started, characters, tag))
+
+    async def _rewrite(
+        self,
+        reply_type: type[Rewritten],
+        request: DecodingFields,
+        bundle: Bundle,
+        sides: Sides,
+        admitted: tuple[float, int, str],
+    ) -> Rewritten:
+        """Decode every sentence and put the results in its place; ``admitted``: start, characters, tag."""
+        started, characters, tag = admitted
         plan = make_plan(request, bundle, self._engine, self._settings, tag)
         async with asyncio.timeout(request_seconds(request, self._settings)):
-            documents, jobs = await self._in_thread(_split, request, plan, source)
+            parsed, jobs = await self._in_thread(split, sides, plan)
             decoded = await self._engine.decode(jobs)
-            written = await self._in_thread(_write_documents, request, plan.codec, documents, decoded)
-        reply = TranslateReply(translatedText=_as_asked(request, [one.text for one in written]))
+            written = await self._in_thread(_write_texts, request, plan.codec, parsed, decoded)
+        reply = reply_type(translatedText=_as_asked(request, [one.text for one in written]))
         _add_extras(reply, request, written)
         if request.wants_details:
             reply.model, reply.usage = bundle.manifest.name, usage_of(characters, jobs, decoded)
@@ -108,36 +142,24 @@ class Source:
     truncated: bool
 
 
-def _split(request: TranslateRequest, plan: Plan, source: str) -> tuple[list[tuple[str, Document]], list[Job]]:
-    """Each text with its document, and the jobs of all sentences in order."""
-    codec = plan.codec
-    target = codec.bundle.manifest.target_language
-    documents = [
-        (text, Document.parse(normalise(text), source, target, codec.limit, codec.measure)) for text in request.texts
-    ]
-    jobs = plan.jobs([[piece.text for piece in document.sentences] for _, document in documents])
-    return documents, jobs
-
-
-def _write_documents(
-    request: TranslateRequest, codec: Codec, documents: Sequence[tuple[str, Document]], decoded: Sequence[Decoded]
+def _write_texts(
+    request: DecodingFields, codec: Codec, parsed: Sequence[Parsed], decoded: Sequence[Decoded]
 ) -> list[Written]:
     remaining = iter(decoded)
-    return [
-        _write(request, codec, text, document, [next(remaining) for _ in document.sentences])
-        for text, document in documents
-    ]
+    return [_write(request, codec, one, [next(remaining) for _ in one.sentences]) for one in parsed]
 
 
-def _write(request: DecodingFields, codec: Codec, text: str, document: Document, decoded: Sequence[Decoded]) -> Written:
+def _write(request: DecodingFields, codec: Codec, parsed: Parsed, decoded: Sequence[Decoded]) -> Written:
     if not decoded:  # nothing to translate: the text comes back as it was sent
-        return Written(text, [text] * request.alternatives, TextDetail(sentences=[]))
+        return Written(parsed.text, [parsed.text] * request.alternatives, TextDetail(sentences=[]))
+    pairs = list(zip(decoded, parsed.sentences, strict=True))
     best, *others = (
-        document.join([codec.decode(_nth(one, rank)) for one in decoded]) for rank in range(request.alternatives + 1)
+        parsed.document.join([codec.decode(_nth(one, rank), sentence) for one, sentence in pairs])
+        for rank in range(request.alternatives + 1)
     )
     details = []
     if request.wants_details:
-        for piece, one, (start, end) in zip(document.sentences, decoded, best[1], strict=True):
+        for piece, one, (start, end) in zip(parsed.document.sentences, decoded, best[1], strict=True):
             source = Span(start=piece.start, end=piece.start + len(piece.text))
             details.append(_detail(request, codec, source, Span(start=start, end=end), one.hypotheses[0]))
     return Written(best[0], [text for text, _ in others], TextDetail(sentences=details))
@@ -162,7 +184,7 @@ def _cut(request: SummarizeRequest, plan: Plan, language: str) -> tuple[list[Sou
         normal = normalise(text)
         cut = cut_to_limit(normal, language, codec.limit, codec.measure) if is_translatable(normal) else ("", False)
         sources.append(Source(*cut))
-    return sources, plan.jobs([[source.text] for source in sources if source.text])
+    return sources, plan.jobs([[(source.text,)] for source in sources if source.text])
 
 
 def _write_summaries(
@@ -175,7 +197,7 @@ def _write_summaries(
             written.append(Written("", [""] * request.alternatives, TextDetail(sentences=[])))
             continue
         one = next(remaining)
-        best, *others = (codec.decode(_nth(one, rank)) for rank in range(request.alternatives + 1))
+        best, *others = (codec.decode(_nth(one, rank), (source.text,)) for rank in range(request.alternatives + 1))
         whole = Span(start=0, end=len(source.text))
         detail = _detail(request, codec, whole, Span(start=0, end=len(best)), one.hypotheses[0])
         written.append(Written(best, others, TextDetail(sentences=[detail])))
@@ -186,7 +208,7 @@ def _as_asked(request: DecodingFields, values: list[T]) -> T | list[T]:
     return values[0] if isinstance(request.q, str) else values
 
 
-def _add_extras(reply: TranslateReply | SummarizeReply, request: DecodingFields, written: Sequence[Written]) -> None:
+def _add_extras(reply: DecodingReply, request: DecodingFields, written: Sequence[Written]) -> None:
     if request.alternatives:
         reply.alternatives = _as_asked(request, [one.alternatives for one in written])
     if request.wants_details:

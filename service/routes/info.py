@@ -11,9 +11,9 @@ from service.schemas import Language, ModelInfo
 router = APIRouter(tags=["information"])
 
 
-@router.get("/languages")
+@router.get("/languages", response_model=list[Language], response_model_exclude_none=True)
 async def languages(parts: PartsDep) -> list[Language]:
-    """Source languages, each with the targets that it can be translated into."""
+    """Source languages, each with the targets that it can be translated into, alone or together with others."""
     return parts.texts.catalog.languages()
 
 

@@ -1,12 +1,26 @@
-"""``POST /translate`` and ``POST /summarize``."""
+"""``POST /translate``, ``POST /postedit`` and ``POST /summarize``."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
-from service.dependencies import PartsDep, RequestId, SummarizeFields, TranslateFields
-from service.openapi import SUMMARIZE_EXAMPLES, TRANSLATE_EXAMPLES, error_responses, request_body
-from service.schemas import SummarizeReply, SummarizeRequest, TranslateReply, TranslateRequest
+from service.dependencies import PartsDep, PosteditFields, RequestId, SummarizeFields, TranslateFields
+from service.openapi import (
+    POSTEDIT_EXAMPLES,
+    SUMMARIZE_EXAMPLES,
+    TRANSLATE_EXAMPLES,
+    error_responses,
+    reply_example,
+    request_body,
+)
+from service.schemas import (
+    PosteditReply,
+    PosteditRequest,
+    SummarizeReply,
+    SummarizeRequest,
+    TranslateReply,
+    TranslateRequest,
+)
 
 router = APIRouter(tags=["text"], responses=error_responses(400, 404, 413, 415, 422, 500, 503, 504))
 
@@ -18,8 +32,28 @@ router = APIRouter(tags=["text"], responses=error_responses(400, 404, 413, 415, 
     openapi_extra=request_body(TranslateRequest, TRANSLATE_EXAMPLES),
 )
 async def translate(fields: TranslateFields, parts: PartsDep, request_id: RequestId) -> TranslateReply:
-    """Translate a text or several. Paragraphs, lists and indentation come back as they were."""
+    """Translate a text or several. Paragraphs, lists and indentation come back as they were.
+
+    A model that reads several languages at once needs the same text in all of them: `q` in `source`, the rest in
+    `others`. Such texts are split into sentences only where all of them split alike.
+    """
     return await parts.texts.translate(fields, request_id)
+
+
+@router.post(
+    "/postedit",
+    response_model=PosteditReply,
+    response_model_exclude_none=True,
+    responses=reply_example({"translatedText": "Klicken Sie auf die Schaltfläche OK."}),
+    openapi_extra=request_body(PosteditRequest, POSTEDIT_EXAMPLES),
+)
+async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestId) -> PosteditReply:
+    """Correct the machine translation of a text or several, keeping the translation's layout.
+
+    Both are split into sentences only where both split alike. A translation comes back as it was where it or its text
+    has no words.
+    """
+    return await parts.texts.postedit(fields, request_id)
 
 
 @router.post(

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from service.text.layout import Document, Piece, is_translatable
+from service.text.parallel import ParallelDocument
 from service.text.segmentation import split_sentences
 from service.text.splitting import Measure, cut_to_limit, split_long
 
-__all__ = ["Document", "Measure", "Piece", "cut_to_limit", "is_translatable", "split_long", "split_sentences"]
+__all__ = [
+    "Document",
+    "Measure",
+    "ParallelDocument",
+    "Piece",
+    "cut_to_limit",
+    "is_translatable",
+    "split_long",
+    "split_sentences",
+]

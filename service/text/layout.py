@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from service.text.segmentation import split_sentences
@@ -19,6 +19,9 @@ _BULLET = re.compile(r"(?:[-*+•‣◦▪·–—]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}
 _NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
 _KEPT_AROUND = frozenset(("So", "Sk", "Cf", "Zs", "Zl", "Zp"))
 _NO_SPACES = frozenset(("ja", "zh", "zt", "yue", "th", "lo", "km", "my"))
+
+Part = tuple[str, bool]
+"""Some of a text, and whether it is to be translated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,15 @@ class Document:
             limit: tokens that the model takes in one sentence, without EOS.
             measure: counts them.
         """
+        lines = split_lines(text, source, lambda sentence: split_long(sentence, limit, measure))
+        return cls.of((part for line in lines for part in line), source, target)
+
+    @classmethod
+    def of(cls, parts: Iterable[Part], source: str, target: str) -> Document:
+        """The document of parts that follow one another."""
         pieces: list[Piece] = []
         start = 0
-        for part, translatable in _parts(text, source, limit, measure):
+        for part, translatable in parts:
             pieces.append(Piece(part, start, translatable))
             start += len(part)
         spaced = source.split("-")[0] in _NO_SPACES and target.split("-")[0] not in _NO_SPACES
@@ -89,18 +98,21 @@ def is_translatable(text: str) -> bool:
     return any(character.isalpha() for character in text)
 
 
-def _parts(text: str, language: str, limit: int, measure: Measure) -> Iterator[tuple[str, bool]]:
+def split_lines(text: str, language: str, shorten: Callable[[str], list[str]]) -> list[list[Part]]:
+    """The parts of each line, joined the text; ``shorten`` cuts a sentence that is too long, losing nothing of it."""
     lines = text.splitlines(keepends=True)
     numbered = sum(bool(_NUMBERED.match(line.lstrip())) for line in lines) > 1
-    for line in lines:
-        prefix = _prefix(line, numbered)
-        yield from _nonempty(line[:prefix])
-        for sentence in split_sentences(line[prefix:], language):
-            yield from _sentence(sentence, limit, measure)
+    return [list(_line(line, _prefix(line, numbered), language, shorten)) for line in lines]
 
 
-def _sentence(sentence: str, limit: int, measure: Measure) -> Iterator[tuple[str, bool]]:
-    for piece in split_long(sentence, limit, measure) if is_translatable(sentence) else [sentence]:
+def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
+    yield from _nonempty(line[:prefix])
+    for sentence in split_sentences(line[prefix:], language):
+        yield from _sentence(sentence, shorten)
+
+
+def _sentence(sentence: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
+    for piece in shorten(sentence) if is_translatable(sentence) else [sentence]:
         if not is_translatable(piece):
             yield from _nonempty(piece)
             continue
@@ -131,6 +143,6 @@ def _is_kept(character: str) -> bool:
     return character.isspace() or character == "\ufe0f" or unicodedata.category(character) in _KEPT_AROUND
 
 
-def _nonempty(text: str) -> Iterator[tuple[str, bool]]:
+def _nonempty(text: str) -> Iterator[Part]:
     if text:
         yield text, False

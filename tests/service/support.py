@@ -54,14 +54,18 @@ def _tensor(name: str, dtype: str, *axes: str, padding: float = 0.0, kind: str =
     return TensorSpec(name, dtype, axes, padding, kind)
 
 
-def _copy_specs(size: int) -> dict[str, GraphSpec]:
+def _copy_specs(size: int, sources: int, copied: int) -> dict[str, GraphSpec]:
     memory = (
-        _tensor("memory.tokens", "int64", "sentence", "source0", kind="memory"),
+        _tensor("memory.tokens", "int64", "sentence", f"source{copied}", kind="memory"),
         _tensor("memory.lengths", "int64", "sentence", kind="memory"),
     )
-    given = (
-        _tensor("source0", "int64", "sentence", "source0", kind="source"),
-        _tensor("source0.length", "int64", "sentence", kind="length"),
+    given = tuple(
+        tensor
+        for number in range(sources)
+        for tensor in (
+            _tensor(f"source{number}", "int64", "sentence", f"source{number}", kind="source"),
+            _tensor(f"source{number}.length", "int64", "sentence", kind="length"),
+        )
     )
     control = tuple(_tensor(name, "int64", "row") for name in ("token", "parent", "position"))
     search = (
@@ -87,28 +91,36 @@ def _copy_specs(size: int) -> dict[str, GraphSpec]:
 
 @dataclass
 class CopyGraphs:
-    """Copies the source token by token.
+    """Copies a source token by token.
 
     Attributes:
         size: of the vocabulary.
+        sources: how many it reads; ``copied`` is the number of the one that it copies.
         crash_encode, crash_step: a source with this token makes the graph raise.
         endless: never ends a sentence by itself.
         gate: steps wait here; set unless a test holds them.
         entered: set once a step has begun.
-        encoded: sources seen by encode, each without padding.
+        together: the sources of each sentence that encode saw, without padding.
     """
 
     size: int
+    sources: int = 1
+    copied: int = 0
     crash_encode: int = -1
     crash_step: int = -1
     endless: bool = False
     gate: threading.Event = field(default_factory=threading.Event)
     entered: threading.Event = field(default_factory=threading.Event)
-    encoded: list[tuple[int, ...]] = field(default_factory=list)
+    together: list[tuple[tuple[int, ...], ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.specs: GraphSpecs = _copy_specs(self.size)
+        self.specs: GraphSpecs = _copy_specs(self.size, self.sources, self.copied)
         self.gate.set()
+
+    @property
+    def encoded(self) -> list[tuple[int, ...]]:
+        """What encode saw of the copied source."""
+        return [one[self.copied] for one in self.together]
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         if graph == "encode":
@@ -121,8 +133,10 @@ class CopyGraphs:
         return {"logits": logits} if graph == "step_logits" else self._top(inputs, logits)
 
     def _encode(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        tokens, lengths = inputs["source0"], inputs["source0.length"]
-        self.encoded += [tuple(row[:length].tolist()) for row, length in zip(tokens, lengths, strict=True)]
+        sides = [(inputs[f"source{number}"], inputs[f"source{number}.length"]) for number in range(self.sources)]
+        cut = ([tuple(row[:length].tolist()) for row, length in zip(*side, strict=True)] for side in sides)
+        self.together += list(zip(*cut, strict=True))
+        tokens, lengths = sides[self.copied]
         if (tokens == self.crash_encode).any():
             raise RuntimeError("the encoder crashed: /secret/path")
         return {"memory.tokens": tokens.copy(), "memory.lengths": lengths.copy()}
@@ -185,16 +199,26 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    bundles: Mapping[str, Bundle], settings: Settings | None = None, **limits: Any
+    bundles: Mapping[str, Bundle], settings: Settings | None = None, *, first: str = "de-en", **limits: Any
 ) -> AsyncIterator[Served]:
-    """An app with the copying translator and summarizer."""
-    graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
-    other = CopyGraphs(graphs.size)
-    engine = make_engine((bundles["de-en"], graphs), (bundles["titles"], other), **limits)
+    """An app with the copying bundles; the one that is named ``first`` is looked at.
+
+    A post-editor copies the translation, what reads several languages the second of them.
+    """
+    pairs = {name: (bundle, copying(bundle)) for name, bundle in bundles.items()}
+    engine = make_engine(*pairs.values(), **limits)
     app = create_app(settings or Settings(shutdown_timeout=5), engine)
+    bundle, graphs = pairs[first]
     async with running(app) as client:
         graphs.entered.clear()  # the probes at the start have stepped
-        yield Served(app, client, engine, graphs, bundles["de-en"])
+        graphs.together.clear()
+        yield Served(app, client, engine, graphs, bundle)
+
+
+def copying(bundle: Bundle) -> CopyGraphs:
+    """Graphs with a bundle's number of sources."""
+    sources = len(bundle.source_vocabularies)
+    return CopyGraphs(bundle.target_vocabulary.size, sources, copied=min(1, sources - 1))
 
 
 def assert_error(response: httpx.Response, status: int, code: str) -> dict[str, Any]:

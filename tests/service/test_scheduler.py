@@ -57,6 +57,20 @@ def test_batches_similar_lengths_from_the_oldest_on() -> None:
     assert taken(queue.plan({})) == [tickets[1].id]  # then the oldest again, alone over the budget
 
 
+def test_the_longest_of_several_sources_counts() -> None:
+    """For buckets and budgets whichever source it is; the queue holds the tokens of all of them."""
+    options = SearchOptions(beam_size=2, max_length=50)
+    sizes = ((3, 10), (10, 3), (4, 40), (9, 9))
+    jobs = [Job("a", tuple((1,) * length for length in lengths), options) for lengths in sizes]
+    assert [one.length for one in jobs] == [10, 10, 40, 9]
+    assert jobs[2].predicted_tokens == 44 + 50
+    assert jobs[2].predicted_tokens > job(40).predicted_tokens
+    queue = scheduler(max_batch_tokens=2 * 3 * 10)
+    tickets = queue.admit(jobs)
+    assert taken(queue.plan({})) == [tickets[i].id for i in (0, 1, 3)]
+    assert taken(queue.plan({})) == [tickets[2].id]
+
+
 def test_what_does_not_fit_is_not_overtaken_by_younger_sentences() -> None:
     queue = scheduler(max_batch_tokens=2 * 2 * 10)
     lane = job().lane

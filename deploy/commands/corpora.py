@@ -1,0 +1,75 @@
+"""`tandem corpus`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from models.errors import ConfigError
+from training.corpora.build import build_corpus
+from training.corpora.page import expected_files
+from training.corpora.report import BuildReport, describe_cleaning, describe_form, show_bounds
+from training.corpora.specs import Corpus
+from training.corpora.table import CORPORA, find_corpus
+
+console = Console()
+
+
+def corpus_command(name: str | None, raw: Path | None, out: Path, *, force: bool, workers: int) -> None:
+    """List the corpora, say what one needs, or make it."""
+    if name is None:
+        if raw is not None:
+            raise ConfigError("--raw needs the name of a corpus; `tandem corpus` lists them")
+        _list_corpora()
+        return
+    corpus = find_corpus(name)
+    if raw is None:
+        _describe(corpus)
+        return
+    with console.status(f"{name}: looking for its files") as status:
+
+        def progress(split: str, pairs: int) -> None:
+            status.update(f"{name}: {split}, {pairs:,} pairs")
+
+        report = build_corpus(corpus, raw, out, force=force, workers=workers, progress=progress)
+    _print_report(corpus, report, out)
+
+
+def _list_corpora() -> None:
+    width = max(len(corpus.name) for corpus in CORPORA)
+    for corpus in CORPORA:
+        _say(f"{corpus.name:{width}}  {corpus.title}; {corpus.licence}")
+    _say("\nWhat to fetch: tandem corpus NAME. To prepare it: tandem corpus NAME --raw FOLDER.")
+
+
+def _describe(corpus: Corpus) -> None:
+    _say(f"{corpus.title}. {corpus.licence}. {corpus.attribution}.")
+    _say(f"Text: {describe_form(corpus.form)}. Training pairs that stay: {describe_cleaning(corpus)}.")
+    for download in corpus.downloads:
+        _say(f"\n{download.name}{f' ({download.terms})' if download.terms else ''}\n  {download.url}")
+        for name in expected_files(corpus.splits, download.name):
+            _say(f"    {name}")
+    _say("")
+    optional = {split.name for split in corpus.splits if split.optional}
+    for name, bounds in corpus.outputs:
+        expected = f" {show_bounds(bounds)} pairs" if bounds else ""
+        _say(f"{name}:{expected}{' (optional)' if name in optional else ''}")
+    for note in corpus.notes:
+        _say(f"\n{note}")
+
+
+def _print_report(corpus: Corpus, report: BuildReport, out: Path) -> None:
+    for name, pairs in report.pairs.items():
+        _say(f"{name}: {pairs:,} pairs")
+    if report.dropped:
+        _say(f"left out of train: {report.dropped:,} pairs")
+    for note in report.notes:
+        _say(f"note: {note}")
+    for warning in report.warnings:
+        _say(f"warning: {warning}")
+    _say(f"{out / corpus.name} is ready")
+
+
+def _say(text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

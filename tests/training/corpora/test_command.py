@@ -1,0 +1,85 @@
+"""`tandem corpus`: lists, says what to fetch, prepares; and the page that is written from the table."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from deploy.cli import app
+from models.errors import ConfigError, CorpusError
+from tests.training.corpora.distributions import post_editing
+from training.corpora.page import corpora_page
+from training.corpora.specs import Corpus
+from training.corpora.table import CORPORA
+from training.data.config import SPLITS, CorpusConfig
+from training.data.corpus import read_lines
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_help_gives_an_example() -> None:
+    assert "tandem corpus iwslt14-de-en --raw" in CliRunner().invoke(app, ["corpus", "--help"]).output
+
+
+def test_without_a_name_the_corpora_are_listed() -> None:
+    output = CliRunner().invoke(app, ["corpus"]).output
+    assert all(corpus.name in output and corpus.title in output for corpus in CORPORA)
+
+
+def test_without_files_it_says_what_to_fetch_from_where() -> None:
+    output = CliRunner().invoke(app, ["corpus", "wmt14-en-de"]).output
+    for wanted in ("europarl-v7.de-en.de", "https://www.statmt.org/wmt14/test-full.tgz", "test: 3,003 pairs"):
+        assert wanted in output
+    assert "newstest2015: 2,169 pairs (optional)" in output
+
+
+def test_it_prepares_and_says_what_differs(tmp_path: Path) -> None:
+    post_editing(tmp_path / "raw")
+    arguments = ["corpus", "wmt-ape-en-de", "--raw", str(tmp_path / "raw"), "--out", str(tmp_path / "corpora")]
+    output = CliRunner().invoke(app, arguments).output
+    assert "warning: train should have 12,000 pairs, but has 3" in output
+    assert "note: test_2017 is left out" in output
+    assert len(read_lines(tmp_path / "corpora" / "wmt-ape-en-de" / "train.pe.xz")) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [(["--raw", "."], ConfigError), (["wmt15"], ConfigError), (["gigaword", "--raw", "no-such-folder"], CorpusError)],
+)
+def test_what_cannot_be_done_is_an_error_of_the_tree(arguments: list[str], error: type[Exception]) -> None:
+    assert isinstance(CliRunner().invoke(app, ["corpus", *arguments]).exception, error)
+
+
+def test_the_page_is_written_from_the_table() -> None:
+    page = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
+    assert page == corpora_page(), "run python -m deploy.reference"
+    assert re.findall(r"^## (.+)", page, re.MULTILINE) == [corpus.name for corpus in CORPORA]
+
+
+def test_recipes_name_files_that_the_command_writes() -> None:
+    """For every recipe on a corpus of the table: the folder, the fields and their suffix, the sets."""
+    known = {corpus.name: corpus for corpus in CORPORA}
+    used, faults = set(), []
+    for recipe in sorted((ROOT / "training" / "recipes").rglob("*.toml")):
+        for entry in tomllib.loads(recipe.read_text(encoding="utf-8")).get("data", {}).get("corpora", []):
+            lists = {key: tuple(entry.get(key, SPLITS)) for key in ("source", "splits")}
+            config = CorpusConfig(**{**entry, **lists})
+            for path in (path for split in config.splits for path in config.paths(split)):
+                folder, _, name = path.partition("/")
+                if folder in known:
+                    used.add(folder)
+                    faults += [] if name in written(known[folder]) else [f"{recipe.relative_to(ROOT)}: {path}"]
+    assert not faults
+    assert used
+
+
+def written(corpus: Corpus) -> set[str]:
+    """Every file of a corpus, the optional ones too."""
+    files = {f"{name}.{field}{corpus.suffix}" for name, _ in corpus.outputs for field in corpus.fields}
+    if corpus.features:
+        files |= {f"{split}.{corpus.features.name}.npy" for split, _ in corpus.features.splits}
+    return files

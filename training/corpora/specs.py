@@ -1,0 +1,199 @@
+"""What the table of corpora is made of: where files come from, how they are read, how they are split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from models.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Something a user fetches.
+
+    Attributes:
+        name: what is fetched, as the page calls it.
+        url: the official page or file.
+        terms: what must be done to get it, beyond following the link.
+    """
+
+    name: str
+    url: str
+    terms: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Parallel files that are read together, one a field (further files are further references of the last field).
+
+    Attributes:
+        files: per column, the names that the file goes under, the usual one first; with a folder where the name alone
+            does not tell (``"Giga/input.txt"``). ``.gz``, ``.xz``, ``.bz2`` and archives are looked through.
+        download: where they come from.
+        segments: how many the distribution has; 0 where that is not known.
+    """
+
+    files: tuple[tuple[str, ...], ...]
+    download: Download
+    segments: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One output: ``NAME/{name}.{field}``.
+
+    Attributes:
+        name: ``train``, ``valid``, ``test``, or a further set such as ``test_duc2004``.
+        parts: what it is made of, in order.
+        pairs: the least and the most pairs that the paper's number allows (rounded as it is printed); none where no
+            number is known.
+        optional: left out where none of its files is there.
+        plain_copy: also written as it is distributed, under ``{name}_raw``, for detokenised BLEU.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    pairs: tuple[int, int] | None = None
+    optional: bool = False
+    plain_copy: bool = False
+
+    @property
+    def is_training(self) -> bool:
+        """Whether pairs may be left out of it; an evaluation set is kept whole."""
+        return self.name == "train"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOut:
+    """Every ``every``-th pair of the training text, counted after cleaning, goes into the split ``name`` instead."""
+
+    name: str
+    every: int
+    pairs: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """Which training pairs are left out before the hold-out counts them: the others are a recipe's filters.
+
+    Attributes:
+        max_words: longest side in words.
+        max_ratio: the longer side over the shorter.
+    """
+
+    max_words: int
+    max_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """What happens to every line, in this order; white space is collapsed before, unless nothing happens at all.
+
+    Attributes:
+        apostrophes: the typographic apostrophe becomes the plain one, in evaluation text only.
+        comma_below: Romanian ş and ţ with cedilla become ș and ț with comma below.
+        punctuation: Moses' punctuation normalisation, and control characters removed.
+        tokens: ``"as-is"``; ``"moses"``: Moses tokens, Chinese segmented into words, special characters not escaped;
+            ``"moses-dashes"``: besides, dashes inside words split (``@-@``).
+        lowercase: lowercased.
+        headline: as in the Gigaword distribution: lowercased, digits ``#``, unknown words ``UNK``.
+    """
+
+    apostrophes: bool = False
+    comma_below: bool = False
+    punctuation: bool = False
+    tokens: Literal["as-is", "moses", "moses-dashes"] = "as-is"
+    lowercase: bool = False
+    headline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSet:
+    """Feature matrices beside the text, one ``{split}.{name}.npy`` of segments x regions x width; always optional.
+
+    Attributes:
+        name: what stands in the file names.
+        grid: rows and columns of the regions of an image.
+        width: numbers in a region.
+        splits: output split -> the name that the raw files use for it.
+        pool: name of the files that hold all images at once (``{pool}.{name}.npy`` and ``{pool}.{name}.txt``).
+        index: folder of the lists that say which image belongs to a line (``{index}/{raw split}.txt``).
+    """
+
+    name: str
+    grid: tuple[int, int]
+    width: int
+    splits: tuple[tuple[str, str], ...]
+    pool: str
+    index: str
+
+    @property
+    def regions(self) -> int:
+        """How many there are in an image."""
+        return self.grid[0] * self.grid[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus of the papers.
+
+    Attributes:
+        name: the folder that it is prepared in, as recipes name it.
+        title: what it is, in a line.
+        papers: the papers that use it.
+        fields: suffixes of the files; the target last.
+        languages: the language of every field.
+        splits: what is written.
+        licence: terms of use.
+        attribution: whom to name.
+        form: what happens to the text.
+        cleaning: which training pairs are left out; none: only those with an empty side.
+        hold_out: what is taken out of the training text.
+        features: feature matrices beside the text.
+        suffix: of every text file, ``""`` or ``".xz"``.
+        notes: what a user has to know, one paragraph each.
+    """
+
+    name: str
+    title: str
+    papers: tuple[str, ...]
+    fields: tuple[str, ...]
+    languages: tuple[str, ...]
+    splits: tuple[Split, ...]
+    licence: str
+    attribution: str
+    form: TextForm = TextForm()
+    cleaning: Cleaning | None = None
+    hold_out: HoldOut | None = None
+    features: FeatureSet | None = None
+    suffix: Literal["", ".xz"] = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.languages) != len(self.fields):
+            raise ConfigError(f"corpus {self.name}: languages must be one a field, but are {list(self.languages)}")
+        for split in self.splits:
+            for part in split.parts:
+                if len(part.files) < len(self.fields):
+                    raise ConfigError(f"corpus {self.name}, {split.name}: {part.files} has fewer files than fields")
+
+    @property
+    def target(self) -> str:
+        """The field that models produce."""
+        return self.fields[-1]
+
+    @property
+    def outputs(self) -> tuple[tuple[str, tuple[int, int] | None], ...]:
+        """Every split that is written, with the bounds of its pairs; the held-out one after ``train``."""
+        found = []
+        for split in self.splits:
+            found.append((split.name, split.pairs))
+            if split.is_training and self.hold_out:
+                found.append((self.hold_out.name, self.hold_out.pairs))
+        return tuple(found)
+
+    @property
+    def downloads(self) -> tuple[Download, ...]:
+        """What a user fetches, in order of first use."""
+        return tuple(dict.fromkeys(part.download for split in self.splits for part in split.parts))
