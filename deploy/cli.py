@@ -45,6 +45,25 @@ Threads = Annotated[int, typer.Option(min=0, help="Threads of one computation (0
 
 
 @app.command()
+def corpus(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A corpus of the papers. [list them]")] = None,
+    raw: Annotated[
+        Path | None, typer.Option(help="Folder of the files that you fetched. [only say which these are]")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora"),
+    force: Annotated[bool, typer.Option(help="Replace the corpus that is there.")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that tokenise.")] = 1,
+) -> None:
+    """Prepare a corpus of the papers from files that you fetched: check, normalise, split.
+
+    Example: tandem corpus iwslt14-de-en --raw fetched --out corpora
+    """
+    from deploy.commands.corpora import corpus_command
+
+    corpus_command(name, raw, out, force=force, workers=workers)
+
+
+@app.command()
 def prepare(
     recipe: RecipeFile,
     run: RunFolder = None,
@@ -120,6 +139,26 @@ def verify(
 
 
 @app.command()
+def ensemble(
+    bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE BUNDLE...", help="Bundles to put together.")],
+    out: Annotated[Path, typer.Option(help="Bundle folder to write.")],
+    name: Annotated[str, typer.Option(help="Name of the new bundle. [of its folder]")] = "",
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option("--text", help="Sentences to calibrate int8 graphs on, one a line, for each source. [built-in]"),
+    ] = None,
+    force: Annotated[bool, typer.Option(help="Replace a bundle that is already there.")] = False,
+) -> None:
+    """Make one bundle of several that share task, languages and vocabularies: the mean of their probabilities.
+
+    Example: tandem ensemble bundles/seed-1 bundles/seed-2 bundles/seed-3 --out bundles/three
+    """
+    from deploy.commands.ensemble import ensemble_command
+
+    ensemble_command(bundles, out, name, texts or [], force)
+
+
+@app.command()
 def evaluate(
     bundle: BundleFolder,
     sources: Annotated[list[Path], typer.Option("--source", help="Source text, one segment a line (.xz, .gz, plain).")],
@@ -135,12 +174,50 @@ def evaluate(
 ) -> None:
     """Decode a test set and score it: BLEU and chrF of translations, ROUGE of summaries (with lead baselines).
 
+    Post-edited translations also get TER, and the translation as it is for comparison; the last source is that one.
+
     Example: tandem evaluate bundles/de-en --source test.de --references test.en
     """
     from deploy.commands.evaluation import Decoding, evaluate_command
 
     decoding = Decoding(runtime.value, precision, beam_size, limit, threads)
     evaluate_command(bundle, sources, references, decoding, out=out, record=record, as_json=as_json)
+
+
+@app.command()
+def compare(
+    bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE...", help="Bundle folders.")],
+    sources: Annotated[
+        list[str],
+        typer.Option("--source", metavar="[LANGUAGE=]FILE", help="Source text, one segment a line, for each language."),
+    ],
+    references: Annotated[Path, typer.Option("--references", help="Reference text, parallel to the sources.")],
+    baseline: Annotated[
+        str | None, typer.Option(help="Name of the system that the others are tested against. [the first]")
+    ] = None,
+    runtime: Annotated[Runtime, typer.Option(help="What runs the models.")] = Runtime.onnx,
+    precision: Precision = "int8",
+    beam_size: Annotated[int | None, typer.Option(min=1, help="Beam size. [each bundle's]")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
+    hypotheses: Annotated[Path | None, typer.Option(help="Folder to keep every system's output in.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown; - is standard output.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Decode one test set with several bundles: scores, whether they differ, parameters, speeds.
+
+    Every bundle takes the sources of its languages out of those given, so that one that reads German can stand beside
+    one that reads German, French and Czech. The sources of post-editing may also be called src and mt; leaving the
+    translation as it is then is a system of its own, and the baseline. Files without a language go to the bundles'
+    sources in order.
+
+    Example: tandem compare bundles/a bundles/b --source de=test.de --source fr=test.fr --references test.en
+    """
+    from deploy.commands.comparison import Output, compare_command
+    from deploy.commands.evaluation import Decoding
+
+    decoding = Decoding(runtime.value, precision, beam_size, limit, threads)
+    compare_command(bundles, sources, references, baseline, decoding, Output(hypotheses, markdown, as_json))
 
 
 @app.command()

@@ -1,7 +1,7 @@
-"""Writes the two reference pages from the code they describe: ``python -m deploy.reference``.
+"""Writes the reference pages from the code they describe: ``python -m deploy.reference``.
 
-``docs/configuration.md`` comes from the service's settings, ``docs/recipes.md`` from the recipe's dataclasses; a test
-fails when a page no longer matches.
+``docs/configuration.md`` comes from the service's settings, ``docs/recipes.md`` from the recipe's dataclasses and the
+recipes, ``docs/corpora.md`` from the table of corpora; a test fails when a page no longer matches.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import typing
 from pathlib import Path
 from typing import Any
 
+import training
 from models.registry import ARCHITECTURES
 from models.search import SearchOptions
 from service.settings import Settings
+from training.corpora.page import corpora_page
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.optim import OptimiserConfig
-from training.recipe import Recipe, TrainingConfig
+from training.recipe import Recipe, TrainingConfig, load_recipe
 
+RECIPES = Path(training.__file__).parent / "recipes"
 _TABLES: tuple[tuple[str, str, type[Any]], ...] = (
     ("(top level)", "Name, task and languages.", Recipe),
     ("[data]", "What to train on.", DataConfig),
@@ -53,12 +56,17 @@ def configuration_page() -> str:
 
 
 def recipes_page() -> str:
-    """Every key of a recipe as tables."""
+    """Every key of a recipe, and every recipe, as tables."""
     lines = [
-        "# Keys of a recipe",
+        "# Recipes",
         "",
-        "A recipe is one TOML file (examples under `training/recipes/`). Unknown keys are errors that list the known",
-        "ones. This page is written by `python -m deploy.reference`.",
+        "A recipe is one TOML file: everything that makes a bundle. This page has its keys, and at the end the recipes",
+        "under `training/recipes/` with what the papers print. It is written by `python -m deploy.reference`.",
+        "",
+        'Unknown keys are errors that list the known ones. With `base = "dpn.toml"`, a path relative to the recipe, a',
+        "recipe starts from another: it takes over every key that it does not have itself, tables key by key, lists",
+        "whole. Two tables are not taken over: `[published]`, and `[model]` where the recipe names another",
+        "architecture.",
     ]
     for title, text, config in _TABLES:
         lines += ["", f"## `{title}`", "", *([text, ""] if text else []), "| key | type | default | meaning |"]
@@ -68,7 +76,35 @@ def recipes_page() -> str:
             kind = _type_name(typing.get_type_hints(config)[field.name])
             meaning = meanings.get(field.name, "")
             lines.append(f"| `{field.name}` | {kind} | {_default(field)} | {meaning} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *_recipes_table()]) + "\n"
+
+
+def _recipes_table() -> list[str]:
+    lines = [
+        "## The recipes",
+        "",
+        "Scores are those that the papers print, and so are sizes, at the papers' vocabularies (`tandem describe`",
+        "counts any recipe's). Recipes without them are this project's own.",
+        "",
+        "| recipe | task | architecture | published in | scores | parameters |",
+        "|---|---|---|---|---|--:|",
+    ]
+    for path in sorted(RECIPES.rglob("*.toml")):
+        recipe = load_recipe(path)
+        numbers = {key: value for key, value in recipe.published.items() if isinstance(value, float)}
+        scores = ", ".join(f"{_score_name(key)} {value}" for key, value in numbers.items())
+        parameters = f"{recipe.published['parameters']:,}" if "parameters" in recipe.published else ""
+        task = f"{'+'.join(recipe.source_languages)} → {recipe.target_language}, {recipe.task}"
+        cells = (task, recipe.architecture, recipe.published.get("table", ""), scores, parameters)
+        lines.append(f"| `{path.relative_to(RECIPES).as_posix()}` | {' | '.join(cells)} |")
+    return lines
+
+
+def _score_name(key: str) -> str:
+    """A published score as people call it: "bleu" is BLEU, "mt04" the set MT04, "duc2004_rouge1_recall" as it reads."""
+    names = {"bleu": "BLEU", "meteor": "METEOR", "hter": "HTER", "duc2004": "DUC-2004"}
+    names |= {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+    return " ".join(names.get(word, word.upper() if word.startswith("mt") else word) for word in key.split("_"))
 
 
 def attribute_docs(config: type[Any]) -> dict[str, str]:
@@ -109,10 +145,11 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 
 def main() -> None:
-    """Write both pages."""
+    """Write the pages."""
     docs = Path(__file__).resolve().parent.parent / "docs"
     (docs / "configuration.md").write_text(configuration_page(), encoding="utf-8")
     (docs / "recipes.md").write_text(recipes_page(), encoding="utf-8")
+    (docs / "corpora.md").write_text(corpora_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

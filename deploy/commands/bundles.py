@@ -18,10 +18,11 @@ from models.bundle import MANIFEST, Bundle, extend_bundle
 from models.errors import CheckpointError, ConfigError
 from models.graphs import AnyModel
 from models.registry import build_model
+from models.translator import Column
 from service.runtimes import open_graphs
 from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress
-from training.data.corpus import read_parallel
+from training.data.features import read_columns
 from training.data.summary import PreparedSummary
 from training.export.bundle import TORCHSCRIPT, Shipping, add_precision, export_bundle
 from training.export.proof import Proof, proof_table, verify
@@ -87,17 +88,19 @@ def _quantised(bundle: Bundle) -> list[str]:
     return [precision for precision in bundle.precisions if precision != "float32"]
 
 
-def _proving_text(bundle: Bundle, texts: list[Path], references: Path | None) -> tuple[list[list[str]], list[str]]:
-    """Source lines, one list per source, and their references where given."""
+def _proving_text(bundle: Bundle, texts: list[Path], references: Path | None) -> tuple[list[Column], list[str]]:
+    """Source lines or feature matrices, one list per source, and their references where given."""
     languages = bundle.manifest.source_languages
     if not texts:
         if references is not None:
             raise ConfigError("--references needs the --text that it translates")
+        if any(bundle.feature_widths):
+            raise ConfigError(f"{bundle.path} reads feature matrices: give --text for each source, .npy for those")
         return [proof_sentences(language) for language in languages], []
     if len(texts) != len(languages):
         raise ConfigError(f"{bundle.path} has {len(languages)} sources, but --text is given {len(texts)} times")
-    columns = [list(column) for column in read_parallel([*texts, *([references] if references else [])])]
-    return (columns[:-1], columns[-1]) if references else (columns, [])
+    columns = read_columns([*texts, *([references] if references else [])], bundle.feature_widths)
+    return (columns[:-1], list(columns[-1])) if references else (columns, [])
 
 
 def _record(bundle: Bundle, proof: Proof) -> None:
@@ -107,9 +110,9 @@ def _record(bundle: Bundle, proof: Proof) -> None:
 
 
 def _model(recipe: Recipe, prepared: Path) -> AnyModel:
-    *sources, target = PreparedSummary.load(prepared).vocabularies.values()
+    config = recipe.prepared_config(PreparedSummary.load(prepared))
     torch.manual_seed(0)
-    return build_model(recipe.architecture, recipe.model_config(tuple(sources), target))
+    return build_model(recipe.architecture, config)
 
 
 def _report(line: str) -> None:

@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from models.bundle import Bundle
+from models.bundle import Bundle, Manifest
 from models.config import to_mapping
 from models.errors import ConfigError
 from models.registry import build_model, load_config
@@ -39,9 +39,7 @@ def describe_command(target: Path, as_json: bool) -> None:
 def _describe_recipe(path: Path) -> dict[str, Any]:
     """A recipe's model at the sizes that its data will have; of a paper's recipe, at the paper's dictionaries."""
     recipe = load_recipe(path)
-    size = recipe.data.vocabulary.size
-    sources = tuple(recipe.published.get("source_vocabulary", size) for _ in recipe.source_languages)
-    config = recipe.model_config(sources, recipe.published.get("target_vocabulary", size))
+    config = recipe.model_config(*recipe.vocabulary_sizes())
     description = _describe(recipe.name, recipe.architecture, to_mapping(config))
     return {**description, "task": recipe.task, "published": dict(recipe.published)}
 
@@ -52,6 +50,12 @@ def _describe_bundle(path: Path) -> dict[str, Any]:
     manifest = Bundle.load(path).manifest
     description = _describe(manifest.name, manifest.architecture, dict(manifest.config))
     return {**description, "task": manifest.task, "scores": to_mapping(manifest.scores)}
+
+
+def bundle_parameters(manifest: Manifest) -> int:
+    """All parameters of a bundle's model, those that only training needs included."""
+    total: int = _describe(manifest.name, manifest.architecture, dict(manifest.config))["parameters"]["total"]
+    return total
 
 
 def _describe(name: str, architecture: str, mapping: dict[str, Any]) -> dict[str, Any]:

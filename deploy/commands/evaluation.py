@@ -17,8 +17,9 @@ from rich.table import Table
 
 from models.bundle import Bundle, Score, extend_bundle
 from models.errors import CorpusError
+from models.rendering import Renderer
 from models.search import Graphs, SearchOptions
-from models.translator import translate_lines
+from models.translator import Column, translate_lines
 from service.runtimes import open_graphs
 
 if TYPE_CHECKING:
@@ -63,11 +64,13 @@ def evaluate_command(
     as_json: bool,
 ) -> None:
     """Decode a test set, print its scores, and store them where asked."""
-    from training.data.corpus import read_parallel
+    from training.data.features import read_columns
     from training.metrics import SCORERS
 
     bundle, graphs, options = decoding.open(path)
-    *columns, gold = (list(c)[: decoding.limit] for c in read_parallel([*sources, references]))
+    _check_count(bundle, sources)
+    read = read_columns([*sources, references], bundle.feature_widths)
+    *columns, gold = (column[: decoding.limit] for column in read)
     started = time.perf_counter()
     texts = decode_lines(bundle, graphs, options, columns)
     seconds = time.perf_counter() - started
@@ -78,8 +81,11 @@ def evaluate_command(
     if bundle.manifest.task == "summarize":
         from training.metrics import first_sentence, first_words
 
-        systems["first sentence"] = scorer([first_sentence(line) for line in columns[0]], gold)
-        systems["first 10 words"] = scorer([first_words(line) for line in columns[0]], gold)
+        lines = next(column for column, width in zip(columns, bundle.feature_widths, strict=True) if not width)
+        systems["first sentence"] = scorer([first_sentence(line) for line in lines], gold)
+        systems["first 10 words"] = scorer([first_words(line) for line in lines], gold)
+    if bundle.manifest.task == "postedit":
+        systems["as it is"] = scorer(columns[-1], gold)  # the machine translation, left alone
     if record:
         _record(bundle, record, systems[bundle.manifest.name])
     speed = len(texts) / seconds
@@ -111,9 +117,8 @@ def _record(bundle: Bundle, test_set: str, found: Sequence[MeasuredScore]) -> No
 def translate_command(path: Path, sources: Sequence[Path], out: Path | None, decoding: Decoding) -> None:
     """Decode text and write it, one line for each line."""
     bundle, graphs, options = decoding.open(path)
-    if len(sources) != len(bundle.source_vocabularies):
-        raise CorpusError(f"{path} has {len(bundle.source_vocabularies)} sources, but {len(sources)} are given")
-    columns = [_read_lines(source) for source in sources]
+    _check_count(bundle, sources)
+    columns = [_read(source, width) for source, width in zip(sources, bundle.feature_widths, strict=True)]
     if len({len(column) for column in columns}) > 1:
         raise CorpusError(f"the sources must have equally many lines, but have {[len(c) for c in columns]}")
     text = "".join(f"{line}\n" for line in decode_lines(bundle, graphs, options, columns))
@@ -123,23 +128,29 @@ def translate_command(path: Path, sources: Sequence[Path], out: Path | None, dec
         out.write_text(text, encoding="utf-8")
 
 
-def _read_lines(source: Path) -> list[str]:
-    from training.data.corpus import read_parallel
+def _check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
+    if len(sources) != len(bundle.sources):
+        raise CorpusError(f"{bundle.path} has {len(bundle.sources)} sources, but {len(sources)} are given")
 
-    if str(source) == "-":
+
+def _read(source: Path, width: int) -> Column:
+    """Lines of text, or matrices of feature vectors where they have a width."""
+    from training.data.features import read_columns
+
+    if str(source) == "-" and not width:
         return [line.rstrip("\n") for line in sys.stdin]
-    return list(read_parallel([source])[0])
+    return read_columns([source], [width])[0]
 
 
-def decode_lines(bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Sequence[str]]) -> list[str]:
+def decode_lines(bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Column]) -> list[str]:
     """All lines, with a progress bar on the terminal."""
     console = Console(stderr=True)
     chunk = 256
     texts: list[str] = []
     starts = range(0, len(columns[0]), chunk)
-    vocabularies = (bundle.source_vocabularies, bundle.target_vocabulary)
+    vocabularies, renderer = (bundle.sources, bundle.target_vocabulary), Renderer.of(bundle)
     limit = bundle.manifest.limits.max_source_tokens + 1  # and EOS
     for start in track(starts, "decoding", console=console, disable=not console.is_terminal, transient=True):
         part = [column[start : start + chunk] for column in columns]
-        texts += translate_lines(graphs, vocabularies, part, options, max_source_tokens=limit)
+        texts += translate_lines(graphs, vocabularies, part, options, max_source_tokens=limit, renderer=renderer)
     return texts

@@ -10,6 +10,7 @@ from rich.progress import Progress as Bar
 
 from models.bundle import Bundle
 from models.errors import CheckpointError, ConfigError
+from models.protocol import feature_widths
 from training.checkpoint import checkpoints
 from training.data.dataset import load_vocabularies
 from training.data.prepare import prepare
@@ -45,6 +46,7 @@ def prepare_command(recipe_path: Path, run: Path | None, corpora: Path, start: P
             seed=recipe.training.seed,
             force=force,
             vocabularies=vocabularies,
+            features=feature_widths(recipe.model_config()),
             progress=progress,
         )
     _print_summary(summary)

@@ -14,7 +14,10 @@ from deploy.cli import app, main
 from deploy.reference import configuration_page, recipes_page
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("prepare", "train", "export", "verify", "evaluate", "describe", "translate", "serve")
+COMMANDS = (
+    *("corpus", "prepare", "train", "export", "verify", "ensemble"),
+    *("evaluate", "compare", "describe", "translate", "analyse", "serve"),
+)
 
 
 def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -1,0 +1,214 @@
+"""Two texts and a feature matrix all the way: prepare, train, export, decode files, and what refuses them."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deploy.commands.bundles import export_command, verify_command
+from deploy.commands.evaluation import Decoding, evaluate_command, translate_command
+from deploy.commands.training import prepare_command, train_command
+from models.bundle import Bundle
+from models.config import to_mapping
+from models.errors import BundleError, ConfigError, CorpusError
+from models.loading import load_bundle_model
+from service.loading import build_engine
+from service.runtimes import open_graphs
+from service.settings import Settings
+from training.data.features import read_columns
+from training.export.proof import Settings as ProofSettings
+from training.export.proof import verify
+from training.recipe import Recipe, load_recipe, recipe_from_mapping
+
+RECIPE = """
+name = "three"
+task = "translate"
+source_languages = ["de", "zxx", "fr"]
+target_language = "en"
+architecture = "multisource"
+
+[data]
+max_source_tokens = 6
+max_target_tokens = 6
+placeholder_share = 0.0
+
+[[data.corpora]]
+name = "toy"
+source = ["toy/{split}.de", "toy/{split}.npy", "toy/{split}.fr"]
+target = "toy/{split}.en"
+licence = "CC0-1.0"
+attribution = "made by the test"
+
+[data.filters]
+deduplicate = false
+
+[data.vocabulary]
+kind = "word"
+size = 40
+joint = false
+
+[model]
+features = [0, 7, 0]
+embedding = 16
+encoder_width = 16
+attention_width = 16
+decoder_width = 32
+strategy = "flat"
+
+[optimiser]
+learning_rate = 1e-2
+warmup = 20
+cooldown = 60
+
+[training]
+updates = 140
+batch_tokens = 200
+validate_every = 70
+validation_sentences = 12
+save_every = 1000
+precision = "float32"
+metric = "bleu"
+
+[decoding]
+beam_size = 2
+max_length = 6
+"""
+WORDS = 5
+CLASSES = tuple(f"seen{number}" for number in range(WORDS))
+DECODING = Decoding("onnx", "int8", None, None, 1)
+
+
+def write_corpus(folder: Path) -> None:
+    """A word of each text and a class of each of two vectors, in a fixed order: no source tells of another's words.
+
+    The last two numbers of a vector say which of the two it is, as a place in an image would.
+    """
+    chance, noise = random.Random(5), np.random.default_rng(5)
+    folder.mkdir(parents=True)
+    for split, size in (("train", 300), ("valid", 12), ("test", 30)):
+        numbers = [[chance.randrange(WORDS) for _ in range(4)] for _ in range(size)]
+        columns = {
+            "de": [f"de{a}" for a, *_ in numbers],
+            "fr": [f"fr{d}" for *_, d in numbers],
+            "en": [f"one{a} {CLASSES[b]} {CLASSES[c]} two{d}" for a, b, c, d in numbers],
+        }
+        for side, lines in columns.items():
+            (folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        features = noise.normal(0, 0.1, (size, 2, WORDS + 2)).astype(np.float32)
+        for row, (_, b, c, _) in enumerate(numbers):
+            features[row, 0, [b, WORDS]] += 1
+            features[row, 1, [c, WORDS + 1]] += 1
+        np.save(folder / f"{split}.npy", features)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained and exported bundle, and the corpus it learnt from."""
+    folder = tmp_path_factory.mktemp("three")
+    write_corpus(folder / "corpora/toy")
+    (folder / "three.toml").write_text(RECIPE, encoding="utf-8")
+    run = folder / "run"
+    prepare_command(folder / "three.toml", run, folder / "corpora", None, False)
+    train_command(folder / "three.toml", run, resume=False, start=None, updates=None, threads=1, device="cpu")
+    export_command(run, folder / "bundle", None, None, None, False)
+    return folder
+
+
+def sources(folder: Path) -> list[Path]:
+    return [folder / "corpora/toy" / f"test.{side}" for side in ("de", "npy", "fr")]
+
+
+def test_every_source_tells_its_words(folder: Path) -> None:
+    """Features alone determine the two words in the middle, and the graphs are 8-bit ones."""
+    translate_command(folder / "bundle", sources(folder), folder / "out.en", DECODING)
+    found = (folder / "out.en").read_text(encoding="utf-8").splitlines()
+    expected = (folder / "corpora/toy/test.en").read_text(encoding="utf-8").splitlines()
+    assert len(found) == len(expected) == 30
+    assert sum(one == other for one, other in zip(found, expected, strict=True)) >= 28
+
+
+def test_the_manifest_says_which_sources_are_features(folder: Path) -> None:
+    bundle = Bundle.load(folder / "bundle")
+    vocabularies = bundle.manifest.vocabularies
+    assert vocabularies.features == bundle.feature_widths == (0, 7, 0)
+    assert [one.file for one in vocabularies.sources] == ["source0.words", "source1.words"]
+    assert [one is None for one in bundle.sources] == [False, True, False]
+    assert bundle.sources[2] is bundle.source_vocabularies[1]
+    assert "source 2 is a matrix of vectors of width 7" in (folder / "bundle/MODEL_CARD.md").read_text("utf-8")
+
+
+def test_evaluate_and_verify_take_matrices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = folder / "corpora/toy/test.en"
+    limited = replace(DECODING, limit=10)
+    evaluate_command(folder / "bundle", sources(folder), gold, limited, out=None, record="", as_json=True)
+    result = json.loads(capsys.readouterr().out)
+    assert result["segments"] == 10
+    assert result["scores"]["three"][0]["value"] > 80
+    bundle = Bundle.load(folder / "bundle")
+    *columns, references = read_columns([*sources(folder), gold], bundle.feature_widths)
+    # Of thirty short lines, one wrong word costs two points.
+    few = ProofSettings(sentences=6, beams=(2,), batches=(1, 4), loss=10)
+    proof = verify(bundle, {}, {"int8": lambda: open_graphs(bundle)}, columns, list(references), settings=few)
+    assert proof.passed
+    assert (proof.sentences, proof.long_sentences) == (6, 0)
+    assert proof.quantised[0].same_in_batches == 1.0
+    assert proof.quantised[0].identical >= 0.9
+
+
+def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
+    german, features, french = sources(folder)
+    with pytest.raises(CorpusError, match="has 3 sources, but 2 are given"):
+        translate_command(folder / "bundle", [german, features], None, DECODING)
+    with pytest.raises(CorpusError, match=r"test\.npy: text is expected here, not feature vectors"):
+        translate_command(folder / "bundle", [features, german, french], None, DECODING)
+    with pytest.raises(CorpusError, match=r"test\.fr: not a readable .npy array"):
+        translate_command(folder / "bundle", [german, french, german], None, DECODING)
+    np.save(folder / "wide.npy", np.zeros((30, 2, 8), np.float32))
+    with pytest.raises(CorpusError, match=r"wide\.npy: feature vectors must have the width 7, but have 8"):
+        translate_command(folder / "bundle", [german, folder / "wide.npy", french], None, DECODING)
+    with pytest.raises(ConfigError, match="reads feature matrices: give --text for each source"):
+        verify_command(folder / "bundle", [], None, False, True)
+
+
+def test_no_request_can_hold_a_matrix(folder: Path) -> None:
+    with pytest.raises(BundleError, match="reads feature matrices, which no request can hold"):
+        build_engine(Settings(bundles=(folder / "bundle",)))
+
+
+def test_manifest_and_model_must_agree(folder: Path) -> None:
+    bundle = Bundle.load(folder / "bundle")
+    other = replace(bundle.manifest, config=bundle.manifest.config | {"features": [0, 9, 0]})
+    with pytest.raises(BundleError, match=r"widths \[0, 9, 0\], but its manifest's vocabularies say \[0, 7, 0\]"):
+        load_bundle_model(replace(bundle, manifest=other))
+    with pytest.raises(ConfigError, match="one 0 for each of the 2 text sources, but has 1"):
+        replace(bundle.manifest.vocabularies, features=(0, 7))
+
+
+def changed(recipe: Recipe, **model: Any) -> dict[str, Any]:
+    mapping: dict[str, Any] = to_mapping(recipe)
+    mapping["model"] |= model
+    return mapping
+
+
+def test_recipe_data_and_model_must_agree(folder: Path) -> None:
+    recipe = load_recipe(folder / "three.toml")
+    for widths in ([0, 0, 7], []):
+        with pytest.raises(ConfigError, match=r"features must give a width for every source whose path ends in \.npy"):
+            recipe_from_mapping(changed(recipe, features=widths), "recipe")
+    with pytest.raises(ConfigError, match="the language of feature vectors is 'zxx', but is 'it'"):
+        recipe_from_mapping(changed(recipe) | {"source_languages": ["de", "it", "fr"]}, "recipe")
+    wider = recipe_from_mapping(changed(recipe, features=[0, 8, 0]), "recipe")
+    (folder / "wider.toml").write_text(RECIPE.replace("[0, 7, 0]", "[0, 8, 0]"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"widths \[0, 8, 0\] \(0 for text\), but the prepared data has \[0, 7, 0\]"):
+        train_command(
+            folder / "wider.toml", folder / "run", resume=True, start=None, updates=None, threads=1, device="cpu"
+        )
+    with pytest.raises(CorpusError, match=r"train\.npy|valid\.npy"):
+        prepare_command(folder / "wider.toml", folder / "other", folder / "corpora", None, False)
+    assert wider.vocabulary_sizes()[0] == (40, 0, 40)
