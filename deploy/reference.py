@@ -29,7 +29,11 @@ _TABLES: tuple[tuple[str, str, type[Any]], ...] = (
     ("[[data.corpora]]", "One parallel corpus.", CorpusConfig),
     ("[data.filters]", "Which pairs are left out.", FilterConfig),
     ("[data.vocabulary]", "How the vocabularies are made.", VocabularyConfig),
-    *((f'[model] of architecture = "{name}"', "", config) for name, (config, _) in ARCHITECTURES.items()),
+    *(
+        (f'[model] of architecture = "{name}"', "", config)
+        for name, (config, model) in ARCHITECTURES.items()
+        if model.trainable  # others are not made by a recipe
+    ),
     ("[optimiser]", "How parameters are updated.", OptimiserConfig),
     ("[training]", "How long and with what numbers.", TrainingConfig),
     ("[decoding]", "The bundle's decoding defaults.", SearchOptions),

@@ -17,6 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from models.registry import ARCHITECTURES
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("models", "training", "service", "deploy")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -107,6 +109,22 @@ def test_nothing_is_unpickled() -> None:
                 faults.append(f"{path}:{call.lineno} torch.load without weights_only=True")
             if options.get("allow_pickle", "False") != "False":
                 faults.append(f"{path}:{call.lineno} allow_pickle")
+    assert not faults
+
+
+def test_search_export_and_service_name_no_architecture() -> None:
+    """What they need to know stands in records, specs and manifests; an ensemble alone is put together by name."""
+    names = {*ARCHITECTURES, *(cls.__name__ for pair in ARCHITECTURES.values() for cls in pair)}
+    word = re.compile(rf"\b({'|'.join(names)})\b")
+    folders = [ROOT / "models" / "search", ROOT / "training" / "export", ROOT / "service"]
+    faults = [
+        f"{path.relative_to(ROOT)}:{number} {line.strip()}"
+        for folder in folders
+        for path in sorted(folder.rglob("*.py"))
+        if path.name != "ensemble.py"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if word.search(line)
+    ]
     assert not faults
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,17 +12,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from deploy.commands.evaluation import Decoding, decode_lines
+from deploy.commands.evaluation import Decoding, check_count, decode_lines
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.loading import load_bundle_model
 from models.search import Graphs, SearchOptions, translate_batch
-from models.translator import encode_lines
+from models.translator import Column, encode_columns, written_lines
 from training.analysis import plots
 from training.analysis.attention import Attended, AttentionName, attended
 from training.analysis.decoding import BeamSpeed, LengthScore, scores_by_length, speed_by_beam
 from training.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
-from training.data.corpus import read_parallel
+from training.data.features import read_columns
 from training.metrics import SCORERS
 
 LONGEST_SHARE = 40  # target positions drawn of the shares of mixed attention
@@ -60,9 +61,9 @@ def analyse_command(
 ) -> None:
     """Write tables and figures into a folder, print the tables and where everything is."""
     bundle, graphs, options = decoding.open(path)
-    if len(sources) != len(bundle.source_vocabularies):
-        raise ConfigError(f"{path} has {len(bundle.source_vocabularies)} sources, but --source gives {len(sources)}")
-    columns = [list(c)[: decoding.limit] for c in read_parallel([*sources, *([references] if references else [])])]
+    check_count(bundle, sources)
+    paths = [*sources, *([references] if references else [])]
+    columns = [column[: decoding.limit] for column in read_columns(paths, bundle.feature_widths)]
     lines, gold = (columns[:-1], columns[-1]) if references else (columns, [])
     folder = out or Path("analysis") / bundle.manifest.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,8 +88,8 @@ class _Analysis:
         bundle: Bundle,
         graphs: Graphs,
         options: SearchOptions,
-        lines: list[list[str]],
-        gold: list[str],
+        lines: list[Column],
+        gold: Column,
         folder: Path,
     ) -> None:
         self._bundle, self._graphs, self._options = bundle, graphs, options
@@ -115,11 +116,18 @@ class _Analysis:
         return found
 
     def _attended(self, limit: int) -> list[Attended]:
-        vocabularies, most = self._bundle.source_vocabularies, self._bundle.manifest.limits.max_source_tokens + 1
-        columns = [encode_lines(v, c[:limit], most) for v, c in zip(vocabularies, self._lines, strict=True)]
-        sources = [row for row in zip(*columns, strict=True) if all(len(one) > 1 for one in row)]
-        if not sources:
+        vocabularies, most = self._bundle.sources, self._bundle.manifest.limits.max_source_tokens + 1
+        lines = [column[:limit] for column in self._lines]
+        columns = encode_columns(vocabularies, lines, most)
+        written = written_lines(vocabularies, lines)
+        kept = [
+            i
+            for i, texts in enumerate(written)
+            if all(t.strip() or not v for t, v in zip(texts, vocabularies, strict=True))
+        ]
+        if not kept:
             raise ConfigError("the source text has no line that is not empty")
+        sources = [tuple(column[index] for column in columns) for index in kept]
         hypotheses = translate_batch(self._graphs, sources, replace(self._options, n_best=1))
         model = load_bundle_model(self._bundle)
         targets = [one[0].tokens for one in hypotheses]
@@ -138,8 +146,9 @@ class _Analysis:
     def by_length(self) -> dict[str, Any]:
         """The score in each class of source length."""
         texts = self._decode(self._options)
-        vocabulary = self._bundle.source_vocabularies[0]
-        tokens = [len(vocabulary.encode(line)) for line in self._lines[0]]
+        columns = encode_columns(self._bundle.sources, self._lines, sys.maxsize)
+        text = [c for c, vocabulary in zip(columns, self._bundle.sources, strict=True) if vocabulary] or columns
+        tokens = [max(map(len, row)) - 1 for row in zip(*text, strict=True)]
         scores: list[LengthScore] = scores_by_length(texts, self._gold, tokens, self._scorer)
         rows = [asdict(score) for score in scores]
         _print("by source length", rows)

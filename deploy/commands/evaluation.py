@@ -68,7 +68,7 @@ def evaluate_command(
     from training.metrics import SCORERS
 
     bundle, graphs, options = decoding.open(path)
-    _check_count(bundle, sources)
+    check_count(bundle, sources)
     read = read_columns([*sources, references], bundle.feature_widths)
     *columns, gold = (column[: decoding.limit] for column in read)
     started = time.perf_counter()
@@ -117,7 +117,7 @@ def _record(bundle: Bundle, test_set: str, found: Sequence[MeasuredScore]) -> No
 def translate_command(path: Path, sources: Sequence[Path], out: Path | None, decoding: Decoding) -> None:
     """Decode text and write it, one line for each line."""
     bundle, graphs, options = decoding.open(path)
-    _check_count(bundle, sources)
+    check_count(bundle, sources)
     columns = [_read(source, width) for source, width in zip(sources, bundle.feature_widths, strict=True)]
     if len({len(column) for column in columns}) > 1:
         raise CorpusError(f"the sources must have equally many lines, but have {[len(c) for c in columns]}")
@@ -128,7 +128,8 @@ def translate_command(path: Path, sources: Sequence[Path], out: Path | None, dec
         out.write_text(text, encoding="utf-8")
 
 
-def _check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
+def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
+    """Raises CorpusError where there is not one file for each of the bundle's sources."""
     if len(sources) != len(bundle.sources):
         raise CorpusError(f"{bundle.path} has {len(bundle.sources)} sources, but {len(sources)} are given")
 

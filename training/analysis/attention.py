@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from models.graphs import AnyModel
 from models.protocol import Padded
+from models.search.graphs import Array
 from models.vocabulary import BOS, EOS, Vocabulary
 
 Weights = NDArray[np.float64]
@@ -82,20 +83,22 @@ class Attended:
 
 def attended(
     model: AnyModel,
-    vocabularies: tuple[Sequence[Vocabulary], Vocabulary],
-    sources: Sequence[tuple[NDArray[np.int64], ...]],
+    vocabularies: tuple[Sequence[Vocabulary | None], Vocabulary],
+    sources: Sequence[tuple[Array, ...]],
     targets: Sequence[Sequence[int]],
 ) -> Iterator[Attended]:
     """Every attention of the given targets (ids without BOS and EOS), one sentence at a time: nothing is padded.
 
     Args:
         model: prepared for inference.
-        vocabularies: one per source, and the target's.
+        vocabularies: one per source (None for feature matrices), and the target's.
         sources: per sentence, its sources as they were decoded.
         targets: per sentence, what is to be predicted.
     """
     for columns, target in zip(sources, targets, strict=True):
-        padded = tuple(Padded(torch.from_numpy(one)[None], torch.tensor([len(one)])) for one in columns)
+        padded = tuple(
+            Padded(torch.from_numpy(np.ascontiguousarray(one))[None], torch.tensor([len(one)])) for one in columns
+        )
         with torch.inference_mode():
             weights = model.attention(torch.tensor([[BOS, *target]]), model.encode(padded))
         yield Attended(
@@ -105,5 +108,7 @@ def attended(
         )
 
 
-def _pieces(vocabulary: Vocabulary, ids: NDArray[np.int64]) -> tuple[str, ...]:
-    return tuple(vocabulary.piece_of(int(token)) for token in ids)
+def _pieces(vocabulary: Vocabulary | None, source: Array) -> tuple[str, ...]:
+    if vocabulary is None:
+        return tuple(map(str, range(len(source))))
+    return tuple(vocabulary.piece_of(int(token)) for token in source)
