@@ -292,9 +292,6 @@ class ConvS2S(Seq2SeqModel[ConvS2SMemory, ConvS2SState]):
                 weights[f"decoder.{index}.source0"] = attention
         return self.dropout(self.decoder_output(x)), {"windows": tuple(windows)}
 
-    def alignment(self, target_RT: Tensor, memory: ConvS2SMemory) -> tuple[Tensor, ...]:
-        return (torch.stack(list(self.attention(target_RT, memory).values())).mean(0),)
-
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         return self.output.effective_weight(), self.output.bias
 

@@ -25,7 +25,7 @@ from models.layers.attention import additive_mask
 from models.layers.dropout import Dropout
 from models.layers.linear import Linear
 from models.layers.recurrent import Gru, GruCell, orthogonal_blocks
-from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, mean_by_source
+from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
 from models.records import Memory, State, memory, rows
 
 WINDOW = 3  # of the convolutional encoder
@@ -275,9 +275,6 @@ class Memd(Seq2SeqModel[MemdMemory, MemdState]):
             # eq. 13:  q = tanh(sum_k W_qk q_k + b)
             q_RTD = torch.tanh(self.decoder_output(torch.cat(outputs, dim=-1)))
         return self.dropout(q_RTD), {"states": tuple(states)}
-
-    def alignment(self, target_RT: Tensor, memory: MemdMemory) -> tuple[Tensor, ...]:
-        return mean_by_source(self.attention(target_RT, memory), 1)
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         return self.output_weight, self.output_bias

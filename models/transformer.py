@@ -227,9 +227,6 @@ class Transformer(Seq2SeqModel[TransformerMemory, TransformerState]):
                 weights[f"decoder.{index}.source0"] = mean.reshape(x.size(0), length, mean.size(-1))
         return self.decoder_norm(x), {"keys": tuple(keys), "values": tuple(values)}
 
-    def alignment(self, target_RT: Tensor, memory: TransformerMemory) -> tuple[Tensor, ...]:
-        return (torch.stack(list(self.attention(target_RT, memory).values())).mean(0),)
-
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         return self.output_weight, self.output_bias
 
