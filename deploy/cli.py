@@ -15,6 +15,7 @@ app = typer.Typer(
     help="Train, prove, ship and serve translation and summarization models.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # brackets are text, and paragraphs flow
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -40,6 +41,7 @@ RunFolder = Annotated[
     Path | None, typer.Option("--run", help="Folder of the run: prepared data, checkpoints, logs. [runs/NAME]")
 ]
 BundleFolder = Annotated[Path, typer.Argument(metavar="BUNDLE", help="Bundle folder, such as bundles/de-en.")]
+BeamSize = Annotated[int | None, typer.Option(min=1, max=100, help="Beam size. [the bundle's]")]
 Precision = Annotated[str, typer.Option(help="Which of the bundle's graphs: int8 or float32.")]
 Threads = Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")]
 
@@ -165,7 +167,7 @@ def evaluate(
     references: Annotated[Path, typer.Option("--references", help="Reference text, parallel to the source.")],
     runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
     precision: Precision = "int8",
-    beam_size: Annotated[int | None, typer.Option(min=1, help="Beam size. [the bundle's]")] = None,
+    beam_size: BeamSize = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Write the hypotheses to this file.")] = None,
@@ -197,7 +199,7 @@ def compare(
     ] = None,
     runtime: Annotated[Runtime, typer.Option(help="What runs the models.")] = Runtime.onnx,
     precision: Precision = "int8",
-    beam_size: Annotated[int | None, typer.Option(min=1, help="Beam size. [each bundle's]")] = None,
+    beam_size: BeamSize = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
     hypotheses: Annotated[Path | None, typer.Option(help="Folder to keep every system's output in.")] = None,
@@ -243,7 +245,7 @@ def translate(
     out: Annotated[Path | None, typer.Option(help="Where to write. [standard output]")] = None,
     runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
     precision: Precision = "int8",
-    beam_size: Annotated[int | None, typer.Option(min=1, help="Beam size. [the bundle's]")] = None,
+    beam_size: BeamSize = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
 ) -> None:
     """Translate (or summarize) text, one segment a line, without a server.
@@ -314,6 +316,11 @@ def main() -> None:
     except ModuleNotFoundError as error:
         needed = f"this command needs the package {error.name!r}: install tandem with its extra [train] (make install)"
         typer.secho(f"tandem: {needed}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is None:  # of the network or the system, not of a path that was given
+            raise
+        typer.secho(f"tandem: {error.filename}: {error.strerror}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

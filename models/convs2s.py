@@ -1,7 +1,8 @@
 """ConvS2S, convolutional sequence to sequence learning (Gehring et al., ICML 2017).
 
 Encoder and decoder are stacks of gated convolutions with residual connections; every decoder layer attends to the
-source with a softmax of its own (multi-step attention, eq. 1-2). Layers may differ in width and kernel.
+source with a softmax of its own (multi-step attention, eq. 1-2). Layers may differ in width and kernel. Like every
+model here the decoder starts from BOS; the authors' code started from EOS, which is a matter of one embedding.
 
 Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, S source positions, T target positions, F embedding
 width, C and D input and output width of a block, Q queries of one sentence (K x T), N any number.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -82,24 +82,6 @@ class LayerwiseConfig:
             )
         if not self.share_weights and self.layers % 2:
             raise ConfigError(f"without weight sharing layers must be even, half a side, but it is {self.layers}")
-
-
-def layerwise_small(vocabulary: int = 0) -> LayerwiseConfig:
-    """The size for IWSLT14, of the Transformer's 6 + 6 layers of the same width (section 4.2)."""
-    return LayerwiseConfig((vocabulary,), vocabulary)
-
-
-def layerwise_base(vocabulary: int = 0) -> LayerwiseConfig:
-    """The size of the Transformer base."""
-    return replace(layerwise_small(vocabulary), width=512, hidden=2048, heads=8)
-
-
-def layerwise_big(vocabulary: int = 0) -> LayerwiseConfig:
-    """The size of the Transformer big.
-
-    The paper prints a feed-forward width of 2,048, but with it the model is smaller than the one it is compared with.
-    """
-    return replace(layerwise_base(vocabulary), width=1024, hidden=4096, heads=16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -102,11 +102,14 @@ class Renderer:
     def _most_attended(
         self, hypothesis: Hypothesis, step: int, lines: Sequence[Sequence[str]]
     ) -> tuple[int, int] | None:
-        """The source and the place in it of the word with the largest attention; of equal ones the first."""
+        """The source and the place in it of the word with the largest attention; of equal ones the first.
+
+        Attention is relative to its own source: each source's weights sum to 1, whatever a source counts for.
+        """
         best, largest = None, 0.0
         for source, weights in enumerate(hypothesis.attention or ()):
-            words = min(len(lines[source]), weights.shape[1])  # neither the end of the sentence nor what was cut off
-            if not words or not _has_words(self.sources[source]):
+            words = min(len(lines[source]), weights.shape[1] - 1)  # what the decoder read, less its end of sentence
+            if words < 1 or not _has_words(self.sources[source]):
                 continue
             place = int(weights[step, :words].argmax())
             if weights[step, place] > largest:

@@ -181,7 +181,7 @@ def merged_mapping(path: Path) -> dict[str, Any]:
     mapping = _parse(path, "")
     while (base := mapping.pop("base", None)) is not None:
         child = chain[-1]
-        if not isinstance(base, str) or not base:
+        if not isinstance(base, str) or not base or "\0" in base:
             raise ConfigError(f"{child}: base must be the path of a recipe, but is {base!r}")
         chain.append(child.parent / base)
         if chain[-1].resolve() in [recipe.resolve() for recipe in chain[:-1]]:

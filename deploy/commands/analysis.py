@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deploy.commands.evaluation import Decoding, check_count, decode_lines
+from deploy.commands.outputs import check_folder
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.loading import load_bundle_model
@@ -25,6 +26,7 @@ from training.analysis.tables import encoder_weights, entropies, shares_by_posit
 from training.data.features import read_columns
 from training.metrics import SCORERS
 
+LARGEST_BEAM = 100
 LONGEST_SHARE = 40  # target positions drawn of the shares of mixed attention
 console = Console(stderr=True)
 
@@ -49,10 +51,12 @@ class Scope:
 
 
 def parse_beam_sizes(text: str) -> tuple[int, ...]:
-    """Beam sizes from ``1,5,10``. Raises ConfigError for anything but whole numbers from 1 on."""
+    """Beam sizes from ``1,5,10``. Raises ConfigError for anything but whole numbers from 1 to 100."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdecimal() and int(part) for part in parts):
-        raise ConfigError(f"--beam-sizes must be whole numbers from 1 on, such as 1,5,10, but is {text!r}")
+    if not all(part.isdecimal() and len(part) < 4 and 1 <= int(part) <= LARGEST_BEAM for part in parts):
+        raise ConfigError(
+            f"--beam-sizes must be whole numbers from 1 to {LARGEST_BEAM}, such as 1,5,10, but is {text!r}"
+        )
     return tuple(dict.fromkeys(map(int, parts)))
 
 
@@ -62,11 +66,13 @@ def analyse_command(
     """Write tables and figures into a folder, print the tables and where everything is."""
     bundle, graphs, options = decoding.open(path)
     check_count(bundle, sources)
+    folder = out or Path("analysis") / bundle.manifest.name
+    check_folder(folder, "--out")
     paths = [*sources, *([references] if references else [])]
     columns = [column[: decoding.limit] for column in read_columns(paths, bundle.feature_widths)]
     lines, gold = (columns[:-1], columns[-1]) if references else (columns, [])
-    folder = out or Path("analysis") / bundle.manifest.name
-    folder.mkdir(parents=True, exist_ok=True)
+    if not lines[0]:
+        raise ConfigError(f"--source: {sources[0]} has no line")
     work = _Analysis(bundle, graphs, options, lines, gold, folder)
     result: dict[str, Any] = {"bundle": bundle.manifest.name, "sentences": len(lines[0])}
     result |= work.attention(scope)

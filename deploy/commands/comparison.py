@@ -17,6 +17,7 @@ from rich.table import Table
 
 from deploy.commands.description import bundle_parameters
 from deploy.commands.evaluation import Decoding, decode_lines
+from deploy.commands.outputs import check_file, check_folder
 from models.bundle import Bundle, Manifest
 from models.errors import ConfigError
 from models.translator import Column
@@ -72,8 +73,9 @@ class Sources:
         if not self.languages:
             if len(self.paths) != count:
                 raise ConfigError(
-                    f"{manifest.name} reads {', '.join(wanted)}, but {len(self.paths)} files are given without a"
-                    f" language: name it, --source {wanted[0]}=FILE"
+                    f"{manifest.name} reads {count} source{'s' if count > 1 else ''} ({', '.join(wanted)}), but"
+                    f" {len(self.paths)} files are given without a language: give as many, or name the language of"
+                    f" each, --source {wanted[0]}=FILE"
                 )
             return tuple(range(count))
         if count == 1 and len(wanted) > 1:  # one source, in any of these languages
@@ -196,6 +198,8 @@ def compare_command(
     output: Output,
 ) -> None:
     """Decode one test set with every bundle and print how they compare."""
+    check_folder(output.hypotheses, "--hypotheses")
+    check_file(output.markdown, "--markdown")
     bundles = _load(paths)
     files = Sources.parse(sources)
     reads = {name: files.of(bundle.manifest) for name, bundle in bundles.items()}
@@ -230,8 +234,9 @@ def _load(paths: Sequence[Path]) -> dict[str, Bundle]:
     loaded = [Bundle.load(path) for path in paths]
     counts = Counter(bundle.manifest.name for bundle in loaded)
     names = [str(b.path) if counts[b.manifest.name] > 1 else b.manifest.name for b in loaded]
-    if len(set(names)) < len(names):
-        raise ConfigError("a bundle is given twice")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ConfigError(f"every bundle is compared once, but {twice[0]} is given twice")
     for what in ("task", "target_language"):
         found = {name: getattr(bundle.manifest, what) for name, bundle in zip(names, loaded, strict=True)}
         if len(set(found.values())) > 1:
@@ -265,12 +270,10 @@ def _decode(name: str, bundle: Bundle, columns: Sequence[Column], decoding: Deco
 
 def _print(comparison: Comparison, output: Output) -> None:
     if output.hypotheses is not None:
-        output.hypotheses.mkdir(parents=True, exist_ok=True)
         for system in comparison.systems:
             path = output.hypotheses / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', system.name)}.txt"
             path.write_text("".join(f"{text}\n" for text in system.texts), encoding="utf-8")
     if output.markdown is not None and str(output.markdown) != "-":
-        output.markdown.parent.mkdir(parents=True, exist_ok=True)
         output.markdown.write_text(comparison.markdown(), encoding="utf-8")
     if output.as_json:
         systems = {system.name: system.mapping() for system in comparison.systems}

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from deploy.commands.outputs import check_file
 from models.bundle import Bundle, Score, extend_bundle
 from models.errors import CorpusError
 from models.rendering import Renderer
@@ -67,6 +68,7 @@ def evaluate_command(
     from training.data.features import read_columns
     from training.metrics import SCORERS
 
+    check_file(out, "--out")
     bundle, graphs, options = decoding.open(path)
     check_count(bundle, sources)
     read = read_columns([*sources, references], bundle.feature_widths)
@@ -116,6 +118,7 @@ def _record(bundle: Bundle, test_set: str, found: Sequence[MeasuredScore]) -> No
 
 def translate_command(path: Path, sources: Sequence[Path], out: Path | None, decoding: Decoding) -> None:
     """Decode text and write it, one line for each line."""
+    check_file(out, "--out")
     bundle, graphs, options = decoding.open(path)
     check_count(bundle, sources)
     columns = [_read(source, width) for source, width in zip(sources, bundle.feature_widths, strict=True)]

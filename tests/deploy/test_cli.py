@@ -41,14 +41,27 @@ def test_help_needs_no_heavy_package() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
-def test_describe_counts_the_papers_model() -> None:
-    recipe = ROOT / "training" / "recipes" / "iwslt14-de-en" / "dpn.toml"
-    result = CliRunner().invoke(app, ["describe", str(recipe), "--json"])
+@pytest.mark.parametrize(
+    ("name", "architecture", "width", "millions"),
+    [
+        ("iwslt14-de-en/dpn", "dpn", 256, 11.57),
+        ("iwslt14-de-en/cnn-deep", "convs2s", None, 13.82),
+        ("iwslt14-de-en/cnn-wide", "convs2s", None, 20.37),
+        ("iwslt14-de-en/san-deep", "transformer", 256, 13.54),
+        ("iwslt14-de-en/san-wide", "transformer", 512, 27.06),
+        ("iwslt14-de-en/layerwise", "layerwise", 256, 19.07),
+        ("nist-zh-en/memd-rnnsearch", "memd", 512, 53.7),
+        ("nist-zh-en/memd-2e1d", "memd", 512, 62.6),
+        ("nist-zh-en/memd-3e1d", "memd", 512, 73.4),
+        ("nist-zh-en/memd-3e3d", "memd", 512, 87.8),
+    ],
+)
+def test_describe_counts_the_papers_models(name: str, architecture: str, width: int | None, millions: float) -> None:
+    result = CliRunner().invoke(app, ["describe", str(ROOT / "training" / "recipes" / f"{name}.toml"), "--json"])
     assert result.exit_code == 0, result.output
     described = json.loads(result.output)
-    assert described["parameters"]["total"] == pytest.approx(11_570_000, rel=0.005)
-    assert "architecture" in described
-    assert described["config"]["width"] == 256
+    assert described["parameters"]["total"] == pytest.approx(millions * 1e6, rel=0.005)
+    assert (described["architecture"], described["config"].get("width")) == (architecture, width)
 
 
 def test_describe_for_people_shows_the_total() -> None:

@@ -207,9 +207,11 @@ def test_what_cannot_be_compared(
         return refused(monkeypatch, capsys, *arguments, *references)
 
     assert "two reads de, fr, but --source is given for de: add --source fr=FILE" in message(one, two, *source)
-    assert "two reads de, fr, but 1 files are given without a language" in message(one, two, "--source", text("de"))
+    assert "two reads 2 sources (de, fr), but 1 files are given without a language" in message(
+        one, two, "--source", text("de")
+    )
     assert "--baseline must be one of one, but is 'x'" in message(one, *source, "--baseline", "x")
-    assert "a bundle is given twice" in message(one, one, *source)
+    assert "is given twice" in message(one, one, *source)
     french = make("french", "de", target_language="fr")
     assert "one target language, but have one: en, french: fr" in message(one, french, *source)
     short = make("short", "de", task="summarize")

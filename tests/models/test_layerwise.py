@@ -16,9 +16,6 @@ from models.layerwise import (
     LayerwiseMemory,
     LayerwiseState,
     MixedAttention,
-    layerwise_base,
-    layerwise_big,
-    layerwise_small,
 )
 from models.registry import build_model
 from models.transformer import TransformerConfig
@@ -128,7 +125,10 @@ def layers_of(config: LayerwiseConfig, count: int) -> int:
     return count * (4 * d * d + 2 * d * f + f + d + 4 * d)
 
 
-SMALL = layerwise_small(31_350)
+SMALL = LayerwiseConfig((31_350,), 31_350)
+BASE = LayerwiseConfig((40_000,), 40_000, width=512, hidden=2048, heads=8)
+# The paper prints a feed-forward width of 2,048, but with it the model is smaller than the one it is compared with.
+BIG = replace(BASE, width=1024, hidden=4096, heads=16)
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,7 @@ def test_depths_of_table_4(layers: int) -> None:
     assert sum(parts_of(replace(SMALL, layers=layers)).values()) == 19_068_416 + layers_of(SMALL, layers - 14)
 
 
-@pytest.mark.parametrize(
-    ("config", "total", "transformer"), [(layerwise_base(40_000), 64.59, 64.6), (layerwise_big(40_000), 217.25, 217.3)]
-)
+@pytest.mark.parametrize(("config", "total", "transformer"), [(BASE, 64.59, 64.6), (BIG, 217.25, 217.3)])
 def test_base_and_big_are_of_the_transformers_size(config: LayerwiseConfig, total: float, transformer: float) -> None:
     """At the 40K joint vocabulary of WMT14 English-German (section 4.1), 14 layers for the Transformer's 6 + 6."""
     d = config.width

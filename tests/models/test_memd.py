@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from models.errors import ConfigError
 from models.layers.attention import additive_mask
-from models.layers.linear import Linear
 from models.memd import (
     Attention,
     ConvolutionalEncoder,
@@ -125,14 +124,6 @@ def test_eq_12_decoder_gate() -> None:
     s_RD, c_RD = torch.randn(2, 4, D, dtype=torch.float64)
     expected = [reference.eq12(weights_of(gate), s, c) for s, c in zip(vectors(s_RD), vectors(c_RD), strict=True)]
     assert_same(gate(s_RD, c_RD), expected)
-
-
-def test_eq_9_and_13_combine() -> None:
-    combined = shaken(Linear(3 * D, D))
-    parts = torch.randn(3, 4, D, dtype=torch.float64)
-    found = torch.tanh(combined(torch.cat(list(parts), dim=-1)))
-    pieces = zip(*(vectors(part) for part in parts), strict=True)
-    assert_same(found, [reference.combine(weights_of(combined), list(one)) for one in pieces])
 
 
 @pytest.mark.parametrize("case", VARIANT_CASES, ids=str)

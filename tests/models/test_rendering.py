@@ -79,7 +79,9 @@ def test_text_is_normalised_as_when_it_was_encoded() -> None:
 
 def test_words_that_were_cut_off_are_not_looked_at() -> None:
     renderer = Renderer((GERMAN,), ENGLISH)
-    assert renderer.text(hypothesis(UNK, looks_at=[[0.1, 0.2], [0, 1]]), (), ["eins zwei drei vier"]) == "zwei"
+    found = hypothesis(UNK, looks_at=[[0.1, 0.2, 0.7], [0, 0, 1]])  # two words, and the end of the sentence
+    assert renderer.text(found, (), ["eins zwei drei vier"]) == "zwei"
+    assert renderer.text(hypothesis(UNK, looks_at=[[1.0], [1.0]]), (), ["eins"]) == "<unk>"
 
 
 def test_of_several_sources_the_largest_weight_counts() -> None:

@@ -250,9 +250,10 @@ def test_what_a_checkpoint_keeps_is_the_merged_recipe(tmp_path: Path) -> None:
         ),
         ({"a": "base = 3"}, r"a\.toml: base must be the path of a recipe, but is 3"),
         ({"a": 'base = ""'}, r"a\.toml: base must be the path of a recipe, but is ''"),
+        ({"a": 'base = "b\\u0000"'}, r"a\.toml: base must be the path of a recipe, but is 'b\\x00'"),
         ({"a": 'base = "b.toml"\n[data]\nsplit = 1', "b": BASE}, r"a\.toml data has no key 'split'"),
     ],
-    ids=["missing", "no TOML", "itself", "circle", "number", "empty", "merged"],
+    ids=["missing", "no TOML", "itself", "circle", "number", "empty", "NUL", "merged"],
 )
 def test_faults_of_bases(tmp_path: Path, texts: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):

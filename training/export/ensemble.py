@@ -65,6 +65,7 @@ def ensemble_bundle(
     if len(paths) < 2:
         raise ConfigError(f"an ensemble needs at least two bundles, but {len(paths)} is given")
     check_precisions(assembly.precisions, PRECISIONS)
+    _check_paths(paths, out, assembly.overwrite)
     bundles = [Bundle.load(path) for path in paths]
     faults = [fault for bundle in bundles[1:] for fault in _differences(bundles[0], bundle)]
     if faults:
@@ -91,6 +92,18 @@ def ensemble_bundle(
     read = [*bundles[0].source_vocabularies, bundles[0].target_vocabulary]
     vocabularies = {one.file: vocabulary for one, vocabulary in zip(files_of, read, strict=True)}
     return write_bundle(out, manifest, weights, vocabularies, files, overwrite=assembly.overwrite)
+
+
+def _check_paths(paths: Sequence[Path], out: Path, overwrite: bool) -> None:
+    """What can be said before a graph is exported. Raises ConfigError or BundleError."""
+    places = [path.resolve() for path in paths]
+    twice = [str(path) for path, place in zip(paths, places, strict=True) if places.count(place) > 1]
+    if twice:
+        raise ConfigError(f"the members of an ensemble must differ, but {twice[0]} is given twice")
+    if out.resolve() in places:
+        raise ConfigError(f"an ensemble needs a folder of its own, but {out} is one of its members")
+    if out.exists() and not overwrite:
+        raise BundleError(out, ["there is already something here; take another folder, or replace it with --force"])
 
 
 def _differences(first: Bundle, other: Bundle) -> Iterator[str]:
@@ -161,6 +174,8 @@ def _text(bundle: Bundle, assembly: Assembly) -> Sequence[Column]:
     if not assembly.lines and any(bundle.feature_widths):
         raise ConfigError(f"{bundle.path} reads feature matrices: give text for each source to calibrate on")
     lines = assembly.lines or [proof_sentences(language) for language in bundle.manifest.source_languages]
+    if assembly.lines and not len(assembly.lines[0]):
+        raise CorpusError("the text to calibrate on is empty: give some sentences, or leave it out")
     if len(lines) != len(bundle.sources) or len({len(column) for column in lines}) != 1:
         sizes = [len(column) for column in lines]
         raise CorpusError(

@@ -147,6 +147,18 @@ def test_ensembles_of_ensembles_and_of_one_are_refused(
         ensemble_bundle([members[0].bundle.path] * 2, tmp_path / "out", Assembly(precisions=("int3",)))
 
 
+def test_paths_are_looked_at_before_anything_is_exported(members: list[Exported], tmp_path: Path) -> None:
+    one, two = (member.bundle.path for member in members)
+    with pytest.raises(ConfigError, match="is given twice"):
+        ensemble_bundle([one, two, one], tmp_path / "out")
+    with pytest.raises(ConfigError, match="is one of its members"):
+        ensemble_bundle([one, two], two, Assembly(overwrite=True))
+    with pytest.raises(BundleError, match="replace it with --force"):
+        ensemble_bundle([one, two], tmp_path)
+    with pytest.raises(CorpusError, match="the text to calibrate on is empty"):
+        ensemble_bundle([one, two], tmp_path / "out", Assembly(lines=[[]]))
+
+
 def test_training_one_as_a_whole_is_refused(prepared: Path, tmp_path: Path) -> None:
     recipe = replace(toy_recipe(), architecture="ensemble", model=LEARNERS["ensemble"])
     with pytest.raises(ConfigError, match="train its members apart"):

@@ -1,0 +1,59 @@
+"""Paths that cannot be written are refused before the work, in one sentence; likewise numbers out of bounds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy import cli
+from deploy.commands.analysis import parse_beam_sizes
+from deploy.commands.outputs import check_file, check_folder
+from models.errors import ConfigError
+
+
+def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+    check_file(tmp_path / "a" / "b" / "out.txt", "--out")
+    check_folder(tmp_path / "c", "--out")
+    check_file(None, "--out")
+    check_file(Path("-"), "--markdown")
+    check_folder(None, "--hypotheses")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"]
+    assert not (tmp_path / "a" / "b" / "out.txt").exists()
+
+
+def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(ConfigError, match=r"--out must be a file, but .* is a folder"):
+        check_file(tmp_path, "--out")
+    with pytest.raises(ConfigError, match=r"--hypotheses: cannot make the folder .*file: File exists"):
+        check_folder(file, "--hypotheses")
+    with pytest.raises(ConfigError, match=r"--markdown: cannot make the folder .*file"):
+        check_file(file / "table.md", "--markdown")
+
+
+@pytest.mark.parametrize("text", ["0", "1,x", "101", "1,99999", "-5", "²"])
+def test_beam_sizes_have_bounds(text: str) -> None:
+    with pytest.raises(ConfigError, match="--beam-sizes must be whole numbers from 1 to 100"):
+        parse_beam_sizes(text)
+
+
+def test_beam_sizes_are_taken_once_in_order() -> None:
+    assert parse_beam_sizes("5, 1,5,10") == (5, 1, 10)
+    assert parse_beam_sizes("") == ()
+
+
+def test_a_path_that_fails_later_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail() -> None:
+        (tmp_path / "none" / "file").write_text("")
+
+    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(sys, "argv", ["tandem"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == f"tandem: {tmp_path}/none/file: No such file or directory\n"
