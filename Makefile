@@ -8,6 +8,9 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 # More arguments for the command that a target runs: make test ARGS="-k search", make lock ARGS=--upgrade
 ARGS ?=
+# Processes that run the tests; those that share an expensive fixture stay in one.
+JOBS ?= 2
+PARALLEL = -n $(JOBS) --dist loadgroup
 # The interpreter that makes the environments; found if not given.
 PYTHON ?=
 # Arguments of the pip call that installs torch alone, for instance an index with the build for your machine.
@@ -68,11 +71,11 @@ install: $(READY) ## set up everything, torch included, into .venv
 
 .PHONY: test
 test: git $(READY) ## run the tests that are neither slow nor in need of a GPU
-	$(VENV)/bin/python -m pytest -m "not slow and not gpu" $(ARGS)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "not slow and not gpu" $(PARALLEL) $(ARGS)
 
 .PHONY: test-slow
 test-slow: git $(READY) ## run the slow tests
-	@status=0; $(VENV)/bin/python -m pytest -m "slow and not gpu" $(ARGS) || status=$$?; \
+	@status=0; OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "slow and not gpu" $(PARALLEL) $(ARGS) || status=$$?; \
 	if [ $$status -eq 5 ]; then echo "No test is marked slow."; else exit $$status; fi
 
 .PHONY: check

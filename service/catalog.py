@@ -9,7 +9,7 @@ from typing import Any
 from models.bundle import Bundle
 from service.engine import Engine
 from service.errors import InvalidFields, LanguageNotServed, ModelNotFound, PairNotServed
-from service.languages import is_language_code, language_name, match_language
+from service.languages import bare_code, is_language_code, language_name, match_language
 from service.schemas import Combination, Language, ModelInfo
 
 
@@ -51,13 +51,8 @@ class Catalog:
             ModelNotFound: no bundle of that name.
         """
         for field, code in (("source", source), ("target", target), *((f"others.{code}", code) for code in others)):
-            if code.lower() == "auto":
-                raise InvalidFields.of(field, "must be a language code: detection ('auto') is not available yet", code)
-            if not is_language_code(code):
-                raise InvalidFields.of(field, "must be a language code such as 'de'", code)
-        for index, code in enumerate(others):
-            if match_language(code, (source, *others[:index])):
-                raise InvalidFields.of(f"others.{code}", "must be another language than the other texts'", code)
+            _require_code(field, code)
+        _require_different(source, others)
         bundles = self._chosen(self._of_task("translate"), model)
         for bundle in bundles.values():
             route = _route(bundle, source, others)
@@ -75,8 +70,8 @@ class Catalog:
         if not bundles:
             raise ModelNotFound("no loaded model post-edits; GET /models lists what is loaded")
         for field, code in (("source", source), ("target", target)):
-            if code is not None and not is_language_code(code):
-                raise InvalidFields.of(field, "must be a language code such as 'de'", code)
+            if code is not None:
+                _require_code(field, code)
         for bundle in bundles.values():
             manifest = bundle.manifest
             if (source is None or match_language(source, manifest.source_languages[:1])) and (
@@ -99,8 +94,7 @@ class Catalog:
         if language is None:
             bundle = next(iter(bundles.values()))
             return bundle, bundle.manifest.source_languages[0]
-        if not is_language_code(language):
-            raise InvalidFields.of("language", "must be a language code such as 'en'", language)
+        _require_code("language", language)
         for bundle in bundles.values():
             known = match_language(language, bundle.manifest.source_languages)
             if known:
@@ -169,6 +163,24 @@ class Catalog:
             message = f"no model for this task is named {model[:80]!r}; there are: {names}"
             raise ModelNotFound(message, {"models": [*bundles]})
         return {model: bundles[model]}
+
+
+def _require_code(field: str, code: str) -> None:
+    """Raises InvalidFields for what is no language code."""
+    if code.lower() == "auto":
+        raise InvalidFields.of(field, "must be a language code: detection ('auto') is not available yet", code)
+    if not is_language_code(code):
+        raise InvalidFields.of(field, "must be a language code such as 'de'", code)
+
+
+def _require_different(source: str, others: Sequence[str]) -> None:
+    """Raises InvalidFields where a text's language, or its country's variety of it, was given already."""
+    given = {bare_code(source)}
+    for code in others:
+        bare = bare_code(code)
+        if not given.isdisjoint((bare, bare.split("-")[0])):
+            raise InvalidFields.of(f"others.{code}", "must be another language than the other texts'", code)
+        given.add(bare)
 
 
 def _sources(bundle: Bundle) -> int:

@@ -105,10 +105,11 @@ class InvalidFields(HttpError):
     status, code = 422, "invalid_field"
 
     @classmethod
-    def of(cls, field_name: str, message: str, value: Any) -> InvalidFields:
-        """One bad field."""
+    def of(cls, field_name: str, message: str, value: Any, remedy: str = "") -> InvalidFields:
+        """One bad field: the bound that it breaks, the value, and what to do where the bound does not say it."""
         fault = {"field": field_name, "message": message, "value": shown(value)}
-        return cls(_sentence(fault), [fault])
+        after = f"; {remedy}" if remedy else ""
+        return cls(_sentence(fault) + after, [fault | {"message": message + after}])
 
 
 class NotReady(HttpError):
@@ -145,7 +146,7 @@ def reply_for(error: BaseException) -> ErrorReply:
 
 def invalid_fields(error: ValidationError) -> InvalidFields:
     """Pydantic's findings in our shape: one sentence for people, one entry per field."""
-    return InvalidFields(*_describe(error.errors(include_url=False, include_context=False)))
+    return InvalidFields(*_describe(error.errors(include_url=False)))
 
 
 def _describe(errors: Sequence[Any]) -> tuple[str, list[dict[str, Any]]]:
@@ -155,7 +156,7 @@ def _describe(errors: Sequence[Any]) -> tuple[str, list[dict[str, Any]]]:
         message = {"extra_forbidden": "is not a known field", "missing": "is required"}.get(item["type"], item["msg"])
         fault = {"field": name, "message": message}
         if item["type"] != "missing":
-            fault["value"] = shown(item["input"])
+            fault["value"] = shown(item.get("ctx", {}).get("value", item["input"]))
         faults.append(fault)
     sentence = "; ".join(_sentence(fault) for fault in faults[:5])
     return sentence + (f"; and {len(faults) - 5} more" if len(faults) > 5 else ""), faults[:100]

@@ -15,6 +15,7 @@ from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
 from service.errors import BadRequest, UnsupportedMedia, invalid_fields
+from service.schemas import OBJECT_FIELDS
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -22,7 +23,6 @@ _MAX_FIELDS = 100_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPEATED = ("q", "text", "translation")
 _TEXT_FIELDS = frozenset((*_REPEATED, "prefix"))
-_NESTED = frozenset(("sampling", "others"))
 
 
 async def read_fields(request: Request, model: type[T]) -> T:
@@ -70,12 +70,17 @@ def _validate(model: type[T], fields: Mapping[str, Any], strict: bool) -> T:
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(_utf8(body), parse_constant=_refuse_constant)
+        content = _parse_json(_utf8(body))
     except (ValueError, RecursionError) as error:
         place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
         raise BadRequest(f"the body is not valid JSON{place}") from error
     if not isinstance(content, dict):
         raise BadRequest("the body must be a JSON object")
+    return content
+
+
+def _parse_json(text: str) -> Any:
+    content = json.loads(text, parse_constant=_refuse_constant)
     _refuse_surrogates(content)
     return content
 
@@ -88,7 +93,7 @@ def _refuse_surrogates(value: Any) -> None:
     """JSON can escape half a character; no text has that."""
     if isinstance(value, str):
         if _SURROGATE.search(value):
-            raise BadRequest("the body holds a lone surrogate (half of a \\ud8xx\\udcxx pair), which is no character")
+            raise BadRequest("the request has a lone surrogate (half of a \\ud8xx\\udcxx pair), which is no character")
     elif isinstance(value, Mapping):
         for key, item in value.items():
             _refuse_surrogates(key)
@@ -160,7 +165,7 @@ def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, A
         if name in known and name in _REPEATED:
             texts.setdefault(name, []).append(value)
         elif name in known and (value or name in _TEXT_FIELDS):
-            fields[name] = _nested(value) if name in _NESTED else value
+            fields[name] = _nested(value) if name in OBJECT_FIELDS else value
     given = {name: values[0] if len(values) == 1 else values for name, values in texts.items()}
     if "text" in given:
         given.setdefault("q", given.pop("text"))
@@ -168,7 +173,8 @@ def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, A
 
 
 def _nested(value: str) -> Any:
+    """An object that a form holds as JSON; what is no JSON stays as it is, for the schema to refuse."""
     try:
-        return json.loads(value)
+        return _parse_json(value)
     except (ValueError, RecursionError):
         return value

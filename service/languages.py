@@ -26,9 +26,14 @@ def is_language_code(code: str) -> bool:
     return _CODE.fullmatch(code) is not None
 
 
+def bare_code(code: str) -> str:
+    """A code as codes are compared: in lower case, with hyphens."""
+    return code.replace("_", "-").lower()
+
+
 def match_language(code: str, known: Collection[str]) -> str | None:
     """The known code that a client means: whatever the case, and ``de`` for ``de-AT`` where that is all there is."""
-    wanted = code.replace("_", "-").lower()
+    wanted = bare_code(code)
     by_lower = {item.lower(): item for item in known}
     return by_lower.get(wanted) or by_lower.get(wanted.split("-")[0])
 

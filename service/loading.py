@@ -22,21 +22,36 @@ def build_engine(settings: Settings) -> Engine:
 
     Raises:
         ConfigError: a folder is missing or holds no bundle, or two bundles have one name.
-        BundleError: a bundle is refused, with every fault.
+        BundleError: a bundle is refused, with every fault, or no route can serve it.
     """
     options = settings.engine_options()
     engine = Engine(options)
     for path in find_bundles(settings.bundles):
         bundle = Bundle.load(path)
-        if any(bundle.feature_widths):
-            fault = "it reads feature matrices, which no request can hold; decode files with `tandem translate`"
-            raise BundleError(path, [fault])
+        fault = _unservable(bundle)
+        if fault:
+            raise BundleError(path, [f"{fault}; decode files with `tandem translate`"])
         name = bundle.manifest.name
         if name in engine.bundles:
             raise ConfigError(f"{path}: another bundle is named {name!r} already; names must differ")
         engine.add(bundle, open_graphs(bundle, options.runtime, options.precision, settings.threads))
         _log.info("bundle_loaded", bundle=name, task=bundle.manifest.task, runtime=options.runtime)
     return engine
+
+
+def _unservable(bundle: Bundle) -> str:
+    """Why no route can serve a bundle; empty where one can."""
+    manifest, sources = bundle.manifest, len(bundle.sources)
+    languages = len(set(manifest.source_languages))
+    if any(bundle.feature_widths):
+        return "it reads feature matrices, which no request can hold"
+    if manifest.task == "postedit" and sources != 2:
+        return f"a post-editor must have 2 sources, text and translation, to be served, but has {sources}"
+    if manifest.task == "summarize" and sources != 1:
+        return f"a summarizer must have 1 source to be served, but has {sources}"
+    if manifest.task == "translate" and sources > 1 and languages != sources:
+        return f"a translator of {sources} sources must name a language for each to be served, but names {languages}"
+    return ""
 
 
 def find_bundles(paths: Sequence[Path]) -> list[Path]:

@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from service.schemas import ErrorBody, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.schemas import OBJECT_FIELDS, ErrorBody, PosteditRequest, SummarizeRequest, TranslateRequest
 
 TRANSLATE_EXAMPLES: dict[str, Any] = {
     "sentence": {"value": {"q": "Wo ist der Bahnhof?", "source": "de", "target": "en"}},
@@ -81,9 +81,14 @@ def request_body(model: type[BaseModel], examples: dict[str, Any]) -> dict[str, 
     """The ``openapi_extra`` of a route that reads JSON, form, multipart or query string."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content: dict[str, Any] = {"application/json": {"schema": schema, "examples": examples}}
+    objects = [name for name in OBJECT_FIELDS if name in model.model_fields]
+    encoding = {name: {"contentType": "application/json"} for name in objects}
     for kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        content[kind] = {"schema": schema}
-    description = "The fields as JSON or as a form; a form's fields may also stand in the query string."
+        content[kind] = {"schema": schema, "encoding": encoding}
+    description = (
+        "The fields as JSON or as a form; a form's fields may also stand in the query string. In a form, "
+        f"{' and '.join(f'`{name}`' for name in objects)} {'are JSON strings' if objects[1:] else 'is a JSON string'}."
+    )
     return {"requestBody": {"required": True, "description": description, "content": content}}
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
+
+MAX_OTHERS = 15
+OBJECT_FIELDS = ("others", "sampling")
+"""Fields that hold an object: a form has them as JSON."""
 
 
 def _texts(value: Any) -> str | list[str]:
@@ -20,6 +24,21 @@ Texts = Annotated[
     str | list[str],
     PlainValidator(_texts),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+
+
+def _by_language(value: Any) -> Any:
+    """Refuses what is no object and what has too many entries, before any of them is looked at."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("others", "must be an object of language code -> text")
+    if len(value) > MAX_OTHERS:
+        context = {"bound": MAX_OTHERS, "value": len(value)}
+        raise PydanticCustomError("too_many_others", "may hold at most {bound} languages", context)
+    return value
+
+
+Others = Annotated[
+    dict[Annotated[str, Field(max_length=35)], Texts], Field(max_length=MAX_OTHERS), BeforeValidator(_by_language)
 ]
 
 
@@ -82,7 +101,7 @@ class TranslateRequest(DecodingFields):
 
     source: str = Field(max_length=35, description="Language code of the text. `auto` is not available yet.")
     target: str = Field(max_length=35, description="Language code to translate into.")
-    others: dict[Annotated[str, Field(max_length=35)], Texts] | None = Field(
+    others: Others | None = Field(
         default=None,
         description="The same text in further source languages, by language code, for models that read several at "
         "once (GET /languages lists their combinations); each a string or, where `q` is one, a list as long as `q`.",
@@ -101,7 +120,9 @@ class PosteditRequest(DecodingFields):
     translation: Texts = Field(
         description="The machine translation of `q`; a string or, where `q` is one, a list as long as `q`."
     )
-    source: str | None = Field(default=None, max_length=35, description="Language code of the text.")
+    source: str | None = Field(
+        default=None, max_length=35, description="Language code of the text. `auto` is not available yet."
+    )
     target: str | None = Field(default=None, max_length=35, description="Language code of the translation.")
 
     @property

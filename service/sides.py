@@ -35,6 +35,10 @@ class Sides:
         """Each text in all sources."""
         return zip(*self.columns, strict=True)
 
+    def place(self, source: int, number: int) -> str:
+        """The field of a text; where there are several, with its number in the list, from 0."""
+        return f"{self.fields[source]}.{number}" if len(self.columns[source]) > 1 else self.fields[source]
+
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
@@ -62,27 +66,29 @@ def split(sides: Sides, plan: Plan) -> tuple[list[Parsed], list[Job]]:
     """
     codec = plan.codec
     parse = _parse_one if len(sides.columns) == 1 else _parse_several
-    parsed = [parse(sides, row, codec) for row in sides.rows]
+    parsed = [parse(sides, number, row, codec) for number, row in enumerate(sides.rows)]
     return parsed, plan.jobs([one.sentences for one in parsed])
 
 
-def _parse_one(sides: Sides, row: tuple[str, ...], codec: Codec) -> Parsed:
+def _parse_one(sides: Sides, number: int, row: tuple[str, ...], codec: Codec) -> Parsed:
     target = codec.bundle.manifest.target_language
     document = Document.parse(normalise(row[0]), sides.languages[0], target, codec.limit, codec.measure)
     return Parsed(row[0], document, tuple((piece.text,) for piece in document.sentences))
 
 
-def _parse_several(sides: Sides, row: tuple[str, ...], codec: Codec) -> Parsed:
+def _parse_several(sides: Sides, number: int, row: tuple[str, ...], codec: Codec) -> Parsed:
     texts = [normalise(text) for text in row]
     wordy = [is_translatable(text) for text in texts]
     if sides.complete and any(wordy) and not all(wordy):
-        field = sides.fields[wordy.index(False)]
-        raise InvalidFields.of(field, "must have words where the same text in another language has some", "")
+        source = wordy.index(False)
+        message = "must have words where the same text in another language has some"
+        raise InvalidFields.of(sides.place(source, number), message, row[source])
     found = ParallelDocument.parse(texts, sides.languages, sides.lead, codec.bundle.manifest.target_language)
     for sentence in found.sentences:
         for source, text in enumerate(sentence):
             tokens = codec.measure(text, source)
             if tokens > codec.limit:
-                bound = f"must have at most {codec.limit} tokens from one end of a sentence that all texts share to "
-                raise InvalidFields.of(sides.fields[source], f"{bound}the next", tokens)
+                bound = f"must be at most {codec.limit} tokens long between two places where all of its texts break"
+                remedy = "shorten the text, or break lines and sentences at the same places in all of them"
+                raise InvalidFields.of(sides.place(source, number), bound, tokens, remedy)
     return Parsed(row[sides.lead], found.document, found.sentences)

@@ -1,4 +1,4 @@
-"""What every test shares: how Hypothesis searches here, and where tests that need a GPU are skipped."""
+"""What every test shares: how Hypothesis searches, what runs in one process, and what is skipped without a GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,37 @@ settings.register_profile(
 settings.load_profile("tandem")
 
 
+EXPORTING = {"exports", "exported", "one", "members", "together"}
+"""Fixtures of tests/training/export that stand on an exported architecture."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what shares an expensive fixture, and skip what needs a GPU where there is none."""
+    for item in items:
+        group = _group(item) if isinstance(item, pytest.Function) else ""
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
+    _skip_gpu(items)
+
+
+def _group(item: pytest.Function) -> str:
+    """Tests of one group run in one process, one after another; the empty name for tests that may run anywhere."""
+    from tests.models.architectures import LEARNERS
+
+    if EXPORTING & set(item.fixturenames) and "export" in item.path.parts:
+        callspec = getattr(item, "callspec", None)
+        architecture = callspec.params.get("exported", "") if callspec else ""
+        # An ensemble is made of its members' exports, which are made once.
+        members = {member["architecture"] for learner in LEARNERS.values() for member in learner.get("members", ())}
+        together = not architecture or architecture in members or "members" in LEARNERS[architecture]
+        return "export" if together else f"export-{architecture}"
+    definitions = [found[-1] for found in item._fixtureinfo.name2fixturedefs.values() if found]
+    if any(definition.scope == "module" for definition in definitions):
+        return item.path.name
+    return ""
+
+
+def _skip_gpu(items: list[pytest.Item]) -> None:
     """Skip tests marked ``gpu`` where there is no CUDA device; torch is asked only if there is such a test."""
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:

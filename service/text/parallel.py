@@ -13,7 +13,7 @@ class ParallelDocument:
     """A text whose sentences are known in several languages.
 
     Attributes:
-        document: the leading text, whose layout is kept.
+        document: the leading text, whose layout around its sentences is kept.
         sentences: for each sentence of the document, its texts in the order of the languages.
     """
 
@@ -25,8 +25,9 @@ class ParallelDocument:
         """Split normalised texts that say the same.
 
         Their lines with words in them are paired if all have equally many, and within a pair of lines the sentences.
-        What does not divide alike stays one sentence: a whole line, or the whole text. Where one of the texts holds no
-        words at all there is no sentence.
+        Otherwise the sentences of the whole text are paired if all have equally many. What does not divide alike stays
+        one sentence: a whole line, or the whole text, line breaks included. Where one of the texts holds no words at
+        all there is no sentence.
 
         Args:
             texts: one per language, as ``models.text.normalise`` returns them.

@@ -136,6 +136,16 @@ LEARNERS: dict[str, dict[str, Any]] = {
 }
 """For each architecture a configuration, without vocabularies and dropout, that can learn a toy task."""
 
+FRESH: dict[str, float] = {
+    "dpn": 1.7e-2,
+    "transformer": 0.48,
+    "convs2s": 8.1e-3,
+    "layerwise": 0.48,
+    "multisource": 5.9e-4,
+    "memd": 2.4e-7,
+    "ensemble": 0.10,
+}
+"""Nats by which the loss of an untrained first variant exceeds log V, half the variance of its logits: mean of 60."""
 
 # Pools and rows, several positions at once and one after another: all that a state can be.
 LEARNERS["ensemble"] = {

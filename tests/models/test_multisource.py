@@ -21,7 +21,6 @@ from models.multisource import FeatureEncoder, MultiSource, MultiSourceConfig, T
 from models.protocol import Padded, feature_widths
 from models.registry import build_model, load_config
 from models.search import DecodeBatch, SearchOptions, Sentence
-from models.search.hypotheses import Admitted
 from tests.models.architectures import batch, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference.multisource import MultiSourceReference, Source
@@ -146,17 +145,6 @@ def test_search_refuses_matrices_of_another_width() -> None:
     with pytest.raises(ValueError, match=r"source0 of 'b' must have the shape \('length',\), but has \(4, 5\)"):
         running.join([Sentence("b", (matrix, matrix, other), options)])
     running.join([Sentence("c", (text, matrix, other), options)])
-
-
-def test_lengths_go_by_the_first_text() -> None:
-    """A matrix has as many vectors whatever is said of it."""
-    options = SearchOptions(max_length=50, max_length_ratio=2.0)
-    sources = (np.zeros((40, 5), np.float32), np.array([5, 6, 3]))
-    both, text, matrix = (
-        Admitted.of(Sentence("a", some, options), vocabulary_size=9, eos=3).longest
-        for some in (sources, sources[1:], sources[:1])
-    )
-    assert both == text < matrix == 50
 
 
 def test_each_source_has_the_encoder_of_its_kind() -> None:

@@ -77,6 +77,7 @@ async def test_summarize_checks_the_same_way(service: Served) -> None:
     for fields, status, code in (
         ({"q": "a", "language": "de"}, 404, "language_not_served"),
         ({"q": "a", "language": "!"}, 422, "invalid_field"),
+        ({"q": "a", "language": "auto"}, 422, "invalid_field"),
         ({"q": "a", "model": "de-en"}, 404, "model_not_found"),
         ({"q": "a", "target": "en"}, 422, "invalid_field"),
         ({"q": "a" * 100_000}, 413, "too_large"),
@@ -134,6 +135,31 @@ async def test_malformed_json(service: Served, body: bytes) -> None:
 async def test_malformed_forms(service: Served, kind: str, body: bytes) -> None:
     response = await service.client.post("/translate", content=body, headers={"content-type": kind})
     assert_error(response, 400, "bad_request")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"others": '{"\\ud800": "x"}'},
+        {"others": '{"fr": "\\udfff"}'},
+        {"others": '{"fr": ["a", "\\ud800"]}'},
+        {"sampling": '{"\\ud800": 1}'},
+        {"sampling": '"\\ud800"'},
+    ],
+)
+async def test_half_a_character_in_a_forms_objects(service: Served, fields: dict[str, str]) -> None:
+    sent = {"q": "Hallo", **PAIR, **fields}
+    for response in (
+        await service.client.post("/translate", data=sent),
+        await service.client.post("/translate", params=sent),
+    ):
+        assert "lone surrogate" in assert_error(response, 400, "bad_request")["error"]
+
+
+@pytest.mark.parametrize("others", ["{", "NaN", '{"fr": NaN}', "[]", "5", "[" * 5000])
+async def test_what_is_no_object_in_a_form(service: Served, others: str) -> None:
+    response = await service.client.post("/translate", data={"q": "Hallo", **PAIR, "others": others})
+    assert "others: must be an object of language code" in assert_error(response, 422, "invalid_field")["error"]
 
 
 async def test_invalid_utf8_in_the_query(service: Served) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from models.bundle import Bundle
+from models.bundle import Bundle, Vocabularies, VocabularyFile
 from models.errors import BundleError, ConfigError
 from models.search import GraphSpec, SearchOptions, TensorSpec
 from service.engine import Engine, Job
@@ -75,6 +75,34 @@ def test_two_bundles_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest
     assert isinstance(build_engine(Settings(bundles=(first,))), Engine)
     with pytest.raises(ConfigError, match="named 'de-en' already"):
         build_engine(Settings(bundles=(first, second)))
+
+
+@pytest.mark.parametrize(
+    ("task", "languages", "sources", "fault"),
+    [
+        ("postedit", ("en",), 1, "must have 2 sources, text and translation, to be served, but has 1"),
+        ("postedit", ("en", "de", "fr"), 3, "must have 2 sources, text and translation, to be served, but has 3"),
+        ("summarize", ("en", "de"), 2, "must have 1 source to be served, but has 2"),
+        ("translate", ("de", "de"), 2, "of 2 sources must name a language for each to be served, but names 1"),
+        ("postedit", ("en", "de"), 2, ""),
+        ("summarize", ("en", "de"), 1, ""),
+        ("translate", ("en", "de"), 1, ""),
+        ("translate", ("en", "de"), 2, ""),
+    ],
+)
+def test_a_bundle_that_no_route_can_serve_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, languages: tuple[str, ...], sources: int, fault: str
+) -> None:
+    monkeypatch.setattr("service.loading.open_graphs", lambda *_: object())
+    file = VocabularyFile("source.model")
+    vocabularies = Vocabularies((file,) * sources, file)
+    tiny_bundle(tmp_path, task=task, source_languages=languages, vocabularies=vocabularies)
+    settings = Settings(bundles=(tmp_path,))
+    if not fault:
+        assert list(build_engine(settings).bundles) == ["de-en"]
+        return
+    with pytest.raises(BundleError, match=f"{fault}; decode files with `tandem translate`"):
+        build_engine(settings)
 
 
 def test_a_bundle_without_graphs_says_how_to_make_them(bundles: dict[str, Bundle]) -> None:

@@ -95,6 +95,21 @@ async def test_texts_that_do_not_split_alike_stay_whole(together: Served) -> Non
     assert read(together) == {("Guten Morgen. Wie geht es?", *others.values())}
 
 
+async def test_lines_are_kept_where_lines_or_sentences_are_equally_many_and_else_lost(together: Served) -> None:
+    """As the document says."""
+    german, french = "- Guten Morgen.\n\n- Wie geht es?\n", "- Bonjour.\n\n- Ça va ?"
+    kept = await translate(together, q=german, others={"fr": french, "cs": "Dobré ráno. Jak se máš?"})
+    assert kept.json() == {"translatedText": "- Bonjour.\n\n- Ça va ?\n"}
+    together.graphs.together.clear()
+    lost = await translate(together, q=german, others={"fr": french, "cs": "Dobré ráno, jak se máš?"})
+    assert lost.json() == {"translatedText": "- Bonjour. - Ça va ?\n"}
+    assert read(together) == {("Guten Morgen. - Wie geht es?", "Bonjour. - Ça va ?", "Dobré ráno, jak se máš?")}
+    paths = (await together.client.get("/openapi.json")).json()["paths"]
+    for path in ("/translate", "/postedit"):
+        description = " ".join(paths[path]["post"]["description"].split())
+        assert "then stands on one line" in description
+
+
 async def test_a_form_has_the_others_as_json(together: Served) -> None:
     data = {**TOGETHER, "others": json.dumps(TOGETHER["others"])}
     assert (await together.client.post("/translate", data=data)).json() == {"translatedText": FRENCH}
@@ -133,15 +148,19 @@ async def test_what_is_missing_or_too_much_is_named(
         ({"others": {"fr": FRENCH, "xx": CZECH}}, 404, ("'xx'", "de+fr+cs-en")),
         ({"others": {"fr": FRENCH, "tschechisch": CZECH}}, 422, ("others.tschechisch", "language code")),
         ({"others": {"fr": FRENCH, "de-AT": CZECH}}, 422, ("others.de-AT", "another language")),
+        ({"others": {"cs": CZECH, "fr": FRENCH, "FR_ca": FRENCH}}, 422, ("others.FR_ca", "another language")),
+        ({"others": {"pt_BR": FRENCH, "PT-br": CZECH}}, 422, ("others.PT-br", "another language")),
         ({"others": {"fr": FRENCH, "auto": CZECH}}, 422, ("others.auto", "detection")),
         ({"others": {"fr": [FRENCH] * 2, "cs": CZECH}}, 422, ("others.fr", "as many texts as q", "1", "2")),
-        ({"others": {"fr": FRENCH, "cs": ""}}, 422, ("others.cs", "words")),
-        ({"q": "..."}, 422, ("q", "words")),
+        ({"others": {"fr": FRENCH, "cs": ""}}, 422, ("others.cs: ", "words", "is ''")),
+        ({"q": "..."}, 422, ("q: ", "words", "is '...'")),
         ({"others": {"fr": 5, "cs": CZECH}}, 422, ("others.fr", "string")),
-        ({"others": [FRENCH]}, 422, ("others",)),
+        ({"others": [FRENCH]}, 422, ("others: must be an object of language code -> text, but is 'a list'",)),
+        ({"others": FRENCH}, 422, ("others: must be an object of language code -> text", FRENCH)),
+        ({"others": {f"{n}": FRENCH for n in range(16)}}, 422, ("others: may hold at most 15 languages, but is 16",)),
         ({"others": {"fr": FRENCH, "cs": "a" * 20_000}}, 413, ("20000",)),
-        ({"q": "das haus, " * 30}, 422, ("q", "40 tokens")),
-        ({"others": {"fr": FRENCH, "cs": "dům, " * 40}}, 422, ("others.cs", "40 tokens")),
+        ({"q": "das haus, " * 30}, 422, ("q: ", "40 tokens", "but is ", "; shorten the text, or break lines")),
+        ({"others": {"fr": FRENCH, "cs": "dům, " * 40}}, 422, ("others.cs: ", "40 tokens", "shorten the text")),
     ],
 )
 async def test_errors_name_the_text_at_fault(
@@ -151,6 +170,22 @@ async def test_errors_name_the_text_at_fault(
     body = assert_error(await translate(together, **changes), status, code)
     for word in words:
         assert word in body["error"]
+
+
+async def test_of_several_texts_the_one_at_fault_is_quoted(together: Served) -> None:
+    fields = {"q": ["Guten Tag.", "Hallo."], "others": {"fr": ["Bonjour.", "Salut."], "cs": ["Ahoj.", "-" * 200]}}
+    body = assert_error(await translate(together, **fields), 422, "invalid_field")
+    assert (body["detail"][0]["field"], body["detail"][0]["value"]) == ("others.cs.1", "-" * 80 + "…")
+    fields["others"]["cs"] = ["dům, " * 40, "Ahoj."]  # type: ignore[index]
+    body = assert_error(await translate(together, **fields), 422, "invalid_field")
+    assert body["detail"][0]["field"] == "others.cs.0"
+    assert body["detail"][0]["value"] > 40
+    assert "shorten the text" in body["detail"][0]["message"]
+
+
+async def test_as_many_other_languages_as_the_bound_are_looked_at(together: Served) -> None:
+    others = {f"{first}{second}": FRENCH for first in "xyz" for second in "abcde"}
+    assert_error(await translate(together, others=others), 404, "language_not_served")
 
 
 async def test_a_model_of_several_languages_never_answers_for_a_pair(together: Served) -> None:
@@ -263,6 +298,7 @@ async def test_decoding_options_are_those_of_translate(repair: Served) -> None:
         ({"source": "fr"}, 404, "language_not_served", ("'fr'", "en-de")),
         ({"source": "de", "target": "en"}, 404, "pair_not_served", ("de-en", "en-de")),
         ({"source": "!"}, 422, "invalid_field", ("source", "language code")),
+        ({"source": "auto"}, 422, "invalid_field", ("source", "detection", "not available yet")),
         ({"model": "de-en"}, 404, "model_not_found", ("'de-en'", "repair")),
         ({"beam_size": 99}, 422, "invalid_field", ("beam_size", "10", "99")),
         ({"others": {"fr": "x"}}, 422, "invalid_field", ("others", "not a known field")),

@@ -195,8 +195,15 @@ async def test_the_document_describes_fields_and_errors_with_examples(service: S
         assert content["application/json"]["examples"]
         for status in ("400", "404", "413", "415", "422", "500", "503", "504"):
             assert operation["responses"][status]["content"]["application/json"]["example"]["code"]
+        assert operation["responses"]["200"]["content"]["application/json"].get("example") or path == "/summarize"
+        objects = [name for name in ("others", "sampling") if name in schemas[model]["properties"]]
+        assert list(content["multipart/form-data"]["encoding"]) == objects
+        assert all(f"`{name}`" in operation["requestBody"]["description"] for name in objects)
+        assert "JSON string" in operation["requestBody"]["description"]
         undescribed = [name for name, field in schemas[model]["properties"].items() if "description" not in field]
         assert undescribed == []
+    others = schemas["TranslateRequest"]["properties"]["others"]["anyOf"][0]
+    assert (others["type"], others["maxProperties"]) == ("object", 15)
     references = {part.split('"')[0] for part in json.dumps(document).split('"#/components/schemas/')[1:]}
     assert references <= set(schemas)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,97 @@ def test_the_training_that_he_et_al_tell(name: str) -> None:
     decoding = recipe.decoding
     assert (decoding.beam_size, decoding.length_penalty, decoding.length_penalty_form) == (6, 1.1, "gnmt")
     assert (recipe.data.vocabulary.joint, recipe.data.vocabulary.size) == (True, 31_350)
+
+
+EN_DE = [*[(512, 3)] * 10, *[(768, 3)] * 3, *[(2048, 1)] * 2]
+EN_FR = [*[(512, 3)] * 6, *[(768, 3)] * 4, *[(1024, 3)] * 3, (2048, 1), (4096, 1)]
+ABLATION = ([(512, 3)] * 13, [(512, 5)] * 5)
+CONVOLUTIONS: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {
+    "gigaword/convs2s": ([(256, 3)] * 6, [(256, 3)] * 6),
+    "wmt16-en-ro/convs2s": ([(512, 3)] * 20, [(512, 3)] * 20),
+    "wmt16-en-ro/convs2s-words": ([(512, 3)] * 20, [(512, 3)] * 20),
+    "wmt14-en-de/convs2s": (EN_DE, EN_DE),
+    "wmt14-en-fr/convs2s": (EN_FR, EN_FR),
+    "wmt14-en-fr/convs2s-en-de-size": (EN_DE, EN_DE),
+    "wmt14-en-de/convs2s-ablation": ABLATION,
+    **{
+        f"wmt14-en-de/convs2s-encoder-kernel{kernel}-layers{layers}": ([(512, kernel)] * layers, ABLATION[1])
+        for kernel, layers in product((3, 5, 7), (5, 9, 13))
+    },
+    **{
+        f"wmt14-en-de/convs2s-decoder-kernel{kernel}-layers{layers}": (ABLATION[0], [(512, kernel)] * layers)
+        for kernel, layers in product((3, 5, 7), (3, 5, 7))
+    },
+    **{
+        f"wmt14-en-de/convs2s-attention{layers}": ABLATION
+        for layers in ("1", "2", "3", "4", "5", "12", "123", "1234", "135")
+    },
+    **{f"wmt14-en-de/convs2s-no-{side}positions": ABLATION for side in ("", "source-", "target-")},
+}
+"""Width and kernel of every layer, encoder and decoder."""
+
+
+def test_every_convolutional_row_is_in_the_table() -> None:
+    folders = ("gigaword", "wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro")
+    shipped = {f"{folder}/{path.stem}" for folder in folders for path in (RECIPES / folder).glob("convs2s*.toml")}
+    assert shipped == set(CONVOLUTIONS)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_the_convolutions_of_gehring_et_al(name: str) -> None:
+    model = load_recipe(RECIPES / f"{name}.toml").model
+    encoder, decoder = CONVOLUTIONS[name]
+    assert list(zip(model["encoder_widths"], model["encoder_kernels"], strict=True)) == encoder
+    assert list(zip(model["decoder_widths"], model["decoder_kernels"], strict=True)) == decoder
+    width = 256 if name.startswith("gigaword") else 512
+    assert (model["embedding"], model["output_embedding"]) == (width, width)
+    _, _, attending = name.partition("-attention")
+    expected = [str(layer + 1) in attending for layer in range(len(decoder))] if attending else []
+    assert model.get("attention", []) == expected
+    missing = name.partition("-no-")[2]
+    positions = (missing not in ("positions", "source-positions"), missing not in ("positions", "target-positions"))
+    assert (model["source_positions"], model["target_positions"]) == positions
+
+
+ONE_STACK = {"architecture": "layerwise", "share_weights": True, "mixed_attention": True, "side_embeddings": True}
+ONE_STACK |= {"positions": "sinusoidal", "layers": 14}
+CONCATENATED = {"strategy": "concatenation", "features": [0, 512], "decoder_width": 500}
+FLAT, HIERARCHICAL = ({**CONCATENATED, "strategy": one, "decoder": "cgru"} for one in ("flat", "hierarchical"))
+WORDS = {"vocabulary": VocabularyConfig("word", 30_000, joint=False), "min_length": 14}
+PRINTED: dict[str, dict[str, Any]] = {
+    "nist-zh-en/dpn": {"cnn_layers": 12, "san_layers": 6, "dropout": 0.2, "width": 256, "hidden": 1024}
+    | {"learning_rate": 0.5, "momentum": 0.99, "beam_size": 10, "valid_split": "mt03"},
+    "gigaword/dpn": {"cnn_layers": 4, "san_layers": 2, "width": 256, "learning_rate": 0.25, "beam_size": 5} | WORDS,
+    "gigaword/convs2s": {"learning_rate": 0.25, "momentum": 0.99, "beam_size": 5} | WORDS,
+    "multi30k-mmt/concatenation": CONCATENATED | {"decoder": "gru"},
+    **{
+        f"multi30k-mmt/{strategy['strategy']}{'-share' * share}{'-sentinel' * sentinel}": strategy
+        | {"share_projections": share, "sentinel": sentinel}
+        for strategy, share, sentinel in product((FLAT, HIERARCHICAL), (False, True), (False, True))
+    },
+    "iwslt14-de-en/layerwise": ONE_STACK,
+    **{f"iwslt14-de-en/layerwise-layers{layers}": ONE_STACK | {"layers": layers} for layers in (10, 14, 18, 22)},
+    "iwslt14-de-en/layerwise-no-mixed": ONE_STACK | {"mixed_attention": False},
+    "iwslt14-de-en/layerwise-no-positions": ONE_STACK | {"positions": "none"},
+    "iwslt14-de-en/layerwise-no-sharing": ONE_STACK | {"share_weights": False},
+    "iwslt14-de-en/layerwise-no-side-embeddings": ONE_STACK | {"side_embeddings": False},
+    **{f"iwslt14-{pair}/layerwise": ONE_STACK for pair in ("es-en", "ro-en")},
+    **{
+        f"iwslt14-de-en/transformer-layers{layers}": {"encoder_layers": layers, "decoder_layers": layers}
+        for layers in (4, 6, 8, 10)
+    },
+}
+"""What the papers print of a recipe, by its key."""
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_the_papers_print(name: str) -> None:
+    """Values of a recipe's model, and of the tables beside it."""
+    recipe = load_recipe(RECIPES / f"{name}.toml")
+    corpus = {"valid_split": recipe.data.corpora[0].valid_split}
+    around = {"architecture": recipe.architecture, "vocabulary": recipe.data.vocabulary} | corpus
+    said = asdict(recipe.optimiser) | asdict(recipe.decoding) | dict(recipe.model) | around
+    assert {key: said[key] for key in PRINTED[name]} == PRINTED[name]
 
 
 @pytest.mark.parametrize("path", sorted((RECIPES / "nist-zh-en").glob("memd-*.toml")), ids=lambda path: path.stem)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from models.search import DecodeBatch, Hypothesis, SearchOptions, Sentence, translate_batch
+from models.search.hypotheses import Admitted
 from tests.models.search.naive import enumerate_all, naive_beam
 from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, scripted, source
 
@@ -193,6 +196,19 @@ def test_ratios_are_to_the_source_without_eos() -> None:
         hashed(6, 1), 6, SearchOptions(beam_size=1, max_length_ratio=0.5, suppressed=(0, 1, 2), min_length=30)
     )
     assert len(found.tokens) == 11  # two source tokens: 0.5 * 2 + 10
+
+
+def test_lengths_go_by_the_longest_text() -> None:
+    """Wherever it stands, its EOS not counted; how many vectors a matrix has counts only where there is no text."""
+    options = SearchOptions(max_length=100, max_length_ratio=2.0)
+    matrix, short, long = np.zeros((40, 5), np.float32), np.array([5, EOS]), np.array([5, 6, 7, EOS])
+
+    def longest(*sources: NDArray[Any]) -> int:
+        return Admitted.of(Sentence("a", sources, options), vocabulary_size=9, eos=EOS).longest
+
+    assert longest(short) == longest(matrix, short) == 12
+    assert longest(long) == longest(long, short) == longest(short, long) == longest(matrix, short, long) == 16
+    assert longest(matrix) == 90
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

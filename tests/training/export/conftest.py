@@ -44,7 +44,9 @@ class Exported:
 
     def script(self) -> ScriptGraphs:
         """The TorchScript graphs."""
-        return ScriptGraphs(self.bundle)
+        specs = self.bundle.graph_specs("float32")
+        files = {f"{name}.pt": self.bundle.file(f"torchscript/{name}.pt").read_bytes() for name in specs}
+        return ScriptGraphs(files, specs)
 
 
 @pytest.fixture(scope="session")

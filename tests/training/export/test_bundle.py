@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from models.bundle import Bundle
+from models.ensemble import Ensemble
 from models.errors import BundleError, ConfigError, CorpusError
+from models.graphs import AnyModel
 from models.loading import load_bundle_model, model_tensors
+from models.protocol import Seq2SeqModel
+from models.registry import ARCHITECTURES, build_model
 from tests.training.export.conftest import Exported
+from training.checkpoint import Progress, load_into, load_model_tensors, save_checkpoint
 from training.export.bundle import Shipping, add_precision, export_bundle, rounded
+from training.recipe import recipe_mapping
 
 
 def test_manifest_tells_recipe_and_data(one: Exported) -> None:
@@ -29,12 +37,42 @@ def test_manifest_tells_recipe_and_data(one: Exported) -> None:
     assert manifest.config["target_vocabulary"] == one.bundle.target_vocabulary.size
 
 
-def test_weights_are_the_rounded_model(one: Exported) -> None:
-    expected = model_tensors(rounded(one.trained))
-    found = model_tensors(load_bundle_model(one.bundle))
+def test_checkpoint_and_bundle_hold_one_model(exported: Exported, tmp_path: Path) -> None:
+    """What a checkpoint gives a fresh model is, ready for inference and in fp16, what the bundle gives: every bit."""
+    if not ARCHITECTURES[exported.bundle.manifest.architecture][1].trainable:
+        pytest.skip("not trained as a whole: it is made of bundles")
+    path = tmp_path / "checkpoint-00000007.safetensors"
+    optimiser = torch.optim.SGD(exported.trained.parameters(), lr=0.1)
+    save_checkpoint(path, exported.trained, optimiser, Progress(update=7), recipe_mapping(exported.recipe))
+    fresh = build_model(exported.recipe.architecture, exported.trained.config)
+    load_into(fresh, load_model_tensors(path), str(path))
+    fresh.prepare_for_inference()
+    assert_same_weights(load_bundle_model(exported.bundle), halved(fresh))
+
+
+def test_an_ensemble_holds_its_members_weights(exports: Callable[[str], Exported]) -> None:
+    """Those of their bundles, every bit."""
+    together = load_bundle_model(exports("ensemble").bundle)
+    assert isinstance(together, Ensemble)
+    members = [load_bundle_model(exports(one.architecture).bundle) for one in together.config.members]
+    for found, expected in zip(together.members, members, strict=True):
+        assert isinstance(found, Seq2SeqModel)
+        assert_same_weights(found, halved(expected))
+    assert len(model_tensors(together)) == sum(len(model_tensors(member)) for member in members)
+
+
+def halved(model: AnyModel) -> dict[str, Tensor]:
+    """A model's tensors as 16 bits hold them."""
+    tensors = model_tensors(model)
+    return {name: one.half().float() if one.is_floating_point() else one for name, one in tensors.items()}
+
+
+def assert_same_weights(model: AnyModel, expected: dict[str, Tensor]) -> None:
+    found = model_tensors(model)
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
-        torch.testing.assert_close(found[name], tensor, rtol=0, atol=0)
+        assert found[name].dtype == tensor.dtype
+        assert found[name].equal(tensor), name
 
 
 def test_shipped_and_built_graphs_are_told_apart(one: Exported) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -11,13 +12,13 @@ import torch
 
 from models.graphs import GRAPH_NAMES, TorchGraphs, graph_modules
 from models.search import Graphs, SearchOptions, translate_batch
-from models.search.graphs import GraphSpecs
 from models.vocabulary import EOS
 from tests.models.architectures import Case
 from tests.training.export.conftest import Exported
-from tests.training.export.support import SIZES, OnnxGraphs, arrays, assert_close, reference
+from tests.training.export.support import SIZES, OnnxGraphs, ScriptGraphs, arrays, assert_close, reference
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs, output_names
+from training.export.torchscript import trace_graphs
 
 Opener = Callable[[Exported], Graphs]
 RUNTIMES: dict[str, Opener] = {"onnx": lambda one: one.onnx("float32"), "torchscript": lambda one: one.script()}
@@ -101,24 +102,27 @@ def test_exporting_leaves_the_model_as_it_was(one: Exported) -> None:
     [
         *(Case("dpn", variant) for variant in ("cnn-cnn", "san-san", "san-cnn", "kernel-5", "projections")),
         Case("memd", "3-encoders-3-decoders"),
+        *(Case("multisource", variant) for variant in ("concatenation", "flat", "flat-all")),
+        *(Case("layerwise", variant) for variant in ("no-mixed-attention", "no-weight-sharing")),
+        *(Case("convs2s", variant) for variant in ("kernel-1", "attention-first")),
+        Case("ensemble", "two-sources"),
     ],
     ids=str,
 )
-def test_every_kind_of_state_exports(case: Case, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_kind_of_state_exports(case: Case, tmp_path: Path) -> None:
+    """Of several sources, of layers that attend and others, and no state at all: to ONNX and to TorchScript."""
     model = case.build(torch.float32)
     model.prepare_for_inference()
     graphs, specs = export_graphs(model)
-    folder = tmp_path_factory.mktemp("graphs")
     for name, content in pack(graphs).items():
-        (folder / name).write_bytes(content)
-    _all_close(OnnxGraphs(folder, specs), specs, model)
-
-
-def _all_close(found: Graphs, specs: GraphSpecs, model: torch.nn.Module) -> None:
-    for graph, module in graph_modules(model).items():  # type: ignore[arg-type]
-        for sizes in SIZES:
-            inputs = arrays(module, sizes)
-            assert_close(found.run(graph, inputs), reference(module, inputs), 1e-4)
+        (tmp_path / name).write_bytes(content)
+    runtimes = OnnxGraphs(tmp_path, specs), ScriptGraphs(trace_graphs(model), specs)
+    for graph, module in graph_modules(model).items():
+        for seed, sizes in enumerate(SIZES):
+            inputs = arrays(module, sizes, seed=seed)
+            expected = reference(module, inputs)
+            for found in runtimes:
+                assert_close(found.run(graph, inputs), expected, 1e-4)
 
 
 def _dims(value: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,28 +10,11 @@ import torch
 
 from models.graphs import AnyModel, TorchGraphs, graph_modules
 from models.search import Graphs, SearchOptions, check_specs, translate_batch
-from models.search.graphs import Array, GraphSpecs
 from tests.models.architectures import Case, sentences
-from tests.training.export.support import SIZES, OnnxGraphs, arrays, assert_close, reference
+from tests.training.export.support import SIZES, OnnxGraphs, ScriptGraphs, arrays, assert_close, reference
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs
 from training.export.torchscript import trace_graphs
-
-
-class Traced:
-    """TorchScript graphs as they come out of the tracer."""
-
-    def __init__(self, files: Mapping[str, bytes], specs: GraphSpecs) -> None:
-        self.specs = specs
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"`torch\.jit\.load` is deprecated", DeprecationWarning)
-            self._modules = {name: torch.jit.load(io.BytesIO(files[f"{name}.pt"])) for name in specs}
-
-    @torch.inference_mode()
-    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        spec = self.specs[graph]
-        results = self._modules[graph](*(torch.as_tensor(inputs[tensor.name]) for tensor in spec.inputs))
-        return {tensor.name: result.numpy() for tensor, result in zip(spec.outputs, results, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +28,7 @@ def model() -> AnyModel:
 @pytest.fixture(scope="module", params=["onnx", "torchscript"])
 def graphs(request: pytest.FixtureRequest, model: AnyModel, tmp_path_factory: pytest.TempPathFactory) -> Graphs:
     if request.param == "torchscript":
-        return Traced(trace_graphs(model), {name: module.spec for name, module in graph_modules(model).items()})
+        return ScriptGraphs(trace_graphs(model), {name: module.spec for name, module in graph_modules(model).items()})
     protos, specs = export_graphs(model)
     folder: Path = tmp_path_factory.mktemp("graphs")
     for name, content in pack(protos).items():
