@@ -33,7 +33,8 @@ def layer_maps(path: Path, sentence: Attended, names: Sequence[str]) -> list[Pat
 
 
 def shares(path: Path, layers: Sequence[str], source_LT: Weights) -> list[Path]:
-    """The source's share of mixed attention: layers down, target positions across."""
+    """The source's share of mixed attention: layers down, target positions across, as far as there are any."""
+    source_LT = source_LT[:, np.isfinite(source_LT).any(axis=0)]
     figure = Figure(figsize=(1.5 + 0.3 * source_LT.shape[1], 1.5 + 0.3 * len(layers)), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(source_LT, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
