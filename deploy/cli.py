@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from deploy.commands import LARGEST_BEAM
 from models.errors import TandemError
 
 app = typer.Typer(
@@ -41,7 +42,7 @@ RunFolder = Annotated[
     Path | None, typer.Option("--run", help="Folder of the run: prepared data, checkpoints, logs. [runs/NAME]")
 ]
 BundleFolder = Annotated[Path, typer.Argument(metavar="BUNDLE", help="Bundle folder, such as bundles/de-en.")]
-BeamSize = Annotated[int | None, typer.Option(min=1, max=100, help="Beam size. [the bundle's]")]
+BeamSize = Annotated[int | None, typer.Option(min=1, max=LARGEST_BEAM, help="Beam size. [the bundle's]")]
 Precision = Annotated[str, typer.Option(help="Which of the bundle's graphs: int8 or float32.")]
 Threads = Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")]
 

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from deploy.commands import LARGEST_BEAM
 from deploy.commands.evaluation import Decoding, check_count, decode_lines
 from deploy.commands.outputs import check_folder
 from models.bundle import Bundle
@@ -26,7 +27,6 @@ from training.analysis.tables import encoder_weights, entropies, shares_by_posit
 from training.data.features import read_columns
 from training.metrics import SCORERS
 
-LARGEST_BEAM = 100
 LONGEST_SHARE = 40  # target positions drawn of the shares of mixed attention
 console = Console(stderr=True)
 

@@ -258,7 +258,7 @@ def _same_translation(reads: Mapping[str, Sequence[int]]) -> int:
 
 
 def _decode(name: str, bundle: Bundle, columns: Sequence[Column], decoding: Decoding) -> System:
-    _, graphs, options = decoding.open(bundle.path)
+    graphs, options = decoding.prepare(bundle)
     decode_lines(bundle, graphs, options, [column[:4] for column in columns])  # what only the first sentences cost
     started = time.perf_counter()
     texts = decode_lines(bundle, graphs, options, columns)

@@ -48,10 +48,14 @@ class Decoding:
     def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
         """The bundle, its graphs and the search options."""
         bundle = Bundle.load(path)
+        return bundle, *self.prepare(bundle)
+
+    def prepare(self, bundle: Bundle) -> tuple[Graphs, SearchOptions]:
+        """The graphs and the search options of a bundle that is loaded."""
         options = bundle.manifest.decoding
         if self.beam_size is not None:
             options = replace(options, beam_size=self.beam_size)
-        return bundle, open_graphs(bundle, self.runtime, self.precision, self.threads), options
+        return open_graphs(bundle, self.runtime, self.precision, self.threads), options
 
 
 def evaluate_command(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -22,6 +20,7 @@ from training.corpora.report import BuildReport, made_by, readme, show_bounds
 from training.corpora.specs import Corpus, FeatureSet, Part, Split, TextForm
 from training.corpora.text import TextProcessor, is_clean
 from training.corpora.writer import RowWriter
+from training.folders import whole_folder
 
 CHUNK = 2000  # rows that a worker gets at once
 Progress = Callable[[str, int], None]  # split, pairs written
@@ -57,10 +56,7 @@ def build_corpus(
     plan = find_files(corpus, folder, report)
     read = [file for _, parts in plan for _, files in parts for file in files]
 
-    partial_folder = out.with_name(f".{out.name}.partial-{os.getpid()}")
-    shutil.rmtree(partial_folder, ignore_errors=True)
-    partial_folder.mkdir(parents=True)
-    try:
+    with whole_folder(out) as partial_folder:
         with _executor(workers) as executor:
             work = _Build(corpus, partial_folder, report, executor, workers, progress)
             for split, parts in plan:
@@ -71,9 +67,6 @@ def build_corpus(
         _check_counts(corpus, report)
         text = readme(corpus, report)
         (partial_folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
-        _replace_folder(partial_folder, out)
-    finally:
-        shutil.rmtree(partial_folder, ignore_errors=True)
     return report
 
 
@@ -237,12 +230,3 @@ def _check_counts(corpus: Corpus, report: BuildReport) -> None:
 def _relative(file: RawFile, raw: Path) -> str:
     path = file.path.relative_to(raw).as_posix()
     return f"{path}, {file.member}" if file.member else path
-
-
-def _replace_folder(made: Path, out: Path) -> None:
-    """Put ``made`` in the place of ``out``; at no moment is ``out`` half written."""
-    old = out.with_name(f".{out.name}.old-{os.getpid()}")
-    if out.exists():
-        out.rename(old)
-    made.rename(out)
-    shutil.rmtree(old, ignore_errors=True)

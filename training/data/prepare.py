@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -35,6 +33,7 @@ from training.data.summary import (
     identity_of,
 )
 from training.data.vocabularies import train_vocabularies
+from training.folders import whole_folder
 
 T = TypeVar("T")
 Columns = tuple[list[str], ...]  # one for each text side
@@ -86,10 +85,7 @@ def prepare(
         check_same(present, identity, root, out)
         return present
 
-    partial = out.with_name(f".{out.name}.partial-{os.getpid()}")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
+    with whole_folder(out) as partial:
         sides = side_names(len(languages) - 1)
         matrices = {index: sides[index] for index, kind in enumerate(config.feature_sources) if kind}
         selection = FeatureSelection(matrices, dict(enumerate(features)))
@@ -101,9 +97,6 @@ def prepare(
         sizes = {side: 0 if side in matrices.values() else next(own).size for side in sides}
         summary = PreparedSummary(FORMAT, identity, files, splits, corpora, sizes, seconds, selection.summary())
         summary.save(partial)
-        _replace_folder(partial, out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return summary
 
 
@@ -349,12 +342,3 @@ def _is_prepared(out: Path) -> bool:
     if not (out / SUMMARY_FILE).is_file():
         raise ConfigError(f"{out} exists and is not prepared data; take another folder")
     return True
-
-
-def _replace_folder(partial: Path, out: Path) -> None:
-    """Put ``partial`` in the place of ``out``; at no moment is ``out`` half written."""
-    old = out.with_name(f".{out.name}.old-{os.getpid()}")
-    if out.exists():
-        out.rename(old)
-    partial.rename(out)
-    shutil.rmtree(old, ignore_errors=True)
