@@ -5,7 +5,7 @@ likewise read the same target prefix. Every decoder layer attends to *both* enco
 with a gate (eq. 8-9); an output gate mixes the two decoders (eq. 10). Either side may have one path only (table 4).
 
 Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, S source positions, T target positions, D width,
-P pool slots.
+P pool slots, Q = K x T queries of a sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from torch import Tensor, nn
 
 from models.config import bounded
 from models.errors import ConfigError
-from models.layers.attention import FeedForward, SelfAttention, additive_mask, attend, attend_heads, by_sentence
+from models.layers.attention import (
+    FeedForward,
+    SelfAttention,
+    additive_mask,
+    attend,
+    attend_heads,
+    by_sentence,
+    split_heads,
+)
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding
 from models.layers.linear import GatedConvolution, Linear
@@ -91,15 +99,15 @@ class DpnMemory(Memory):
 
     Attributes:
         paths: one B x S x D per encoder path, CNN first; none with projections.
-        keys: with projections one B x S x D per decoder layer (CNN first) and, within it, encoder path.
+        keys: with projections one B x H x S x E per decoder layer (CNN first) and, within it, encoder path.
         values: likewise.
         mask: additive, B x S.
         scale: sqrt(S) of each sentence's own length, B x 1.
     """
 
     paths: tuple[Tensor, ...] = memory("source0", "fixed")
-    keys: tuple[Tensor, ...] = memory("source0", "fixed")
-    values: tuple[Tensor, ...] = memory("source0", "fixed")
+    keys: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
+    values: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
     mask: Tensor = memory("source0", padding=-math.inf)
     scale: Tensor = memory("fixed")
 
@@ -110,8 +118,8 @@ class DpnState(State):
 
     Attributes:
         windows: per CNN layer the last k - 1 inputs of its convolution, R x (k-1) x D.
-        keys: per SAN layer the pool of keys, B x P x D.
-        values: per SAN layer the pool of values, B x P x D.
+        keys: per SAN layer the pool of keys, B x H x P x E.
+        values: per SAN layer the pool of values, B x H x P x E.
     """
 
     windows: tuple[Tensor, ...] = rows()
@@ -128,7 +136,7 @@ class Gate(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         gate = torch.sigmoid(self.linear(torch.cat([x, y], dim=-1)))
-        return x * (1 - gate) + y * gate
+        return x + (y - x) * gate
 
 
 class DoubleAttention(nn.Module):
@@ -150,24 +158,22 @@ class DoubleAttention(nn.Module):
         self.values = nn.ModuleList([Linear(width, width, bias=False, weight_norm=weight_norm) for _ in paths])
 
     def project(self, paths: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Keys and values B x S x D of every encoder path."""
-        keys = [linear(h) for linear, h in zip(self.keys, paths, strict=True)]
-        return keys, [linear(h) for linear, h in zip(self.values, paths, strict=True)]
+        """Keys and values B x H x S x E of every encoder path."""
+        keys = [split_heads(linear(h), self.heads) for linear, h in zip(self.keys, paths, strict=True)]
+        return keys, [split_heads(linear(h), self.heads) for linear, h in zip(self.values, paths, strict=True)]
 
-    def forward(self, query_RTD: Tensor, memory: DpnMemory, scale: float) -> tuple[Tensor, list[Tensor]]:
-        """The mixed context R x T x D and the weights R x T x S on each path, in the memory's order.
+    def forward(self, query_BQD: Tensor, memory: DpnMemory, scale: float) -> tuple[Tensor, list[Tensor]]:
+        """The mixed context B x Q x D and the weights B x Q x S on each path, in the memory's order.
 
         ``scale`` is that of the logits; heads have their own, 1 / sqrt(D / heads), and report their mean weights.
         """
-        query_BQD = by_sentence(query_RTD, memory.mask)
         if self.heads:
             pairs = zip(memory.keys, memory.values, strict=True)
-            by_head = [attend_heads(query_BQD, k, v, memory.mask, self.heads) for k, v in pairs]
+            by_head = [attend_heads(query_BQD, k, v, memory.mask) for k, v in pairs]
             attended = [(context, w.mean(1)) for context, w in by_head]
         else:
             attended = [attend(query_BQD, h, h, memory.mask, scale) for h in memory.paths]
-        contexts = [context.reshape(query_RTD.shape) for context, _ in attended]
-        weights = [w.reshape(*query_RTD.shape[:2], w.size(-1)) for _, w in attended]
+        contexts, weights = [context for context, _ in attended], [w for _, w in attended]
         if self.gate is None:
             return contexts[0], weights
         return self.gate(contexts[self.own], contexts[1 - self.own]), weights
@@ -228,16 +234,16 @@ class CnnDecoderLayer(nn.Module):
         self.dropout = Dropout(c.dropout)
 
     def advance(
-        self, x_RTD: Tensor, target_RTD: Tensor, window: Tensor, memory: DpnMemory
+        self, x_BQD: Tensor, target_BQD: Tensor, window: Tensor, memory: DpnMemory, length: int
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """T positions: features, the next window R x (k-1) x D, the weights on each encoder path."""
+        """T = ``length`` positions: features B x Q x D, the next window R x (k-1) x D, weights on each encoder path."""
+        x_RTD = x_BQD.reshape(-1, length, x_BQD.size(-1))
         context = torch.cat([window, self.dropout(x_RTD)], dim=1)
-        h = self.convolution(context)
-        query = (self.query(h) + target_RTD) * HALF
+        h = by_sentence(self.convolution(context), memory.mask)
+        query = (self.query(h) + target_BQD) * HALF
         mixed, weights = self.attention(query, memory, 1.0)
         # Each row scales by the root of its own sentence's length.
-        scaled = (by_sentence(mixed, memory.scale) * memory.scale[:, :, None]).reshape(mixed.shape)
-        x = ((self.output(scaled) + h) * HALF + x_RTD) * HALF
+        x = ((self.output(mixed * memory.scale[:, :, None]) + h) * HALF + x_BQD) * HALF
         return x, context[:, context.size(1) - window.size(1) :], weights
 
 
@@ -257,11 +263,12 @@ class SanDecoderLayer(nn.Module):
         self.scale = 1 / math.sqrt(c.width)
 
     def advance(
-        self, x_RTD: Tensor, pools: tuple[Tensor, Tensor], history_RP: Tensor, memory: DpnMemory
+        self, x_BQD: Tensor, pools: tuple[Tensor, Tensor], history_RP: Tensor, memory: DpnMemory, length: int
     ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """T positions: features, new keys and values R x T x D, the weights on each encoder path."""
-        attended, keys, values = self.self_attention.advance(self.norms[0](x_RTD), *pools, history_RP)
-        x = x_RTD + self.dropout(attended)
+        """T = ``length`` positions: features B x Q x D, new keys and values R x T x H x E, weights on each path."""
+        normed_RTD = self.norms[0](x_BQD).reshape(-1, length, x_BQD.size(-1))
+        attended, keys, values = self.self_attention.advance(normed_RTD, *pools, history_RP)
+        x = x_BQD + self.dropout(by_sentence(attended, memory.mask))
         mixed, weights = self.attention(self.query(self.norms[1](x)), memory, self.scale)
         x = x + self.dropout(self.output(mixed))
         x = x + self.dropout(self.feed_forward(self.norms[2](x)))
@@ -344,7 +351,7 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
         sentences, c = memory.mask.size(0), self.config
         total = sentences * rows_per_sentence
         windows = tuple(memory.scale.new_zeros(total, c.kernel - 1, c.width) for _ in self.cnn_decoder)
-        empty = tuple(memory.scale.new_zeros(sentences, 0, c.width) for _ in self.san_decoder)
+        empty = tuple(memory.scale.new_zeros(sentences, c.heads, 0, c.width // c.heads) for _ in self.san_decoder)
         return DpnState(
             position_R=torch.zeros(total, dtype=torch.int64, device=memory.mask.device),
             history_RP=torch.zeros(total, 0, device=memory.mask.device),
@@ -356,9 +363,10 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
     def _advance(
         self, target_RT: Tensor, state: DpnState, memory: DpnMemory, weights: Weights | None
     ) -> tuple[Tensor, Update]:
-        position_RT = state.position_R[:, None] + torch.arange(target_RT.size(1), device=target_RT.device)
+        length = target_RT.size(1)
+        position_RT = state.position_R[:, None] + torch.arange(length, device=target_RT.device)
         embedded = nn.functional.embedding(target_RT, self.target_embedding)
-        g = self.dropout(embedded + self.target_positions(position_RT))
+        g = by_sentence(self.dropout(embedded + self.target_positions(position_RT)), memory.mask)
         decoded = []
         windows: list[Tensor] = []
         keys: list[Tensor] = []
@@ -367,9 +375,9 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
             x = g
             for index, layer in enumerate(self.cnn_decoder):
                 assert isinstance(layer, CnnDecoderLayer)
-                x, window, attention = layer.advance(x, g, state.windows[index], self._attended(memory, index))
+                x, window, attention = layer.advance(x, g, state.windows[index], self._attended(memory, index), length)
                 windows.append(window)
-                self._keep(weights, "cnn", index, attention)
+                self._keep(weights, "cnn", index, attention, target_RT.shape)
             decoded.append(x)
         if self.san_decoder_norm is not None:
             x = g
@@ -377,20 +385,21 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
                 assert isinstance(layer, SanDecoderLayer)
                 pools = (state.keys[index], state.values[index])
                 own = self._attended(memory, len(self.cnn_decoder) + index)
-                x, key, value, attention = layer.advance(x, pools, state.history_RP, own)
+                x, key, value, attention = layer.advance(x, pools, state.history_RP, own, length)
                 keys.append(key)
                 values.append(value)
-                self._keep(weights, "san", index, attention)
+                self._keep(weights, "san", index, attention, target_RT.shape)
             decoded.append(self.san_decoder_norm(x))
         # eq. 10:  z_o = z_c (1 - g_o) + z_a g_o
         z = decoded[0] if self.output_gate is None else self.output_gate(*decoded)
-        return self.dropout(z), {"windows": tuple(windows), "keys": tuple(keys), "values": tuple(values)}
+        features_RTD = self.dropout(z).reshape(-1, length, z.size(-1))
+        return features_RTD, {"windows": tuple(windows), "keys": tuple(keys), "values": tuple(values)}
 
-    def _keep(self, weights: Weights | None, path: str, layer: int, attention: list[Tensor]) -> None:
+    def _keep(self, weights: Weights | None, path: str, layer: int, attention: list[Tensor], rows: torch.Size) -> None:
         if weights is not None:
             names = ("cnn", "san") if self.config.encoder_paths == "both" else (self.config.encoder_paths,)
-            for name, weight in zip(names, attention, strict=True):
-                weights[f"{path}.{layer}.{name}"] = weight
+            for name, weight_BQS in zip(names, attention, strict=True):
+                weights[f"{path}.{layer}.{name}"] = weight_BQS.reshape(*rows, weight_BQS.size(-1))
 
     def aligned(self, weights: Weights) -> tuple[Tensor, ...]:
         return (torch.stack(list(weights.values())).mean(0),)

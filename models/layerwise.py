@@ -25,9 +25,14 @@ from models.layers.attention import (
     FeedForward,
     SelfAttention,
     additive_mask,
-    merge_heads,
+    by_query,
+    causal_context,
+    causal_logits,
+    over_rows,
+    over_sentences,
     shared_context,
     shared_logits,
+    split_heads,
 )
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding
@@ -86,16 +91,16 @@ class LayerwiseConfig:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerwiseMemory(Memory):
-    """The source as a prefix: per layer its keys and values B x S x D; ``mask`` is additive, B x S."""
+    """The source as a prefix: per layer its keys and values B x H x S x E; ``mask`` is additive, B x S."""
 
-    keys: tuple[Tensor, ...] = memory("source0", "fixed")
-    values: tuple[Tensor, ...] = memory("source0", "fixed")
+    keys: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
+    values: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
     mask: Tensor = memory("source0", padding=-math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerwiseState(State):
-    """Per layer the pools of the target's keys and values B x P x D."""
+    """Per layer the pools of the target's keys and values B x H x P x E."""
 
     keys: tuple[Tensor, ...] = pool()
     values: tuple[Tensor, ...] = pool()
@@ -118,35 +123,30 @@ class MixedAttention(SelfAttention):
         """Attend from T new positions to the source, the visible slots of the pool and, causally, to one another.
 
         Returns:
-            The attended features, the new keys and the new values R x T x D, and the weights on the source
+            The attended features R x T x D, the new keys and values R x T x H x E, and the weights on the source
             R x H x T x S and on the new positions R x H x T x T.
         """
-        heads, slots = self.heads, state.keys[layer].size(1)
-        query, key, value = self.query_key_value(x_RTD).chunk(3, dim=-1)
+        query, key, value = (x.unflatten(-1, (self.heads, -1)) for x in self.query_key_value(x_RTD).chunk(3, dim=-1))
         source_keys, source_values = memory.keys[layer], memory.values[layer]
-        source = by_row(memory.mask, x_RTD) + shared_logits(query, source_keys, heads)
-        target, v_RHTE = self.causal(query, key, value)
+        pool_keys, slots = state.keys[layer], state.keys[layer].size(2)
+        source = shared_logits(query, source_keys) + memory.mask[:, None, None, :]
+        target = over_sentences(causal_logits(query, key), source_keys)
         if slots:  # products with an empty pool cost time and do not export
-            past = shared_logits(query, state.keys[layer], heads) + state.history_RP[:, None, None, :]
+            past = shared_logits(query, pool_keys) + by_query(state.history_RP, pool_keys, x_RTD.size(1))
             target = torch.cat([past, target], dim=-1)
         if self.one_softmax:
-            weights = torch.softmax(torch.cat([source, target], dim=-1), dim=-1)
-            on_source, on_target = weights[..., : source_keys.size(1)], weights[..., source_keys.size(1) :]
+            # The source last: a sum over the row must not shift with the padding that batch-mates bring.
+            weights, own = torch.softmax(torch.cat([target, source], dim=-1), dim=-1), target.size(-1)
+            on_target, on_source = weights[..., :own], weights[..., own:]
         else:
             on_source, on_target = torch.softmax(source, dim=-1), torch.softmax(target, dim=-1)
-        dropped = self.dropout(on_target)
-        context = shared_context(self.dropout(on_source), source_values, heads)
-        context = context + merge_heads(dropped[..., slots:] @ v_RHTE)
+        length = x_RTD.size(1)
+        dropped, on_new = self.dropout(on_target), over_rows(on_target[..., slots:], length)
+        context = shared_context(self.dropout(on_source), source_values, length)
+        context = context + causal_context(over_rows(dropped[..., slots:], length), value)
         if slots:
-            context = context + shared_context(dropped[..., :slots], state.values[layer], heads)
-        return self.output(context), key, value, on_source, on_target[..., slots:]
-
-
-def by_row(mask_BS: Tensor, rows: Tensor) -> Tensor:
-    """B x S -> R x 1 x 1 x S, with R read off the first axis of ``rows``."""
-    per_sentence = rows.size(0) // mask_BS.size(0)
-    repeated: Tensor = mask_BS[:, None, :].expand(-1, per_sentence, -1).reshape(rows.size(0), 1, 1, mask_BS.size(1))
-    return repeated
+            context = context + shared_context(dropped[..., :slots], state.values[layer], length)
+        return self.output(context.flatten(2)), key, value, over_rows(on_source, length), on_new
 
 
 class Layer(nn.Module):
@@ -161,14 +161,14 @@ class Layer(nn.Module):
         self.dropout = Dropout(c.dropout)
 
     def forward(self, x_BSD: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The source through the layer: states, and the keys and values they were made from, B x S x D."""
+        """The source through the layer: states, and the keys and values they were made from, B x H x S x E."""
         attended, keys, values = self.attention.over(x_BSD, mask_BS)
         return self._rest(x_BSD, attended), keys, values
 
     def prefix(self, x_BSD: Tensor) -> tuple[Tensor, Tensor]:
-        """The keys and values B x S x D of source states alone."""
+        """The keys and values B x H x S x E of source states alone."""
         _, keys, values = self.attention.query_key_value(x_BSD).chunk(3, dim=-1)
-        return keys, values
+        return split_heads(keys, self.attention.heads), split_heads(values, self.attention.heads)
 
     def advance(
         self, x_RTD: Tensor, layer: int, state: LayerwiseState, memory: LayerwiseMemory
@@ -244,7 +244,7 @@ class Layerwise(Seq2SeqModel[LayerwiseMemory, LayerwiseState]):
 
     def init_state(self, memory: LayerwiseMemory, rows_per_sentence: int) -> LayerwiseState:
         sentences, device = memory.mask.size(0), memory.mask.device
-        empty = tuple(memory.keys[0].new_zeros(sentences, 0, self.config.width) for _ in self.stack)
+        empty = tuple(keys[:, :, :0] for keys in memory.keys)
         return LayerwiseState(
             position_R=torch.zeros(sentences * rows_per_sentence, dtype=torch.int64, device=device),
             history_RP=torch.zeros(sentences * rows_per_sentence, 0, device=device),

@@ -80,7 +80,7 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
         """Run T new positions of each row.
 
         Returns the features R x T x D that the output layer projects, and the update that
-        :meth:`models.records.State.advance` applies (its pool entries R x T x D). Where ``weights`` is given, every
+        :meth:`models.records.State.advance` applies (its pool entries R x T x ...). Where ``weights`` is given, every
         cross-attention leaves its weights R x T x S there, named by path, layer and source.
         """
 
@@ -109,12 +109,12 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
         return logits if logits.dtype == torch.float64 else logits.float(), state.advance(update, sentences)
 
     def advance_one(self, token_R: Tensor, state: S, memory: M) -> tuple[Tensor, Update]:
-        """One position of each row: features R x D and the update with pool entries R x D."""
+        """One position of each row: features R x D and the update with pool entries R x ... ."""
         features, update = self._advance(token_R[:, None], state, memory, None)
         return features.squeeze(1), self._one_position(update, state)
 
     def _one_position(self, update: Update, state: S) -> Update:
-        """The update of one new position with pool entries R x D instead of R x 1 x D."""
+        """The update of one new position with pool entries R x ... instead of R x 1 x ...."""
         pools = {item.name for _, item, _ in state.tensors() if item.metadata["kind"] == "pool"}
         return {name: tuple(x.squeeze(1) for x in new) if name in pools else new for name, new in update.items()}
 

@@ -37,7 +37,10 @@ def rows(*, initial: bool = False) -> Any:
 
 
 def pool() -> Any:
-    """A field of tensors B x P x ...: append-only, shared by the K rows of a sentence, never reordered."""
+    """A field of tensors B x ... x P x E: append-only, shared by the K rows of a sentence, never reordered.
+
+    The slots are the last axis but one, so that pools may be kept by head.
+    """
     return field(metadata={"kind": "pool"})
 
 
@@ -126,7 +129,7 @@ class State(Record):
                 changes[item.name] = update[item.name]
             elif item.metadata["kind"] == "pool":
                 changes[item.name] = tuple(
-                    torch.cat([old, new.reshape(sentences, -1, *new.shape[1:])], dim=1)
+                    torch.cat([old, new.reshape(sentences, -1, *new.shape[1:]).movedim(1, -2)], dim=-2)
                     for old, new in zip(getattr(self, item.name), update[item.name], strict=True)
                 )
         rows_per_sentence = self.position_R.size(0) // sentences

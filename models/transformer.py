@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from models.config import bounded
 from models.errors import ConfigError
-from models.layers.attention import FeedForward, SelfAttention, additive_mask, attend_heads, by_sentence
+from models.layers.attention import FeedForward, SelfAttention, additive_mask, attend_heads, by_sentence, split_heads
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding, Positions
 from models.layers.linear import Linear
@@ -77,16 +77,16 @@ class TransformerConfig:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransformerMemory(Memory):
-    """Per decoder layer the source's keys and values B x S x D; ``mask`` is additive, B x S."""
+    """Per decoder layer the source's keys and values B x H x S x E; ``mask`` is additive, B x S."""
 
-    keys: tuple[Tensor, ...] = memory("source0", "fixed")
-    values: tuple[Tensor, ...] = memory("source0", "fixed")
+    keys: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
+    values: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
     mask: Tensor = memory("source0", padding=-math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransformerState(State):
-    """Per decoder layer the pools of keys and values B x P x D."""
+    """Per decoder layer the pools of keys and values B x H x P x E."""
 
     keys: tuple[Tensor, ...] = pool()
     values: tuple[Tensor, ...] = pool()
@@ -140,7 +140,7 @@ class DecoderLayer(nn.Module):
         )
         x = self._add(0, x, attended)
         query_BQD = by_sentence(self.query(self.norms[1](x) if self.pre else x), memory.mask)
-        context, weights = attend_heads(query_BQD, memory.keys[layer], memory.values[layer], memory.mask, self.heads)
+        context, weights = attend_heads(query_BQD, memory.keys[layer], memory.values[layer], memory.mask)
         x = self._add(1, x, self.output(context).reshape(x.shape))
         x = self._add(2, x, self.feed_forward(self.norms[2](x) if self.pre else x))
         return x, keys, values, weights
@@ -194,15 +194,16 @@ class Transformer(Seq2SeqModel[TransformerMemory, TransformerState]):
             x = layer(x, mask)
         x = self.encoder_norm(x)
         layers = [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
+        heads = self.config.heads
         return TransformerMemory(
-            keys=tuple(layer.source_keys(x) for layer in layers),
-            values=tuple(layer.source_values(x) for layer in layers),
+            keys=tuple(split_heads(layer.source_keys(x), heads) for layer in layers),
+            values=tuple(split_heads(layer.source_values(x), heads) for layer in layers),
             mask=mask,
         )
 
     def init_state(self, memory: TransformerMemory, rows_per_sentence: int) -> TransformerState:
         sentences, device = memory.mask.size(0), memory.mask.device
-        empty = tuple(memory.keys[0].new_zeros(sentences, 0, self.config.width) for _ in self.decoder)
+        empty = tuple(keys[:, :, :0] for keys in memory.keys)
         return TransformerState(
             position_R=torch.zeros(sentences * rows_per_sentence, dtype=torch.int64, device=device),
             history_RP=torch.zeros(sentences * rows_per_sentence, 0, device=device),

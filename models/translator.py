@@ -12,6 +12,7 @@ from models.search.graphs import Array, Graphs
 from models.search.hypotheses import Hypothesis
 from models.search.offline import translate_batch
 from models.search.options import SearchOptions
+from models.shortlist import Shortlist
 from models.text import normalise
 from models.vocabulary import EOS, Vocabulary
 
@@ -44,6 +45,7 @@ def translate_lines(
     token_budget: int = 8192,
     progress: Callable[[int], None] = lambda done: None,
     renderer: Renderer | None = None,
+    shortlist: Shortlist | None = None,
 ) -> list[str]:
     """The best hypothesis of every line, as text.
 
@@ -58,6 +60,7 @@ def translate_lines(
         progress: called with the number of lines just finished.
         renderer: how hypotheses become text, ``Renderer.of(bundle)`` for a bundle; by default they are text, and
             unknown words are copied from the source.
+        shortlist: where given, ``bundle.shortlist``, each line uses only the target tokens that it selects.
     """
     sources, target = vocabularies
     renderer = renderer or Renderer(tuple(sources), target)
@@ -71,7 +74,9 @@ def translate_lines(
     for start in range(0, len(wanted), chunk):
         part = wanted[start : start + chunk]
         batch = [tuple(column[index] for column in columns) for index in part]
-        found: list[list[Hypothesis]] = translate_batch(graphs, batch, options, token_budget=token_budget)
+        found: list[list[Hypothesis]] = translate_batch(
+            graphs, batch, options, token_budget=token_budget, shortlist=shortlist
+        )
         for index, hypotheses in zip(part, found, strict=True):
             if hypotheses:
                 texts[index] = renderer.text(hypotheses[0], (), written[index])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.bundle.bundle import Bundle, by_source
 from models.bundle.card import render_card
-from models.bundle.files import BUILT, CARD, MANIFEST, WEIGHTS, sha256
+from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, SHORTLIST, WEIGHTS, sha256
 from models.bundle.manifest import FORMAT, Corpus, Limits, Manifest, Score, Training, Vocabularies, VocabularyFile
 from models.bundle.write import add_built, extend_bundle, write_bundle
 
@@ -12,7 +12,9 @@ __all__ = [
     "BUILT",
     "CARD",
     "FORMAT",
+    "GRAPHS",
     "MANIFEST",
+    "SHORTLIST",
     "WEIGHTS",
     "Bundle",
     "Corpus",

@@ -17,6 +17,7 @@ from models.dictionary import Dictionary
 from models.edits import Operations
 from models.errors import BundleError, ConfigError, VocabularyError
 from models.search.graphs import Array, GraphSpecs, specs_from_json
+from models.shortlist import Shortlist
 from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
 
 
@@ -30,6 +31,7 @@ class Bundle:
         source_vocabularies: one per text source.
         target_vocabulary: the one hypotheses are written in.
         dictionary: translations of single words, for unknown ones; empty where the bundle has none.
+        shortlist: which target tokens the words of a sentence make likely; None where the bundle has none.
     """
 
     path: Path
@@ -38,6 +40,7 @@ class Bundle:
     target_vocabulary: Vocabulary
     _specs: dict[str, GraphSpecs] = field(repr=False)  # by folder, "onnx" or "onnx/<precision>"
     dictionary: Dictionary = Dictionary()
+    shortlist: Shortlist | None = None
 
     @property
     def feature_widths(self) -> tuple[int, ...]:
@@ -69,6 +72,7 @@ class Bundle:
         vocabularies = _vocabularies(folder, manifest, sound, faults)
         faults += _edit_faults(manifest, vocabularies)
         dictionary = _dictionary(folder, manifest, sound, faults)
+        shortlist = _shortlist(folder, manifest, (sound, vocabularies), faults)
         specs = _specs(folder, sound, faults)
         if WEIGHTS in sound:
             try:
@@ -84,7 +88,8 @@ class Bundle:
         if faults:
             raise BundleError(path, faults)
         sources = tuple(vocabularies[one.file] for one in manifest.vocabularies.sources)
-        return cls(folder, manifest, sources, vocabularies[manifest.vocabularies.target.file], specs, dictionary)
+        target = vocabularies[manifest.vocabularies.target.file]
+        return cls(folder, manifest, sources, target, specs, dictionary, shortlist)
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -168,7 +173,8 @@ def _check_files(folder: Path, manifest: Manifest, faults: list[str]) -> set[str
         else:
             sound.add(relative)
     vocabularies = (*manifest.vocabularies.sources, manifest.vocabularies.target)
-    needed = dict.fromkeys((WEIGHTS, CARD, *(one.file for one in vocabularies), manifest.dictionary))
+    further = (manifest.dictionary, manifest.shortlist)
+    needed = dict.fromkeys((WEIGHTS, CARD, *(one.file for one in vocabularies), *further))
     missing = [name for name in needed if name and name not in manifest.files]
     faults += [f"{name} is not among the files of the manifest" for name in missing]
     built = _built_files(folder, present, faults)
@@ -257,6 +263,24 @@ def _dictionary(folder: Path, manifest: Manifest, sound: set[str], faults: list[
         except VocabularyError as error:
             faults.append(f"{manifest.dictionary}: {error}")
     return Dictionary()
+
+
+def _shortlist(
+    folder: Path, manifest: Manifest, read: tuple[set[str], dict[str, Vocabulary]], faults: list[str]
+) -> Shortlist | None:
+    sound, vocabularies = read
+    if manifest.shortlist not in sound:
+        return None
+    try:
+        shortlist = Shortlist.from_bytes((folder / manifest.shortlist).read_bytes(), manifest.shortlist)
+    except BundleError as error:
+        faults += [f"{manifest.shortlist}: {fault}" for fault in error.faults]
+        return None
+    sides = [*manifest.vocabularies.sources, manifest.vocabularies.target]
+    if all(one.file in vocabularies for one in sides):  # else there is a fault already
+        *sources, target = (vocabularies[one.file].size for one in sides)
+        faults += [f"{manifest.shortlist}: {fault}" for fault in shortlist.misfits(sources, target)]
+    return shortlist
 
 
 def _specs(folder: Path, sound: set[str], faults: list[str]) -> dict[str, GraphSpecs]:

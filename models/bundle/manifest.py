@@ -98,6 +98,7 @@ class Manifest:
         licence: of the weights.
         target_form: whether the model writes text, or a script of edits (``models.edits``) on its last source.
         dictionary: the file with translations of single words, for unknown ones (``models.dictionary``); empty = none.
+        shortlist: the file that says which target tokens source words make likely (``models.shortlist``); empty = none.
         files: SHA-256 by relative path of every file but the manifest; filled in when a bundle is written.
         format: version of this layout.
     """
@@ -118,6 +119,7 @@ class Manifest:
     normalisation: Literal["nfc"] = "nfc"
     target_form: Literal["text", "edits"] = "text"
     dictionary: str = ""
+    shortlist: str = ""
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 

@@ -1,7 +1,8 @@
 """Dot-product attention over a memory and over a pool of past positions.
 
 Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, S source positions, T new positions, P pool slots,
-Q queries of one sentence (K x T), D width, H heads, E = D / H.
+Q queries of one sentence (K x T), X positions of any kind, D width, H heads, E = D / H. Keys and values that steps read
+again and again are kept by head (B x H x P x E), so that no step transposes them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from torch import Tensor, nn
 
 from models.layers.dropout import Dropout
 from models.layers.linear import Linear
+
+SUMMED_AT_ONCE = 128  # features
 
 
 def additive_mask(keep: Tensor) -> Tensor:
@@ -44,13 +47,11 @@ def attend(
     return weights_BQS @ values_BSD, weights_BQS
 
 
-def attend_heads(
-    query_BQD: Tensor, keys_BSD: Tensor, values_BSD: Tensor, mask_BS: Tensor, heads: int
-) -> tuple[Tensor, Tensor]:
+def attend_heads(query_BQD: Tensor, keys_BHSE: Tensor, values_BHSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor]:
     """Multi-head scaled attention: contexts B x Q x D and weights B x H x Q x S."""
-    q, k, v = (split_heads(x, heads) for x in (query_BQD, keys_BSD, values_BSD))
-    weights_BHQS = torch.softmax(q @ k.mT / math.sqrt(q.size(-1)) + mask_BS[:, None, None, :], dim=-1)
-    return merge_heads(weights_BHQS @ v), weights_BHQS
+    q = split_heads(query_BQD, keys_BHSE.size(1))
+    weights_BHQS = torch.softmax(q @ keys_BHSE.mT / math.sqrt(q.size(-1)) + mask_BS[:, None, None, :], dim=-1)
+    return merge_heads(weights_BHQS @ values_BHSE), weights_BHQS
 
 
 class SelfAttention(nn.Module):
@@ -78,65 +79,100 @@ class SelfAttention(nn.Module):
         return self.over(x_BSD, mask_BS)[0]
 
     def over(self, x_BSD: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Attend over the whole sequence: features, and the keys and values, all B x S x D."""
-        query, key, value = self.query_key_value(x_BSD).chunk(3, dim=-1)
-        q, k, v = (split_heads(x, self.heads) for x in (query, key, value))
-        weights = torch.softmax(q @ k.mT / math.sqrt(q.size(-1)) + mask_BS[:, None, None, :], dim=-1)
-        return self.output(merge_heads(self.dropout(weights) @ v)), key, value
+        """Attend over the whole sequence: features B x S x D, and the keys and values B x H x S x E."""
+        query, key, value = (split_heads(x, self.heads) for x in self.query_key_value(x_BSD).chunk(3, dim=-1))
+        weights = torch.softmax(query @ key.mT / math.sqrt(query.size(-1)) + mask_BS[:, None, None, :], dim=-1)
+        return self.output(merge_heads(self.dropout(weights) @ value)), key, value
 
     def advance(
-        self, x_RTD: Tensor, pool_keys_BPD: Tensor, pool_values_BPD: Tensor, history_RP: Tensor
+        self, x_RTD: Tensor, pool_keys_BHPE: Tensor, pool_values_BHPE: Tensor, history_RP: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Attend from T new positions to the visible slots of the pool and, causally, to one another, in one softmax.
 
         Returns:
-            The attended features R x T x D and the new keys and values R x T x D, for the caller to append.
+            The attended features R x T x D and the new keys and values R x T x H x E, for the caller to append.
         """
-        heads = self.heads
-        query, key, value = self.query_key_value(x_RTD).chunk(3, dim=-1)
-        new, v_RHTE = self.causal(query, key, value)
-        slots = pool_keys_BPD.size(1)
+        query, key, value = (x.unflatten(-1, (self.heads, -1)) for x in self.query_key_value(x_RTD).chunk(3, dim=-1))
+        new_RHTT = causal_logits(query, key)
+        slots = pool_keys_BHPE.size(2)
         if slots == 0:  # teacher forcing from the start: products with an empty pool cost time and do not export
-            return self.output(merge_heads(self.dropout(torch.softmax(new, dim=-1)) @ v_RHTE)), key, value
+            context = causal_context(self.dropout(torch.softmax(new_RHTT, dim=-1)), value)
+            return self.output(context.flatten(2)), key, value
 
-        past = shared_logits(query, pool_keys_BPD, heads) + history_RP[:, None, None, :]
-        weights_RHTX = self.dropout(torch.softmax(torch.cat([past, new], dim=-1), dim=-1))
-        past_weights, new_weights = weights_RHTX[..., :slots], weights_RHTX[..., slots:]
-        from_pool = shared_context(past_weights, pool_values_BPD, heads)
-        features = self.output(from_pool + merge_heads(new_weights @ v_RHTE))
-        return features, key, value
-
-    def causal(self, query_RTD: Tensor, key_RTD: Tensor, value_RTD: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits R x H x T x T of new positions on one another and on nothing later; the values R x H x T x E."""
-        q_RHTE, k_RHTE, v_RHTE = (split_heads(x, self.heads) for x in (query_RTD, key_RTD, value_RTD))
-        new = q_RHTE @ k_RHTE.mT / math.sqrt(q_RHTE.size(-1))
-        length = query_RTD.size(1)
-        if length > 1:
-            new = new + torch.full((length, length), -torch.inf, device=query_RTD.device).triu(1)
-        return new, v_RHTE
+        past_BHQP = shared_logits(query, pool_keys_BHPE) + by_query(history_RP, pool_keys_BHPE, x_RTD.size(1))
+        logits_BHQX = torch.cat([past_BHQP, over_sentences(new_RHTT, pool_keys_BHPE)], dim=-1)
+        weights_BHQX = self.dropout(torch.softmax(logits_BHQX, dim=-1))
+        context = shared_context(weights_BHQX[..., :slots], pool_values_BHPE, x_RTD.size(1))
+        context = context + causal_context(over_rows(weights_BHQX[..., slots:], x_RTD.size(1)), value)
+        return self.output(context.flatten(2)), key, value
 
 
-def shared_logits(query_RTD: Tensor, keys_BPD: Tensor, heads: int) -> Tensor:
-    """Scaled logits R x H x T x P of every row on the keys that all rows of its sentence share."""
-    rows, length, _ = query_RTD.shape
-    q_BHQE = split_heads(by_sentence(query_RTD, keys_BPD), heads)
-    logits_BHQP = q_BHQE @ split_heads(keys_BPD, heads).mT
-    by_row = logits_BHQP.transpose(1, 2).reshape(rows, length, heads, keys_BPD.size(1)).transpose(1, 2)
-    return by_row / math.sqrt(q_BHQE.size(-1))
+# Every row attends to what all rows of its sentence share (a pool, a source) in the layout B x H x Q x ..., and to its
+# own new positions in the layout R x H x T x ...; what crosses from one to the other are weights, never features.
 
 
-def shared_context(weights_RHTP: Tensor, values_BPD: Tensor, heads: int) -> Tensor:
-    """Contexts R x T x D from the values that all rows of a sentence share."""
-    rows, _, length, _ = weights_RHTP.shape
-    contexts_BHQE = split_rows(weights_RHTP, values_BPD) @ split_heads(values_BPD, heads)
-    return contexts_BHQE.transpose(1, 2).reshape(rows, length, values_BPD.size(-1))
+# Shapes that a step needs are constants or read off the number of sentences, for each that is computed costs nodes.
 
 
-def split_rows(weights_RHTP: Tensor, sentences: Tensor) -> Tensor:
-    """R x H x T x P -> B x H x (K T) x P."""
-    rows, heads, length, slots = weights_RHTP.shape
-    queries = rows * length // sentences.size(0)  # not -1: a pool may have no slot yet
-    return weights_RHTP.transpose(1, 2).reshape(sentences.size(0), queries, heads, slots).transpose(1, 2)
+def shared_logits(query_RTHE: Tensor, keys_BHXE: Tensor) -> Tensor:
+    """Scaled logits B x H x Q x X of every row on the keys that all rows of its sentence share."""
+    width = query_RTHE.size(-1)
+    query_BHQE = query_RTHE.reshape(keys_BHXE.size(0), -1, *query_RTHE.shape[2:]).transpose(1, 2)
+    if width <= SUMMED_AT_ONCE:
+        return query_BHQE @ keys_BHXE.mT / math.sqrt(width)
+    # Matrix kernels sum wider products in blocks that depend on the number of positions, thus on batch-mates' lengths.
+    parts = zip(query_BHQE.split(SUMMED_AT_ONCE, dim=-1), keys_BHXE.split(SUMMED_AT_ONCE, dim=-1), strict=True)
+    first, *others = (query @ keys.mT for query, keys in parts)
+    logits: Tensor = sum(others, start=first)
+    return logits / math.sqrt(width)
+
+
+def shared_context(weights_BHQX: Tensor, values_BHXE: Tensor, length: int) -> Tensor:
+    """Contexts R x T x H x E from the values that all rows of a sentence share."""
+    contexts_BQHE = (weights_BHQX @ values_BHXE).transpose(1, 2)
+    return contexts_BQHE.reshape(-1, length, *contexts_BQHE.shape[2:])
+
+
+def causal_logits(query_RTHE: Tensor, key_RTHE: Tensor) -> Tensor:
+    """Scaled logits R x H x T x T of new positions on one another and on nothing later."""
+    length, heads, width = query_RTHE.shape[1:]
+    if length == 1 and width % 4 == 0:  # of other widths the sum would depend on where in memory a row lies
+        return (query_RTHE * key_RTHE).sum(-1).reshape(-1, heads, 1, 1) / math.sqrt(width)
+    logits: Tensor = query_RTHE.transpose(1, 2) @ key_RTHE.permute(0, 2, 3, 1) / math.sqrt(width)
+    return logits + torch.full((length, length), -torch.inf, device=logits.device).triu(1)
+
+
+def causal_context(weights_RHTT: Tensor, value_RTHE: Tensor) -> Tensor:
+    """Contexts R x T x H x E from a row's own new positions."""
+    length, heads = value_RTHE.shape[1:3]
+    if length == 1:
+        return weights_RHTT.reshape(-1, 1, heads, 1) * value_RTHE
+    return (weights_RHTT @ value_RTHE.transpose(1, 2)).transpose(1, 2)
+
+
+def over_sentences(x_RHTX: Tensor, sentences: Tensor) -> Tensor:
+    """R x H x T x X -> B x H x Q x X, with B read off the first axis of ``sentences``."""
+    heads, length, width = x_RHTX.shape[1:]
+    if length == 1:
+        return x_RHTX.reshape(sentences.size(0), -1, heads, width).transpose(1, 2)
+    by_row = x_RHTX.reshape(sentences.size(0), -1, heads, length, width)
+    return by_row.transpose(1, 2).flatten(2, 3)
+
+
+def over_rows(x_BHQX: Tensor, length: int) -> Tensor:
+    """B x H x Q x X -> R x H x T x X."""
+    sentences, heads, _, width = x_BHQX.shape
+    if length == 1:
+        return x_BHQX.transpose(1, 2).reshape(-1, heads, 1, width)
+    by_row = x_BHQX.reshape(sentences, heads, -1, length, width).transpose(1, 2)
+    return by_row.reshape(-1, heads, length, width)
+
+
+def by_query(history_RP: Tensor, sentences: Tensor, length: int) -> Tensor:
+    """R x P -> B x 1 x Q x P: what each of a row's T new positions adds to its logits on the pool."""
+    if length > 1:
+        history_RP = history_RP.repeat_interleave(length, dim=0)
+    return history_RP.reshape(sentences.size(0), 1, -1, history_RP.size(1))
 
 
 class FeedForward(nn.Module):

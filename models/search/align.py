@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from models.search.graphs import Array, Graphs, align_steps, source_specs
-from models.search.tensors import Tensors, blank, slots_for, stack
+from models.search.graphs import Array, Graphs, align_steps
+from models.search.model import encode_inputs
+from models.search.tensors import Tensors, blank, padded_length, slots_for
 from models.vocabulary.base import BOS, PAD
 
 Attention = tuple[Array, ...]  # per source, target steps (EOS included) x source tokens
@@ -26,11 +27,7 @@ def align(
         Per sentence and hypothesis one array per source: row t holds the weights with which token t was predicted,
         the last row those of EOS; padding is cut off.
     """
-    inputs: dict[str, Array] = {}
-    for index, spec in enumerate(source_specs(graphs.specs)):
-        inputs[spec.name] = stack([one[index] for one in sources], spec)
-        inputs[f"{spec.name}.length"] = np.array([len(one[index]) for one in sources], np.int64)
-    memory = graphs.run("encode", inputs)
+    memory = graphs.run("encode", encode_inputs(graphs.specs, sources))
     return attend(graphs, memory, tokens, [tuple(map(len, one)) for one in sources], bos=bos)
 
 
@@ -46,12 +43,13 @@ def attend(
     spec = graphs.specs["align"]
     most = max(map(len, tokens))
     longest = max(len(one) for group in tokens for one in group)
-    target = np.full((len(tokens), most, longest + 1), PAD, np.int64)
+    length = longest + 1 if align_steps(graphs.specs) else padded_length(longest + 1, 2)
+    target = np.full((len(tokens), most, length), PAD, np.int64)
     target[:, :, 0] = bos
     for sentence, group in enumerate(tokens):
         for row, one in enumerate(group):
             target[sentence, row, 1 : len(one) + 1] = one
-    target_RT = target.reshape(-1, longest + 1)
+    target_RT = target.reshape(-1, length)
     if align_steps(graphs.specs):
         outputs = _by_position(graphs, memory, target_RT, len(tokens))
     else:
@@ -92,7 +90,7 @@ def _by_position(graphs: Graphs, memory: Mapping[str, Array], target_RT: Array, 
         values |= {tensor.name: outputs[tensor.name] for tensor in spec.of_kind("rows")}
         slot_R = step * per_sentence + row_R
         for tensor in pools:
-            values[tensor.name][parent_R // per_sentence, slot_R] = outputs[f"append.{tensor.field}"]
+            values[tensor.name][parent_R // per_sentence, ..., slot_R, :] = outputs[f"append.{tensor.field}"]
         for tensor in history:
             values[tensor.name][parent_R, slot_R] = 0.0
         for name, parts in seen.items():

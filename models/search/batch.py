@@ -3,13 +3,15 @@
     join -> [encode + first step, apart] -> merge;   step -> finish -> compact
 
 A sentence's result does not depend on its batch-mates. Sentences that search and sentences that sample may share a
-``DecodeBatch``; they run through different graphs, in two lanes.
+``DecodeBatch``; they run through different graphs, each in a lane of its own. So do sentences of very different length,
+where the kernels' order of summation depends on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +23,17 @@ from models.search.hypotheses import Admitted, Counters, Ended, Finished, Hypoth
 from models.search.model import Model
 from models.search.ranking import coverage, is_over, rank
 from models.search.running import Running, advance, merge, select, start
+from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
 LEAST_OCCUPANCY = 0.75  # below this share of occupied places, the batch is copied without the empty ones
+
+
+class _Lane(NamedTuple):
+    """What the sentences that step together share."""
+
+    graph: str
+    lengths: tuple[int, ...]
 
 
 class DecodeBatch:
@@ -33,10 +43,20 @@ class DecodeBatch:
     after ``remove`` of the sentences at fault.
     """
 
-    def __init__(self, graphs: Graphs, *, beam_size: int, bos: int = BOS, eos: int = EOS) -> None:
+    def __init__(
+        self, graphs: Graphs, *, beam_size: int, shortlist: Shortlist | None = None, bos: int = BOS, eos: int = EOS
+    ) -> None:
+        """
+        Args:
+            graphs: of the model.
+            beam_size: of all its sentences.
+            shortlist: selects the tokens of sentences that have no list of their own and do not sample.
+            bos, eos: token ids.
+        """
         self._graphs, self._beam_size, self._bos, self._eos = graphs, beam_size, bos, eos
+        self._shortlist = shortlist
         self._models: dict[str, Model] = {}
-        self._running: dict[str, Running] = {}
+        self._running: dict[_Lane, Running] = {}
         self._left: list[Finished] = []  # finished, not yet returned by step
         self._counters = Counters()
 
@@ -68,16 +88,19 @@ class DecodeBatch:
             SentenceError: a sentence whose first step is not finite.
         """
         self._check(sentences)
-        lanes: dict[str, list[Sentence]] = {}
+        if self._shortlist is not None:
+            sentences = [self._listed(sentence, self._shortlist) for sentence in sentences]
+        lanes: dict[_Lane, list[Sentence]] = {}
         for sentence in sentences:
-            lanes.setdefault("step_logits" if sentence.options.sampling else "step", []).append(sentence)
-        joining = {graph: self._first_step(graph, group) for graph, group in lanes.items()}
-        for graph, (begun, finished) in joining.items():
+            model = self._model(sentence.graph)
+            lanes.setdefault(_Lane(model.step, model.kernel_class(sentence.lengths)), []).append(sentence)
+        joining = {lane: self._first_step(self._models[lane.graph], group) for lane, group in lanes.items()}
+        for lane, (begun, finished) in joining.items():
             self._left += finished
             if begun.occupied:
-                here = self._running.get(graph)
-                joiners = select(self._models[graph], begun, begun.occupied) if finished else begun
-                self._running[graph] = merge(self._models[graph], here, joiners) if here else joiners
+                model, here = self._models[lane.graph], self._running.get(lane)
+                joiners = select(model, begun, begun.occupied) if finished else begun
+                self._running[lane] = merge(model, here, joiners) if here else joiners
 
     def step(self) -> list[Finished]:
         """Advance every sentence by one token and return those that are done.
@@ -85,13 +108,13 @@ class DecodeBatch:
         Raises:
             SentenceError: probabilities that are not finite; names the sentences at fault and their step.
         """
-        for graph, running in list(self._running.items()):
-            model = self._models[graph]
+        for lane, running in list(self._running.items()):
+            model = self._models[lane.graph]
             after, counted = advance(model, running)
             after, finished = finish(model, running, after)
             self._counters += counted
             self._left += finished
-            self._settle(graph, after)
+            self._settle(lane, after)
         left, self._left = self._left, []
         return left
 
@@ -99,15 +122,22 @@ class DecodeBatch:
         """Drop sentences without a result; ids that are not in the batch are ignored."""
         gone = set(ids)
         self._left = [one for one in self._left if one.id not in gone]
-        for graph, running in list(self._running.items()):
+        for lane, running in list(self._running.items()):
             places = [p for p, one in enumerate(running.places) if one and one.sentence.id in gone]
             if places:
-                self._settle(graph, running.vacate(places))
+                self._settle(lane, running.vacate(places))
 
-    def _first_step(self, graph: str, sentences: Sequence[Sentence]) -> tuple[Running, list[Finished]]:
+    def _listed(self, sentence: Sentence, shortlist: Shortlist) -> Sentence:
+        if sentence.graph != "step" or "step_shortlist" not in self._graphs.specs:
+            return sentence
+        return replace(sentence, shortlist=shortlist.select(sentence.sources))
+
+    def _model(self, graph: str) -> Model:
         if graph not in self._models:
             self._models[graph] = Model(self._graphs, graph, self._beam_size, self._bos, self._eos)
-        model = self._models[graph]
+        return self._models[graph]
+
+    def _first_step(self, model: Model, sentences: Sequence[Sentence]) -> tuple[Running, list[Finished]]:
         admitted = [Admitted.of(one, vocabulary_size=model.vocabulary_size, eos=self._eos) for one in sentences]
         begun = start(model, admitted)
         after, counted = advance(model, begun)
@@ -115,14 +145,14 @@ class DecodeBatch:
         self._counters += counted
         return result
 
-    def _settle(self, graph: str, running: Running) -> None:
+    def _settle(self, lane: _Lane, running: Running) -> None:
         occupied = running.occupied
         if not occupied:
-            del self._running[graph]
+            del self._running[lane]
         elif len(occupied) < LEAST_OCCUPANCY * len(running.places):
-            self._running[graph] = select(self._models[graph], running, occupied)
+            self._running[lane] = select(self._models[lane.graph], running, occupied)
         else:
-            self._running[graph] = running
+            self._running[lane] = running
 
     def _check(self, sentences: Sequence[Sentence]) -> None:
         taken = {*self.ids, *(one.id for one in self._left)}
@@ -147,6 +177,8 @@ class DecodeBatch:
                 raise OptionError("coverage_penalty", "0 for a model without attention", options.coverage_penalty)
             if options.attention and "align" not in self._graphs.specs:
                 raise OptionError("attention", "false for a model without attention", options.attention)
+            if sentence.graph == "step_shortlist" and sentence.graph not in self._graphs.specs:
+                raise ValueError(f"{sentence.id!r} has a shortlist, but the model has no graph that reads one")
             if options.sampling and "step_logits" not in self._graphs.specs:
                 raise OptionError("sampling", "off for a bundle without the step_logits graph", options.sampling)
 

@@ -107,12 +107,18 @@ def candidates(scores_BC: Array, tokens_BC: Array, parents_BC: Array, *, beam_si
     Top-k kernels differ in how they order ties; this makes the order the same everywhere. ``parents_BC`` counts
     within the sentence.
     """
-    order_BC = np.lexsort((tokens_BC, parents_BC, -scores_BC), axis=-1)
-    missing = ((0, 0), (0, max(0, beam_size - scores_BC.shape[1])))  # a tiny vocabulary has fewer than K
+    if not (scores_BC[:, 1:] < scores_BC[:, :-1]).all():  # sorted without ties is what nearly every step returns
+        order_BC = np.lexsort((tokens_BC, parents_BC, -scores_BC), axis=-1)
+        place_B1 = np.arange(len(order_BC))[:, None]
+        scores_BC, tokens_BC, parents_BC = (x[place_B1, order_BC] for x in (scores_BC, tokens_BC, parents_BC))
+    if scores_BC.shape[1] < beam_size:  # a tiny vocabulary has fewer than K
+        missing = ((0, 0), (0, beam_size - scores_BC.shape[1]))
+        scores_BC = np.pad(scores_BC, missing, constant_values=-np.inf)
+        tokens_BC, parents_BC = np.pad(tokens_BC, missing, constant_values=eos), np.pad(parents_BC, missing)
     return Candidates(
-        np.pad(np.take_along_axis(scores_BC, order_BC, 1).astype(np.float32), missing, constant_values=-np.inf),
-        np.pad(np.take_along_axis(tokens_BC, order_BC, 1).astype(np.int64), missing, constant_values=eos),
-        np.pad(np.take_along_axis(parents_BC, order_BC, 1).astype(np.int64), missing),
+        scores_BC.astype(np.float32, copy=False),
+        tokens_BC.astype(np.int64, copy=False),
+        parents_BC.astype(np.int64, copy=False),
     )
 
 
@@ -121,7 +127,7 @@ def retire(live: Live, found: Candidates, *, beam_size: int, eos: int) -> dict[i
     first_BK = slice(None), slice(beam_size)
     ends_BK = (found.tokens_BC[first_BK] == eos) & np.isfinite(found.scores_BC[first_BK])
     ended: dict[int, tuple[Ended, ...]] = {}
-    for place, rank in np.argwhere(ends_BK).tolist():
+    for place, rank in zip(*(axis.tolist() for axis in ends_BK.nonzero()), strict=True):
         row, total = found.parents_BC[place, rank], float(found.scores_BC[place, rank])
         ended[place] = (*ended.get(place, ()), snapshot(live, place, int(row), total))
     return ended
@@ -138,19 +144,23 @@ def snapshot(live: Live, place: int, row: int, end_total: float | None) -> Ended
 def extend(live: Live, found: Candidates, *, beam_size: int, eos: int) -> Live:
     """The first K candidates that do not end live on; where there are fewer, the remaining rows are dead."""
     sentences, rows = live.score_BK.shape
-    goes_on_BC = (found.tokens_BC != eos) & np.isfinite(found.scores_BC)
-    order_BK = np.argsort(~goes_on_BC, axis=1, kind="stable")[:, :beam_size]
-    alive_BK = np.take_along_axis(goes_on_BC, order_BK, 1)
-    # A dead row still runs through the graph: it needs a valid parent, and the token that nothing follows.
-    parents_BK = np.where(alive_BK, np.take_along_axis(found.parents_BC, order_BK, 1), 0)
-    last_BK = np.where(alive_BK, np.take_along_axis(found.tokens_BC, order_BK, 1), eos)
-    score_BK = np.where(alive_BK, np.take_along_axis(found.scores_BC, order_BK, 1), np.float32(-np.inf))
     place_B1 = np.arange(sentences)[:, None]
+    goes_on_BC = (found.tokens_BC != eos) & np.isfinite(found.scores_BC)
+    if goes_on_BC[:, :beam_size].all():
+        parents_BK, last_BK = found.parents_BC[:, :beam_size].copy(), found.tokens_BC[:, :beam_size].copy()
+        score_BK = found.scores_BC[:, :beam_size].copy()
+    else:
+        order_BK = np.argsort(~goes_on_BC, axis=1, kind="stable")[:, :beam_size]
+        alive_BK = goes_on_BC[place_B1, order_BK]
+        # A dead row still runs through the graph: it needs a valid parent, and the token that nothing follows.
+        parents_BK = np.where(alive_BK, found.parents_BC[place_B1, order_BK], 0)
+        last_BK = np.where(alive_BK, found.tokens_BC[place_B1, order_BK], eos)
+        score_BK = np.where(alive_BK, found.scores_BC[place_B1, order_BK], np.float32(-np.inf))
     room = live.tokens_BKL.shape[2]
     room += _GROWTH if live.age_B.max() >= room else 0
     tokens_BKL = _widen(live.tokens_BKL, room)[place_B1, parents_BK]
     totals_BKL = _widen(live.totals_BKL, room)[place_B1, parents_BK]
-    here = place_B1, np.arange(beam_size)[None], live.age_B[:, None]
+    here = place_B1, np.arange(beam_size), live.age_B[:, None]
     tokens_BKL[here], totals_BKL[here] = last_BK, score_BK
     return Live(tokens_BKL, totals_BKL, score_BK, last_BK, place_B1 * rows + parents_BK, live.age_B + 1)
 

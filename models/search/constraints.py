@@ -21,17 +21,15 @@ def constrain(
     places: Sequence[Admitted | None], live: Live, *, vocabulary_size: int, eos: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """``banned`` (rows x bans, padded with the vocabulary's size, at least one column) and ``forced`` (rows)."""
-    rows = live.score_BK.shape[1]
-    forced = np.full(len(places) * rows, FREE, np.int64)
-    bans: list[list[int]] = [[] for _ in range(len(places) * rows)]
-    for place, admitted in enumerate(places):
-        if admitted is None:
-            continue
-        age = int(live.age_B[place])
-        mine = slice(place * rows, (place + 1) * rows)
-        forced[mine] = only = forced_token(admitted, age, eos)
-        if only == FREE:
-            bans[mine] = _banned_tokens(admitted, live, place, eos)
+    rows, ages = live.score_BK.shape[1], live.age_B.tolist()
+    forced_B = [forced_token(one, age, eos) if one else FREE for one, age in zip(places, ages, strict=True)]
+    free = [one if token == FREE else None for one, token in zip(places, forced_B, strict=True)]
+    always = [_always_banned(one, age, eos) if one else () for one, age in zip(free, ages, strict=True)]
+    repeats = {place: _repeats(one, live, place) for place, one in enumerate(free) if one and _counts(one, ages[place])}
+    forced = np.array(forced_B, np.int64).repeat(rows)
+    if not repeats and len(set(always)) == 1:  # the same for all, as in nearly every step
+        return np.tile(np.array(always[0] or (vocabulary_size,), np.int64), (len(forced), 1)), forced
+    bans = [[*shared, *own] for place, shared in enumerate(always) for own in repeats.get(place, ((),) * rows)]
     banned = np.full((len(bans), max(1, *map(len, bans))), vocabulary_size, np.int64)
     for row, tokens in enumerate(bans):
         banned[row, : len(tokens)] = tokens
@@ -46,13 +44,19 @@ def forced_token(admitted: Admitted, age: int, eos: int) -> int:
     return eos if age >= admitted.longest else FREE
 
 
-def _banned_tokens(admitted: Admitted, live: Live, place: int, eos: int) -> list[list[int]]:
-    options, age = admitted.sentence.options, int(live.age_B[place])
-    always = [*options.suppressed, *([eos] if age < admitted.shortest else [])]
-    tokens_KL = live.tokens_BKL[place, :, :age]
-    if options.no_repeat_ngram_size == 0 or age < options.no_repeat_ngram_size:
-        return [always] * len(tokens_KL)
-    return [[*always, *repeats] for repeats in repeating(tokens_KL, options.no_repeat_ngram_size)]
+def _always_banned(admitted: Admitted, age: int, eos: int) -> tuple[int, ...]:
+    suppressed = admitted.sentence.options.suppressed
+    return (*suppressed, eos) if age < admitted.shortest else suppressed
+
+
+def _counts(admitted: Admitted, age: int) -> bool:
+    """Whether a repeated n-gram is possible by now."""
+    return 0 < admitted.sentence.options.no_repeat_ngram_size <= age
+
+
+def _repeats(admitted: Admitted, live: Live, place: int) -> list[list[int]]:
+    tokens_KL = live.tokens_BKL[place, :, : int(live.age_B[place])]
+    return repeating(tokens_KL, admitted.sentence.options.no_repeat_ngram_size)
 
 
 def repeating(tokens_KL: NDArray[np.int64], size: int) -> list[list[int]]:

@@ -1,12 +1,13 @@
 """What search, engine and runtimes share about a model: named graphs of named tensors.
 
-A bundle's ``graphs.json`` holds one ``GraphSpec`` per graph (``encode``, ``step``, ``step_logits``, ``align``). Whoever
-joins, drops, pads or reorders tensors reads the role of each axis there, and never asks which architecture it is.
+A bundle's ``graphs.json`` holds one ``GraphSpec`` per graph (``encode``, ``step``, ``step_logits``, ``step_shortlist``,
+``align``). Whoever joins, drops, pads or reorders tensors reads the role of each axis there, and never asks which
+architecture it is.
 
 Axis roles
     ``sentence`` B; ``row`` R = B x K, sentence-major (row = b*K + k); ``old_row`` rows of the previous step;
     ``source0``, ``source1``, ... length of that source; ``slot`` P; ``ban`` J; ``candidate``; ``target`` T;
-    ``fixed:N`` a constant size N.
+    ``entry`` W; ``fixed:N`` a constant size N.
 
 Kinds
     ``memory`` what encode derives from the sources and step reads; ``init`` an encode output that starts the state of
@@ -15,6 +16,11 @@ Kinds
     anything else (``source``, ``control``, ``result``, ...) is found by name and its kind is only informative.
 
 The ``align`` graph reads whole targets; one with state (``rows``, ``pool``) goes from position to position as steps do.
+
+``step_shortlist`` is ``step`` over ``entries``, rising token ids that each sentence may use or not (``listed``, 0 or
+-inf): its probabilities are over its own list. ``banned`` and ``forced`` are places among the entries there (W or more
+bans nothing, ``forced`` is -1 or an entry), ``tokens`` are token ids; there are fewer than ``count`` candidates where
+the entries are too few.
 """
 
 from __future__ import annotations
@@ -32,18 +38,20 @@ from models.errors import BundleError
 Array: TypeAlias = NDArray[Any]
 GRAPHS_FORMAT = 1
 DTYPES = ("float32", "float16", "int64", "int32", "bool")
-_SIMPLE_AXES = ("sentence", "row", "old_row", "slot", "ban", "candidate", "target")
+_SIMPLE_AXES = ("sentence", "row", "old_row", "slot", "ban", "candidate", "target", "entry")
 _STATE_INPUTS = ("token", "parent", "position")
 _NEEDED_INPUTS = {
     "encode": (),
     "step": (*_STATE_INPUTS, "score", "banned", "forced", "count"),
     "step_logits": _STATE_INPUTS,
+    "step_shortlist": (*_STATE_INPUTS, "score", "banned", "forced", "count", "entries", "listed"),
     "align": ("target",),
 }
 _NEEDED_OUTPUTS = {
     "encode": (),
     "step": ("scores", "tokens", "parents", "logsumexp"),
     "step_logits": ("logits",),
+    "step_shortlist": ("scores", "tokens", "parents", "logsumexp"),
     "align": (),
 }
 
@@ -211,8 +219,8 @@ def _tensor_faults(tensor: TensorSpec) -> list[str]:
     first = {"memory": "sentence", "init": "sentence", "pool": "sentence"}.get(tensor.kind)
     if first and tensor.axes[:1] != (first,):
         faults.append(f"the first axis of kind {tensor.kind!r} must be {first!r}, but is {tensor.axes[:1]}")
-    if tensor.kind == "pool" and tensor.axes[1:2] != ("slot",):
-        faults.append(f"the second axis of a pool must be 'slot', but is {tensor.axes[1:2]}")
+    if tensor.kind == "pool" and tensor.axes[-2:-1] != ("slot",):
+        faults.append(f"the last axis but one of a pool must be 'slot', but is {tensor.axes[-2:-1]}")
     return faults
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from models.errors import DecodingError, OptionError
 from models.search.graphs import Array
 from models.search.options import SearchOptions
@@ -40,11 +43,25 @@ class Sentence:
         id: names it in the batch.
         sources: per source, token ids ending with EOS (S) or features (S x D).
         options: its own options; only ``beam_size`` must be the batch's.
+        shortlist: the target ids that it may use, rising, EOS among them; None = all.
     """
 
     id: Hashable
     sources: tuple[Array, ...]
     options: SearchOptions = field(default_factory=SearchOptions)
+    shortlist: NDArray[np.int64] | None = None
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Tokens of each source, EOS included."""
+        return tuple(map(len, self.sources))
+
+    @property
+    def graph(self) -> str:
+        """The step graph that decodes it."""
+        if self.options.sampling is not None:
+            return "step_logits"
+        return "step" if self.shortlist is None else "step_shortlist"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +122,9 @@ class Counters:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Admitted:
-    """A sentence in the batch with its bounds, in target tokens without EOS.
+    """A sentence in the batch with its bounds, in target tokens without EOS, and its shortlist.
+
+    The list holds the tokens of the prefix and EOS, whether they were listed or not.
 
     Raises:
         OptionError: a suppressed or prefix token that the vocabulary does not have.
@@ -114,6 +133,7 @@ class Admitted:
     sentence: Sentence
     shortest: int
     longest: int
+    shortlist: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, sentence: Sentence, *, vocabulary_size: int, eos: int) -> Admitted:
@@ -124,7 +144,10 @@ class Admitted:
         # Lengths go by the longest text: how many vectors a matrix has says nothing of the target.
         texts = [source for source in sentence.sources if source.ndim == 1]
         lengths = [len(source) - int(source[-1] == eos) for source in texts] or [len(sentence.sources[0])]
-        return cls(sentence, *sentence.options.bounds(max(lengths)))
+        listed = sentence.shortlist
+        if listed is not None:
+            listed = np.union1d(listed, np.array([eos, *sentence.options.prefix], np.int64))
+        return cls(sentence, *sentence.options.bounds(max(lengths)), listed)
 
 
 @dataclass(frozen=True, slots=True)

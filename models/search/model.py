@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from models.search.graphs import Array, Graphs, TensorSpec, align_steps, source_specs, vocabulary_size
-from models.search.tensors import Tensors, stack
+from models.search.graphs import Array, Graphs, GraphSpecs, TensorSpec, align_steps, source_specs, vocabulary_size
+from models.search.tensors import Tensors, padded_length, stack
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,9 +48,34 @@ class Model:
 
     def encode(self, sources: Sequence[tuple[Array, ...]]) -> Tensors:
         """All encode outputs of sources padded to a common length."""
-        inputs: Tensors = {}
-        for index, spec in enumerate(source_specs(self.graphs.specs)):
-            own = [source[index] for source in sources]
-            inputs[spec.name] = stack(own, spec)
-            inputs[f"{spec.name}.length"] = np.array([len(one) for one in own], np.int64)
-        return self.graphs.run("encode", inputs)
+        return self.graphs.run("encode", encode_inputs(self.graphs.specs, sources))
+
+    def kernel_class(self, lengths: Sequence[int]) -> tuple[int, ...]:
+        """Which sentences may share a batch without a change of their bits, given the lengths of their sources.
+
+        Matrix kernels sum a product over more than 128 features in blocks that depend on the number of columns, here
+        of source positions: in 1,024 up to 16 columns, in 512 up to 32, in 256 up to 64, in 128 beyond.
+        """
+        return tuple(
+            bisect_left(_edges(self.memory, index), padded_length(length, len(lengths)))
+            for index, length in enumerate(lengths)
+        )
+
+
+def encode_inputs(specs: GraphSpecs, sources: Sequence[tuple[Array, ...]]) -> Tensors:
+    """What the encode graph reads: sources padded to a common length, and their own lengths."""
+    inputs: Tensors = {}
+    own = source_specs(specs)
+    for index, spec in enumerate(own):
+        column = [source[index] for source in sources]
+        inputs[spec.name] = stack(column, spec, padded_length(max(map(len, column)), len(own)))
+        inputs[f"{spec.name}.length"] = np.array([len(one) for one in column], np.int64)
+    return inputs
+
+
+def _edges(memory: Sequence[TensorSpec], source: int) -> list[int]:
+    """The numbers of positions of one source at which some product with a memory changes its order of summation."""
+    pairs = ((spec.axes[-2:-1], spec.fixed[-1:]) for spec in memory)
+    widths = [width for axes, sizes in pairs for width in sizes if axes == (f"source{source}",)]
+    widest = max(widths, default=0)
+    return [columns for columns, whole in ((16, 512), (32, 256), (64, 128)) if widest > whole]

@@ -8,6 +8,7 @@ from models.search.batch import DecodeBatch
 from models.search.graphs import Array, Graphs
 from models.search.hypotheses import Hypothesis, Sentence
 from models.search.options import SearchOptions
+from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
 
@@ -17,6 +18,7 @@ def translate_batch(
     options: SearchOptions,
     *,
     token_budget: int = 8192,
+    shortlist: Shortlist | None = None,
     bos: int = BOS,
     eos: int = EOS,
 ) -> list[list[Hypothesis]]:
@@ -26,6 +28,7 @@ def translate_batch(
         sources: per sentence, its sources (ids ending with EOS, or features).
         options: for all of them.
         token_budget: most rows x source length of a batch.
+        shortlist: where given, a sentence may use the target tokens that it selects, and no others.
 
     Returns:
         The hypotheses of each sentence, best first, in the order of ``sources``.
@@ -35,7 +38,7 @@ def translate_batch(
     """
     results: list[list[Hypothesis]] = [[] for _ in sources]
     for chosen in batches([max(map(len, one)) for one in sources], max(1, token_budget // options.beam_size)):
-        batch = DecodeBatch(graphs, beam_size=options.beam_size, bos=bos, eos=eos)
+        batch = DecodeBatch(graphs, beam_size=options.beam_size, shortlist=shortlist, bos=bos, eos=eos)
         batch.join([Sentence(index, sources[index], options) for index in chosen])
         while len(batch):
             for finished in batch.step():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.search import beam
 from models.search.beam import Candidates, Live
@@ -19,9 +20,42 @@ from models.search.graphs import Array
 from models.search.hypotheses import Admitted, Counters, Ended, SentenceError
 from models.search.model import Model
 from models.search.sampling import draw, log_sum_exp
-from models.search.tensors import Tensors, blank, fit, fresh_slots, join, seen_slots, slots_for, take
+from models.search.tensors import Tensors, blank, fit, fresh_slots, join, padded_length, seen_slots, slots_for, take
 
 ENCODE_STRETCH, ENCODE_SLACK = 1.5, 8  # sources are encoded together up to 1.5 x shortest + 8 tokens
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """The tokens that some sentence of a batch may use, W of them.
+
+    Attributes:
+        entries_W: their ids, rising.
+        listed_BW: additive mask, 0 where the place's own list holds the entry.
+        place_V: for each token id its place among the entries, W for those that are not there and for V itself.
+    """
+
+    entries_W: NDArray[np.int64]
+    listed_BW: NDArray[np.float32]
+    place_V: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, places: Sequence[Admitted | None], vocabulary_size: int) -> Listed | None:
+        """That of the places' sentences; None where they have no lists. An empty place gets the whole list."""
+        lists = [None if one is None else one.shortlist for one in places]
+        if all(one is None for one in lists):
+            return None
+        used_V = np.zeros(vocabulary_size + 1, np.bool_)
+        for one in lists:
+            if one is not None:
+                used_V[one] = True
+        entries_W = np.flatnonzero(used_V)
+        place_V = np.full(vocabulary_size + 1, len(entries_W), np.int64)
+        place_V[entries_W] = np.arange(len(entries_W))
+        listed_BW = np.full((len(places), len(entries_W)), -np.inf, np.float32)
+        for own_W, one in zip(listed_BW, lists, strict=True):
+            own_W[slice(None) if one is None else place_V[one]] = 0.0
+        return cls(entries_W, listed_BW, place_V)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +71,7 @@ class Running:
         pools: append-only state, a place each.
         history: the slots each row of the last step sees, not yet reordered; None for models without pools.
         sizes: current size of each source axis and of the slot axis.
+        listed: where sentences have shortlists, those of all places as the graph reads them.
     """
 
     places: tuple[Admitted | None, ...]
@@ -47,6 +82,7 @@ class Running:
     pools: Tensors
     history: Array | None
     sizes: Mapping[str, int]
+    listed: Listed | None = None
 
     @property
     def occupied(self) -> list[int]:
@@ -93,6 +129,7 @@ def start(model: Model, admitted: Sequence[Admitted]) -> Running:
         pools={spec.name: blank(spec, len(ordered), sizes) for spec in model.pools},
         history=blank(model.inputs["history"], len(ordered), sizes) if model.pools else None,
         sizes=sizes,
+        listed=Listed.of(ordered, model.vocabulary_size),
     )
 
 
@@ -102,26 +139,54 @@ def advance(model: Model, running: Running) -> tuple[Running, Counters]:
     Raises:
         SentenceError: the log-sum-exp of a live row is NaN or infinite; ``running`` is still good.
     """
-    sentences, rows = running.live.score_BK.shape
-    history, slots, running = _room_for_new_entries(model, running)
-    inputs, constraints = _inputs(model, running, history)
+    alive_R = running.live.alive_BK.reshape(-1)
+    slots = _reserve(model, running, alive_R)
+    if slots.size != running.sizes["slot"]:
+        running = replace(running, pools=slots.pools, sizes={**running.sizes, "slot": slots.size})
+    inputs, constraints = _inputs(model, running, slots.history)
     outputs = model.graphs.run(model.step, inputs)
     found = _found(model, running, outputs, constraints)
-    alive_R = running.live.alive_BK.reshape(-1)
-    if history is not None and slots is not None:
-        place_R, slot_R = np.repeat(np.arange(sentences), rows)[alive_R], slots.reshape(-1)[alive_R]
-        for spec in model.pools:
-            running.pools[spec.name][place_R, slot_R] = outputs[f"append.{spec.field}"][alive_R]
-        history[np.flatnonzero(alive_R), slot_R] = 0.0
+    slots.write(model, outputs, alive_R)
     ended = beam.retire(running.live, found, beam_size=model.beam_size, eos=model.eos)
     after = replace(
         running,
-        ended=tuple((*old, *ended.get(place, ())) for place, old in enumerate(running.ended)),
+        ended=tuple((*old, *ended[place]) if place in ended else old for place, old in enumerate(running.ended)),
         live=beam.extend(running.live, found, beam_size=model.beam_size, eos=model.eos),
         rows={spec.name: outputs[spec.name] for spec in model.rows},
-        history=history,
+        history=slots.history,
     )
-    return after, _count(running, history, int(alive_R.sum()))
+    return after, _count(running, slots, int(np.count_nonzero(alive_R)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Slots:
+    """Where the entries that a step makes will go.
+
+    Attributes:
+        pools: large enough for them.
+        size: slots of each sentence's pool.
+        history: that of the step's rows, reordered; None for models without pools.
+        place_R, slot_R: the place of each row, and the slot that it may write.
+        seen: slots of all sentences that some row sees.
+    """
+
+    pools: Tensors
+    size: int
+    history: Array | None = None
+    place_R: Array | None = None
+    slot_R: Array | None = None
+    seen: int = 0
+
+    def write(self, model: Model, outputs: Tensors, alive_R: Array) -> None:
+        """Put the new entries of live rows into the pools, and let the rows see them."""
+        if self.history is None or self.place_R is None or self.slot_R is None:
+            return
+        row_R, every = alive_R.nonzero()[0], bool(alive_R.all())
+        place_R, slot_R = (self.place_R, self.slot_R) if every else (self.place_R[row_R], self.slot_R[row_R])
+        for spec in model.pools:
+            new = outputs[f"append.{spec.field}"]
+            self.pools[spec.name][place_R, ..., slot_R, :] = new if every else new[row_R]
+        self.history[row_R, slot_R] = 0.0
 
 
 def merge(model: Model, running: Running, joining: Running) -> Running:
@@ -136,9 +201,11 @@ def merge(model: Model, running: Running, joining: Running) -> Running:
             target = running.memory if group is joining.memory else running.pools
             target[spec.name][vacant] = fit(group[spec.name], spec, running.sizes)
     joined = dict(zip(vacant, range(len(vacant)), strict=True))
+    places = tuple(joining.places[joined[p]] if p in joined else one for p, one in enumerate(running.places))
     return replace(
         running,
-        places=tuple(joining.places[joined[p]] if p in joined else one for p, one in enumerate(running.places)),
+        places=places,
+        listed=Listed.of(places, model.vocabulary_size),
         ended=tuple(joining.ended[joined[p]] if p in joined else one for p, one in enumerate(running.ended)),
         live=running.live.put(vacant, joining.live),
         **_joined_rows(model, running, joining, running.sizes),
@@ -156,8 +223,10 @@ def select(model: Model, running: Running, places: Sequence[int]) -> Running:
         last = np.flatnonzero((running.history[alive_rows] == 0).any(axis=0))
         sizes["slot"] = slots_for(int(last[-1]) + 1 if len(last) else 0)
     history = running.history
+    places_left = tuple(running.places[place] for place in chosen)
     return Running(
-        places=tuple(running.places[place] for place in chosen),
+        places=places_left,
+        listed=Listed.of(places_left, model.vocabulary_size),
         ended=tuple(running.ended[place] for place in chosen),
         live=live,
         memory={spec.name: take(running.memory[spec.name], chosen, spec, sizes) for spec in model.memory},
@@ -170,8 +239,10 @@ def select(model: Model, running: Running, places: Sequence[int]) -> Running:
 
 def _append(model: Model, running: Running, joining: Running) -> Running:
     sizes = {axis: max(size, joining.sizes[axis]) for axis, size in running.sizes.items()}
+    places = (*running.places, *joining.places)
     return Running(
-        places=(*running.places, *joining.places),
+        places=places,
+        listed=Listed.of(places, model.vocabulary_size),
         ended=(*running.ended, *joining.ended),
         live=running.live.join(joining.live),
         memory={s.name: join([running.memory[s.name], joining.memory[s.name]], s, sizes) for s in model.memory},
@@ -196,46 +267,54 @@ def _old_rows(running: Running) -> int:
     return max([len(array) for array in running.rows.values()], default=0)
 
 
-def _room_for_new_entries(model: Model, running: Running) -> tuple[Array | None, Array | None, Running]:
-    """The reordered history, the slots that this step may write, and the batch with pools large enough for them."""
+def _reserve(model: Model, running: Running, alive_R: Array) -> _Slots:
+    """The reordered history, and for each row a slot that nobody sees, in pools that are grown where they must be."""
     if running.history is None:
-        return None, None, running
-    sentences, rows = running.live.score_BK.shape
-    history = running.history[running.live.parent_BK.reshape(-1)]
-    history[~running.live.alive_BK.reshape(-1)] = -np.inf
-    seen_BP = seen_slots(history.reshape(sentences, rows, -1))
-    needed = slots_for(int(seen_BP.sum(axis=1).max()) + rows)
-    if needed > running.sizes["slot"]:
+        return _Slots(running.pools, running.sizes["slot"])
+    live, pools, size = running.live, running.pools, running.sizes["slot"]
+    sentences, rows = live.score_BK.shape
+    history = running.history[live.parent_BK.reshape(-1)]
+    if not alive_R.all():
+        history[~alive_R] = -np.inf
+    seen_BP = seen_slots(history.reshape(sentences, rows, size))
+    count_B = np.count_nonzero(seen_BP, axis=1)
+    needed = slots_for(int(count_B.max()) + rows)
+    if needed > size:
         sizes = {**running.sizes, "slot": needed}
-        pools = {spec.name: fit(running.pools[spec.name], spec, sizes) for spec in model.pools}
-        running = replace(running, pools=pools, sizes=sizes)
+        pools = {spec.name: fit(pools[spec.name], spec, sizes) for spec in model.pools}
         history = fit(history, model.inputs["history"], sizes)
-        seen_BP = np.pad(seen_BP, ((0, 0), (0, needed - seen_BP.shape[1])))
-    return history, fresh_slots(seen_BP, rows), running
+        seen_BP = np.pad(seen_BP, ((0, 0), (0, needed - size)))
+        size = needed
+    return _Slots(pools, size, history, *fresh_slots(seen_BP, rows), int(count_B.sum()))
 
 
 def _inputs(model: Model, running: Running, history: Array | None) -> tuple[Tensors, tuple[Any, Any]]:
     live = running.live
     rows = live.score_BK.shape[1]
     banned, forced = constrain(running.places, live, vocabulary_size=model.vocabulary_size, eos=model.eos)
-    # Dead rows of an empty place need some row to continue, and position 0 is always a valid one.
-    empty_B1 = np.array([[one is None] for one in running.places])
+    parent_BK, age_B = live.parent_BK, live.age_B
+    if running.vacant:  # dead rows of an empty place need some row to continue, and position 0 is always a valid one
+        full_B = np.array([one is not None for one in running.places])
+        parent_BK, age_B = parent_BK * full_B[:, None], age_B * full_B
     values: Tensors = {
         **running.memory,
         **running.rows,
         **running.pools,
         "token": live.last_BK.reshape(-1),
-        "parent": np.where(empty_B1, 0, live.parent_BK).reshape(-1),
-        "position": np.where(empty_B1, 0, live.age_B[:, None]).repeat(rows, axis=1).reshape(-1),
+        "parent": parent_BK.reshape(-1),
+        "position": age_B.repeat(rows),
         "score": live.score_BK.reshape(-1),
         "banned": banned,
         "forced": forced,
         "count": np.array(min(2 * model.beam_size, rows * model.vocabulary_size), np.int64),
     }
+    if running.listed is not None:
+        places = running.listed.place_V
+        values |= {"entries": running.listed.entries_W, "listed": running.listed.listed_BW}
+        values |= {"banned": places[banned], "forced": np.where(forced < 0, forced, places[forced])}
     if history is not None:
         values["history"] = history
-    inputs = {name: np.asarray(values[name], np.dtype(spec.dtype), order="C") for name, spec in model.inputs.items()}
-    return inputs, (banned, forced)
+    return {name: values[name] for name in model.inputs}, (banned, forced)
 
 
 def _found(model: Model, running: Running, outputs: Tensors, constraints: tuple[Any, Any]) -> Candidates:
@@ -243,17 +322,25 @@ def _found(model: Model, running: Running, outputs: Tensors, constraints: tuple[
     sampled = model.step == "step_logits"
     total_R = log_sum_exp(outputs["logits"]) if sampled else outputs["logsumexp"]
     rows = live.score_BK.shape[1]
-    wrong_R = np.flatnonzero(~np.isfinite(total_R) & live.alive_BK.reshape(-1))
-    places = dict.fromkeys((wrong_R // rows).tolist())
-    wrong = [(one.sentence.id, int(live.age_B[place])) for place in places if (one := running.places[place])]
-    if wrong:
-        named = ", ".join(f"{name!r} at step {age}" for name, age in wrong)
-        raise SentenceError(f"the model's probabilities are not finite for {named}", tuple(name for name, _ in wrong))
+    finite_R = np.isfinite(total_R)
+    if not finite_R.all():
+        _blame(running, np.flatnonzero(~finite_R & live.alive_BK.reshape(-1)) // rows)
     if sampled:
         return draw(running.places, live, outputs["logits"], constraints, beam_size=model.beam_size)
     return beam.candidates(
         outputs["scores"], outputs["tokens"], outputs["parents"], beam_size=model.beam_size, eos=model.eos
     )
+
+
+def _blame(running: Running, places: Array) -> None:
+    wrong = [
+        (one.sentence.id, int(running.live.age_B[place]))
+        for place in dict.fromkeys(places.tolist())
+        if (one := running.places[place])
+    ]
+    if wrong:
+        named = ", ".join(f"{name!r} at step {age}" for name, age in wrong)
+        raise SentenceError(f"the model's probabilities are not finite for {named}", tuple(name for name, _ in wrong))
 
 
 def _alike(first: Admitted, other: Admitted) -> bool:
@@ -262,15 +349,17 @@ def _alike(first: Admitted, other: Admitted) -> bool:
 
 
 def _source_sizes(admitted: Sequence[Admitted]) -> dict[str, int]:
-    columns = zip(*(one.sentence.sources for one in admitted), strict=True)
-    return {f"source{index}": max(map(len, column)) for index, column in enumerate(columns)}
+    columns = list(zip(*(one.sentence.sources for one in admitted), strict=True))
+    return {
+        f"source{index}": padded_length(max(map(len, column)), len(columns)) for index, column in enumerate(columns)
+    }
 
 
-def _count(running: Running, history: Array | None, alive: int) -> Counters:
+def _count(running: Running, slots: _Slots, alive: int) -> Counters:
     sentences, rows = running.live.score_BK.shape
     sizes = [size for axis, size in running.sizes.items() if axis != "slot"]
     used = sum(len(source) for one in running.places if one for source in one.sentence.sources)
-    slots = sentences * running.sizes["slot"] if history is not None else 0
-    seen = int(seen_slots(history.reshape(sentences, rows, -1)).sum()) if history is not None else 0
     cells = sentences * sum(sizes)
-    return Counters(1, sentences * rows, sentences * rows - alive, cells, cells - used, slots, slots - seen)
+    slot_cells = sentences * slots.size if slots.history is not None else 0
+    unseen = slot_cells - slots.seen - alive if slots.history is not None else 0
+    return Counters(1, sentences * rows, sentences * rows - alive, cells, cells - used, slot_cells, unseen)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from models.search.graphs import Array, TensorSpec
 
-SLOT_BLOCK = 16  # pools grow and shrink by this many slots, so that shapes repeat
+SLOT_BLOCK = 16  # pools grow and shrink by this many slots, so that shapes repeat and sums of rows do not change
 Tensors = dict[str, Array]
 
 
@@ -44,9 +44,20 @@ def blank(spec: TensorSpec, first: int, sizes: Mapping[str, int]) -> Array:
     return np.full((first, *others), spec.padding, np.dtype(spec.dtype))
 
 
-def stack(sources: Sequence[Array], spec: TensorSpec) -> Array:
-    """Sources of different length, ids or feature matrices S x D, padded to the longest."""
-    padded = np.full((len(sources), max(map(len, sources)), *sources[0].shape[1:]), spec.padding, np.dtype(spec.dtype))
+def padded_length(longest: int, together: int = 1) -> int:
+    """The padded length of a source, or of targets, one of so many sequences that a softmax may see together.
+
+    Kernels treat what is left of a row behind its last whole vector differently, so that padding by single positions
+    would change the bits of a sentence with the lengths of its batch-mates. A softmax over several sequences sums in
+    lanes of 16, which a shift by less would mix.
+    """
+    block = 4 if together == 1 else 16
+    return -(-longest // block) * block
+
+
+def stack(sources: Sequence[Array], spec: TensorSpec, length: int) -> Array:
+    """Sources of different length, ids or feature matrices S x D, padded to ``length``."""
+    padded = np.full((len(sources), length, *sources[0].shape[1:]), spec.padding, np.dtype(spec.dtype))
     for row, source in zip(padded, sources, strict=True):
         row[: len(source)] = source
     return padded
@@ -63,12 +74,15 @@ def seen_slots(history_BKP: Array) -> NDArray[np.bool_]:
     return seen
 
 
-def fresh_slots(seen_BP: NDArray[np.bool_], rows: int) -> NDArray[np.int64]:
-    """B x rows: the first slots of each sentence that no row sees; every sentence must have that many.
+def fresh_slots(seen_BP: NDArray[np.bool_], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Place and slot of each row's next entry: the first slots of its sentence that no row sees.
+
+    Every sentence must have as many of them as rows.
 
     A slot that nobody sees any more (its hypotheses lost) is as good as new, which keeps pools near the length of the
     text instead of K times it. The choice depends on the sentence alone, never on its batch-mates.
     """
     free_BP = ~seen_BP
-    first_BP = free_BP & (np.cumsum(free_BP, axis=1) <= rows)
-    return np.nonzero(first_BP)[1].reshape(len(seen_BP), rows)
+    free_BP &= free_BP.cumsum(axis=1) <= rows
+    place_R, slot_R = free_BP.nonzero()
+    return place_R, slot_R

@@ -22,7 +22,7 @@ from models.dpn import (
     SanEncoderLayer,
 )
 from models.errors import ConfigError, DecodingError
-from models.layers.attention import additive_mask, attend
+from models.layers.attention import additive_mask, attend, by_sentence, split_heads
 from models.registry import build_model
 from tests.models.architectures import VARIANTS, Case, batch, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
@@ -111,7 +111,8 @@ def test_projections_are_made_once_a_sentence() -> None:
     for layer, module in enumerate([*model.cnn_decoder, *model.san_decoder]):
         for path, h in enumerate(outputs):
             found = memory.keys[2 * layer + path], memory.values[2 * layer + path]
-            expected = module.attention.keys[path](h), module.attention.values[path](h)
+            made = module.attention.keys[path](h), module.attention.values[path](h)
+            expected = tuple(split_heads(one, model.config.heads) for one in made)
             torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
 
 
@@ -155,7 +156,9 @@ def test_cnn_decoder_block(encoded: DpnMemory) -> None:
     layer = shaken(CnnDecoderLayer(CONFIG, 2))
     x_RTD, g_RTD = torch.randn(2, 2, 4, CONFIG.width, dtype=torch.float64)
     window = torch.zeros(2, CONFIG.kernel - 1, CONFIG.width, dtype=torch.float64)
-    found, new_window, _ = layer.advance(x_RTD, g_RTD, window, encoded)
+    x_BQD, g_BQD = by_sentence(x_RTD, encoded.mask), by_sentence(g_RTD, encoded.mask)
+    found_BQD, new_window, _ = layer.advance(x_BQD, g_BQD, window, encoded, 4)
+    found = found_BQD.reshape(x_RTD.shape)
     for row in range(2):
         rows = vectors(x_RTD[row]), vectors(g_RTD[row])
         expected, _ = reference.cnn_decoder_layer(weights_of(layer), *rows, named(encoded), CONFIG.kernel)
@@ -166,8 +169,10 @@ def test_cnn_decoder_block(encoded: DpnMemory) -> None:
 def test_san_decoder_block(encoded: DpnMemory) -> None:
     layer = shaken(SanDecoderLayer(CONFIG, 2))
     x_RTD = torch.randn(2, 4, CONFIG.width, dtype=torch.float64)
-    pools = tuple(torch.zeros(1, 0, CONFIG.width, dtype=torch.float64) for _ in range(2))
-    found, *_ = layer.advance(x_RTD, pools, torch.zeros(2, 0), encoded)
+    by_head = 1, CONFIG.heads, 0, CONFIG.width // CONFIG.heads
+    keys, values = (torch.zeros(by_head, dtype=torch.float64) for _ in range(2))
+    found_BQD, *_ = layer.advance(by_sentence(x_RTD, encoded.mask), (keys, values), torch.zeros(2, 0), encoded, 4)
+    found = found_BQD.reshape(x_RTD.shape)
     for row in range(2):
         expected, _ = reference.san_decoder_layer(weights_of(layer), vectors(x_RTD[row]), named(encoded), CONFIG.heads)
         assert_same(found[row], expected)

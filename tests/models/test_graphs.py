@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from models.graphs import GRAPH_NAMES, TorchGraphs, best_per_row
+from models.graphs import GRAPH_NAMES, LEAST_BLOCKED, TorchGraphs, best_per_row, largest
 from models.search import (
     Array,
     DecodeBatch,
@@ -218,13 +218,40 @@ logit = st.floats(-5, 5, allow_nan=False, width=32)
 )
 def test_best_per_row(logits: list[list[float]], banned: list[list[int]], forced: list[int], count: int) -> None:
     """Against a sort: what is banned never comes, what is forced comes alone, the rest is -inf."""
-    best_RC, token_RC = best_per_row(torch.tensor(logits), torch.tensor(banned), torch.tensor(forced), count)
+    given = torch.tensor(logits)
+    best_RC, token_RC, lse_R = best_per_row(given, torch.tensor(banned), torch.tensor(forced), count)
+    torch.testing.assert_close(lse_R, given.logsumexp(-1))
+    scores = torch.log_softmax(given, dim=-1).tolist()
     for row in range(ROWS):
         allowed = [t for t in range(SIZE) if t not in banned[row]] if forced[row] < 0 else [forced[row]]
-        expected = sorted(((logits[row][t], t) for t in allowed), reverse=True)[:count]
-        assert token_RC[row, : len(expected)].tolist() == [token for _, token in expected]
-        assert best_RC[row, : len(expected)].tolist() == [score for score, _ in expected]
+        expected = sorted((scores[row][t] for t in allowed), reverse=True)[:count]
+        tokens = token_RC[row, : len(expected)].tolist()
+        assert len(set(tokens)) == len(tokens)
+        assert set(tokens) <= set(allowed)
+        assert [scores[row][token] for token in tokens] == expected == best_RC[row, : len(expected)].tolist()
         assert (best_RC[row, len(expected) :] == -math.inf).all()
+
+
+@pytest.mark.parametrize("size", [LEAST_BLOCKED, 2 * LEAST_BLOCKED, LEAST_BLOCKED + 1])
+@pytest.mark.parametrize("count", [1, 10, LEAST_BLOCKED // 20])
+def test_largest_of_blocks(size: int, count: int) -> None:
+    """Against a sort of the whole, where many of the largest share a block and others are banned."""
+    generator = torch.Generator().manual_seed(size)
+    scores_RV = torch.randn(3, size, generator=generator)
+    scores_RV[0, 300:340] += 9.0
+    scores_RV[1, ::7] = -torch.inf
+    best_RC, place_RC = largest(scores_RV, count)
+    expected = scores_RV.sort(dim=-1, descending=True)
+    assert best_RC.equal(expected.values[:, :count])
+    assert place_RC.equal(expected.indices[:, :count])
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_what_is_not_finite_shows_in_the_log_sum_exp(wrong: float) -> None:
+    logits = torch.zeros(2, SIZE)
+    logits[0, 3] = wrong
+    _, _, lse_R = best_per_row(logits, torch.full((2, 1), SIZE), torch.full((2,), -1), 4)
+    assert torch.isfinite(lse_R).tolist() == [False, True]
 
 
 def _first_step(graphs: TorchGraphs, model: AnyModel) -> dict[str, Array]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.layers.attention import FeedForward, SelfAttention, additive_mask
+from models.layers.attention import FeedForward, SelfAttention, additive_mask, split_heads
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding, sinusoids
 from models.layers.linear import GatedConvolution, Linear, unfolded
@@ -89,13 +89,14 @@ def test_self_attention_over_a_pool_and_new_positions() -> None:
     history_RP = torch.full((2, 4), -math.inf)
     for row, slots in enumerate(seen):
         history_RP[row, slots] = 0.0
-    features_RTD, new_keys_RTD, new_values_RTD = layer.advance(new_RTD, keys_TD[None], values_TD[None], history_RP)
+    pools = split_heads(keys_TD[None], 2), split_heads(values_TD[None], 2)
+    features_RTD, *entries = layer.advance(new_RTD, *pools, history_RP)
     for row, slots in enumerate(seen):
         sequence = [*vectors(past_TD[slots]), *vectors(new_RTD[row])]
         expected = reference.self_attention(weights_of(layer), sequence, 2, causal=True)
         assert_same(features_RTD[row], expected[len(slots) :])
-        _, key, value = layer.query_key_value(new_RTD[row]).chunk(3, dim=-1)
-        torch.testing.assert_close((new_keys_RTD[row], new_values_RTD[row]), (key, value), atol=1e-12, rtol=0)
+        _, *expected = layer.query_key_value(new_RTD[row]).chunk(3, dim=-1)
+        torch.testing.assert_close([one[row].flatten(1) for one in entries], expected, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("width", [8, 7])

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from models.errors import ConfigError, DecodingError
+from models.layers.attention import merge_heads, split_heads
 from models.layerwise import (
     Layerwise,
     LayerwiseConfig,
@@ -33,14 +34,16 @@ def test_eq_3_mixed_attention(heads: int) -> None:
     mixed = shaken(MixedAttention(replace(CONFIG, heads=heads)))
     source_SD, target_TD = (torch.randn(n, 8, dtype=torch.float64) for n in (5, 3))
     query_XD, keys_XD, values_XD = mixed.query_key_value(torch.cat([source_SD, target_TD])).chunk(3, dim=-1)
-    memory = LayerwiseMemory((keys_XD[None, :5],), (values_XD[None, :5],), torch.zeros(1, 5, dtype=torch.float64))
-    empty = (torch.zeros(1, 0, 8, dtype=torch.float64),)
+    prefix_keys, prefix_values = (split_heads(one[None, :5], heads) for one in (keys_XD, values_XD))
+    memory = LayerwiseMemory((prefix_keys,), (prefix_values,), torch.zeros(1, 5, dtype=torch.float64))
+    empty = (torch.zeros(1, heads, 0, 8 // heads, dtype=torch.float64),)
     state = LayerwiseState(torch.zeros(1, dtype=torch.int64), torch.zeros(1, 0), empty, empty)
     found, keys, values, on_source, on_target = mixed.mix(target_TD[None], 0, state, memory)
     by_head = ([part.numpy() for part in x.chunk(heads, dim=-1)] for x in (query_XD[5:], keys_XD, values_XD))
     contexts = [eq3(q, k, v, 5) for q, k, v in zip(*by_head, strict=True)]
     assert_same(found[0], np.concatenate(contexts, axis=-1) @ mixed.output.weight.numpy().T)
-    torch.testing.assert_close((keys[0], values[0]), (keys_XD[5:], values_XD[5:]), atol=1e-12, rtol=0)
+    made = keys[0].flatten(1), values[0].flatten(1)
+    torch.testing.assert_close(made, (keys_XD[5:], values_XD[5:]), atol=1e-12, rtol=0)
     torch.testing.assert_close(on_source.sum(-1) + on_target.sum(-1), torch.ones(1, heads, 3, dtype=torch.float64))
 
 
@@ -75,8 +78,8 @@ def test_the_memory_is_the_source_of_a_run_without_target(case: Case) -> None:
         restated.run(source.tolist(), target)
         assert len(memory.keys) == len(restated.prefix)
         for layer, (keys, values) in enumerate(restated.prefix):
-            assert_same(memory.keys[layer][0], keys)
-            assert_same(memory.values[layer][0], values)
+            assert_same(merge_heads(memory.keys[layer])[0], keys)
+            assert_same(merge_heads(memory.values[layer])[0], values)
 
 
 @torch.no_grad()

@@ -25,7 +25,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[Array, ...]]]:
     made: list[list[tuple[Array, ...]]] = []
 
     def backwards(
-        graphs: Any, sources: Sequence[tuple[Array, ...]], options: SearchOptions, *, token_budget: int
+        graphs: Any, sources: Sequence[tuple[Array, ...]], options: SearchOptions, *, token_budget: int, shortlist: None
     ) -> list[list[Hypothesis]]:
         assert options == replace(OPTIONS, attention=True)  # words may be unknown
         made.append(list(sources))

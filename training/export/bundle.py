@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,8 @@ import onnx
 import torch
 
 from models.bundle import (
+    GRAPHS,
+    SHORTLIST,
     Bundle,
     Limits,
     Manifest,
@@ -20,14 +22,16 @@ from models.bundle import (
     Vocabularies,
     VocabularyFile,
     add_built,
+    extend_bundle,
     write_bundle,
 )
 from models.config import to_mapping
-from models.errors import ConfigError, CorpusError
-from models.graphs import AnyModel
+from models.errors import BundleError, ConfigError, CorpusError
+from models.graphs import AnyModel, graph_modules
 from models.loading import load_bundle_model, model_tensors
 from models.search import SearchOptions
 from models.search.graphs import specs_to_json
+from models.shortlist import WITH_SHORTLIST, Shortlist
 from models.translator import Column, encode_columns
 from models.vocabulary import Vocabulary, WordVocabulary
 from training.checkpoint import Progress
@@ -37,6 +41,7 @@ from training.export.calibration import Array, Form, calibrate
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs
 from training.export.quantise import quantise
+from training.export.shortlist import LOGITS_GRAPH, SHORTLIST_GRAPH, add_shortlist_graph, shortlist_spec
 from training.export.torchscript import trace_graphs
 from training.recipe import Recipe, recipe_mapping
 
@@ -165,6 +170,61 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
     return add_built(path, f"onnx/{precision}", at_precision(model, graphs, precision, sources, longest, report))
 
 
+def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda line: None) -> Bundle:
+    """Make a bundle's shipped graphs again from its own weights: a newer version may write faster ones.
+
+    What was proven of the old graphs is dropped, and folders that were built on demand with them.
+
+    Args:
+        path: the bundle.
+        lines: text to calibrate 8-bit graphs on, one list of lines (or of feature matrices) per source.
+        report: told what is being done.
+
+    Raises:
+        BundleError: the bundle is not sound.
+        CorpusError: it ships 8-bit graphs, and there is no text.
+    """
+    bundle = Bundle.load(path)
+    model, limits = load_bundle_model(bundle), bundle.manifest.limits
+    shipped = [one for one in PRECISIONS if f"onnx/{one}/encode.onnx" in bundle.manifest.files]
+    columns = encode_columns(bundle.sources, lines, limits.max_source_tokens + 1) if lines else []
+    text = mixed(list(zip(*columns, strict=True)), CALIBRATION_SENTENCES)
+    report("exporting graphs")
+    graphs, specs = export_graphs(model)
+    files: dict[str, bytes | Path] = {f"onnx/{GRAPHS}": specs_to_json(specs).encode()}
+    for precision in shipped:
+        built = at_precision(model, graphs, precision, text, limits.max_target_tokens, report)
+        files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
+    return extend_bundle(path, files, replace(bundle.manifest, proof={}))
+
+
+def add_shortlist(path: Path, shortlist: Shortlist) -> Bundle:
+    """Ship a lexical shortlist with a bundle, and where they lack it the graphs that read one, made of its graphs.
+
+    Scores that were measured with another shortlist are dropped.
+
+    Raises:
+        BundleError: the bundle is not sound, has no graph of logits, or the shortlist is of other vocabularies.
+    """
+    bundle, files = Bundle.load(path), dict[str, bytes | Path]()
+    for folder in sorted({name.rpartition("/")[0] for name in bundle.manifest.files if name.endswith("/encode.onnx")}):
+        specs = bundle.graph_specs(Path(folder).name)
+        if f"{folder}/{SHORTLIST_GRAPH}.onnx" in bundle.manifest.files and SHORTLIST_GRAPH in specs:
+            continue
+        if LOGITS_GRAPH not in specs:
+            raise BundleError(path, [f"{folder} has no {LOGITS_GRAPH} graph, of which the one for shortlists is made"])
+        spec = shortlist_spec(specs["step"])
+        graphs = {name: onnx.load(bundle.path / folder / f"{name}.onnx") for name in specs if name != SHORTLIST_GRAPH}
+        add_shortlist_graph(graphs, spec)
+        files |= {f"{folder}/{name}": content for name, content in pack(graphs).items()}
+        own = f"{folder}/{GRAPHS}"
+        described = own if own in bundle.manifest.files else f"onnx/{GRAPHS}"
+        files[described] = specs_to_json({**specs, SHORTLIST_GRAPH: spec}).encode()
+    scores = tuple(one for one in bundle.manifest.scores if not one.test_set.endswith(WITH_SHORTLIST))
+    manifest = replace(bundle.manifest, shortlist=SHORTLIST, scores=scores)
+    return extend_bundle(path, {**files, SHORTLIST: shortlist.to_bytes()}, manifest)
+
+
 def rounded(model: AnyModel) -> AnyModel:
     """A copy of a model on the CPU as its bundle will hold it: prepared for inference, weights as fp16 rounds them."""
     final = copy.deepcopy(model).cpu().float()
@@ -193,6 +253,7 @@ def at_precision(
 ) -> dict[str, bytes]:
     """The files of one precision; ``graphs`` stay as they are. ``longest`` target tokens are decoded to calibrate."""
     own = {name: onnx.ModelProto.FromString(graph.SerializeToString()) for name, graph in graphs.items()}
+    own.pop(SHORTLIST_GRAPH, None)  # made anew of what this precision's logits are made of
     if precision == "int8":
         if not sources:
             raise CorpusError("8-bit graphs are calibrated on text, but there is none: give some dozens of sentences")
@@ -201,6 +262,8 @@ def at_precision(
         forms = calibrate(model, sources, SearchOptions(beam_size=4, max_length=longest, max_length_ratio=1.5))
         left = [f"{name}: {product}" for name, graph in own.items() for product in quantise(graph, forms)]
         report(_described(forms, left))
+    if SHORTLIST_GRAPH in graphs:
+        add_shortlist_graph(own, graph_modules(model)[SHORTLIST_GRAPH].spec)
     return pack(own)
 
 
@@ -236,12 +299,28 @@ def _calibration_sources(prepared: Path, count: int) -> list[tuple[Array, ...]]:
     """Sentences of every length from the validation split, the longest and some joined ones among them."""
     splits = PreparedSummary.load(prepared).splits
     data = PreparedData.open(prepared, "valid" if "valid" in splits else "train")
-    by_length = np.argsort(data.source_lengths, kind="stable")
-    chosen = by_length[np.unique(np.linspace(0, len(by_length) - 1, count).astype(np.int64))]
-    picked = [
-        tuple(source.astype(np.float32 if source.ndim == 2 else np.int64) for source in data.sources(int(index)))
-        for index in chosen
-    ]
+    return _joined(
+        [
+            tuple(source.astype(np.float32 if source.ndim == 2 else np.int64) for source in data.sources(index))
+            for index in _spread(data.source_lengths, count)
+        ]
+    )
+
+
+def mixed(sources: Sequence[tuple[Array, ...]], count: int) -> list[tuple[Array, ...]]:
+    """Sentences to calibrate on: so many of every length, the longest and some joined ones among them."""
+    lengths = np.array([max(map(len, one)) for one in sources], np.int64)
+    return _joined([sources[index] for index in _spread(lengths, count)]) if len(sources) else []
+
+
+def _spread(lengths: Array, count: int) -> list[int]:
+    by_length = np.argsort(lengths, kind="stable")
+    chosen: list[int] = by_length[np.unique(np.linspace(0, len(by_length) - 1, count).astype(np.int64))].tolist()
+    return chosen
+
+
+def _joined(picked: list[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
+    """Sentences by rising length, and some pairs of neighbours as one."""
     if any(source.ndim == 2 for source in picked[0]):
         return picked  # feature matrices cannot be joined
     longest = max(max(map(len, one)) for one in picked)

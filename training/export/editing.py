@@ -104,3 +104,42 @@ def setting(of: onnx.NodeProto, name: str, default: Any) -> Any:
         if attribute.name == name:
             return helper.get_attribute_value(attribute)
     return default
+
+
+class Writer:
+    """Writes nodes one after another; each call returns the name of what it makes.
+
+    Attributes:
+        nodes: those written so far, for the caller to put where they belong.
+    """
+
+    def __init__(self, editor: Editor, prefix: str) -> None:
+        """``prefix`` begins the names of all that is written."""
+        self.nodes: list[onnx.NodeProto] = []
+        self._editor, self._prefix = editor, prefix
+
+    def __call__(self, kind: str, *inputs: str, to: str = "", to_type: int = 0, **settings: Any) -> str:
+        """One node with one output, named ``to`` where that is given; ``to_type`` is the target type of a Cast."""
+        name = to or self.fresh(kind.lower())
+        own = settings | ({"to": to_type} if to_type else {})
+        self.nodes.append(node(kind, inputs, [name], **own))
+        return name
+
+    def best(self, values: str, count: str, *, largest: bool = True, to: str = "") -> tuple[str, str]:
+        """The ``count`` largest (or smallest) along the last axis, in order, and their places."""
+        names = to or self.fresh("best"), self.fresh("place")
+        self.nodes.append(node("TopK", [values, count], names, axis=-1, largest=int(largest)))
+        return names
+
+    def fresh(self, hint: str) -> str:
+        """A name that nothing has yet."""
+        return self._editor.fresh(f"{self._prefix}.{hint}")
+
+    def shape(self, *sizes: int) -> str:
+        """A constant shape."""
+        return self._editor.add_constant(np.array(sizes, np.int64), f"{self._prefix}.shape")
+
+    def number(self, value: float, shape: list[int] | None = None) -> str:
+        """A constant: int64, or float32 where it is written with a point."""
+        array = np.full(shape or [], value, np.int64 if isinstance(value, int) else np.float32)
+        return self._editor.add_constant(array, f"{self._prefix}.number")

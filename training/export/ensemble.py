@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from models.bundle import Bundle, Corpus, Limits, Manifest, Training, write_bundle
 from models.config import to_mapping
 from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, Member
@@ -17,7 +15,7 @@ from models.loading import load_bundle_model, model_tensors
 from models.registry import load_config
 from models.search.graphs import specs_to_json
 from models.translator import Column, encode_columns
-from training.export.bundle import CALIBRATION_SENTENCES, PRECISIONS, Report, at_precision, check_precisions
+from training.export.bundle import CALIBRATION_SENTENCES, PRECISIONS, Report, at_precision, check_precisions, mixed
 from training.export.calibration import Array
 from training.export.onnx_graphs import export_graphs
 from training.export.sentences import proof_sentences
@@ -82,6 +80,8 @@ def ensemble_bundle(
     files: dict[str, bytes | Path] = {"onnx/graphs.json": specs_to_json(specs).encode()}
     if manifest.dictionary:
         files[manifest.dictionary] = bundles[0].file(manifest.dictionary)
+    if manifest.shortlist:  # any member's is as good: they share their vocabularies
+        files[manifest.shortlist] = bundles[0].file(manifest.shortlist)
     sources, longest = _calibration_sources(bundles[0], lines, manifest.limits), manifest.limits.max_target_tokens
     for precision in assembly.precisions:
         built = at_precision(model, graphs, precision, sources, longest, report)
@@ -187,6 +187,4 @@ def _text(bundle: Bundle, assembly: Assembly) -> Sequence[Column]:
 def _calibration_sources(bundle: Bundle, lines: Sequence[Column], limits: Limits) -> list[tuple[Array, ...]]:
     """Sentences of every length."""
     columns = encode_columns(bundle.sources, lines, limits.max_source_tokens + 1) if lines else []
-    sources = sorted(zip(*columns, strict=True), key=lambda one: max(map(len, one)))
-    chosen = np.unique(np.linspace(0, len(sources) - 1, CALIBRATION_SENTENCES).astype(np.int64)) if sources else ()
-    return [sources[int(index)] for index in chosen]
+    return mixed(list(zip(*columns, strict=True)), CALIBRATION_SENTENCES)

@@ -16,19 +16,20 @@ import torch
 from torch import Tensor
 from torch.fx.experimental import _config as symbolic_shapes
 
-from models.graphs import AnyModel, BothStepsGraph, GraphModule, graph_modules
+from models.graphs import AnyModel, GraphModule, graph_modules
 from models.search.graphs import GraphSpec, TensorSpec
-from training.export.editing import Editor, setting
 from training.export.operators import TRANSLATIONS
+from training.export.searching import search_graph
+from training.export.shortlist import SHORTLIST_GRAPH, shortlist_graph
 
 OPSET = 18
 # Every axis has its own size, so that no two are taken for the same; a pool has at least one slot.
-TRACED_SIZES = {"sentence": 3, "row": 6, "old_row": 9, "slot": 7, "ban": 4, "target": 8}
+TRACED_SIZES = {"sentence": 3, "row": 6, "old_row": 9, "slot": 7, "ban": 4, "target": 8, "entry": 11}
 TRACED_SOURCE, TRACED_COUNT = 5, 10
 
 
 def export_graphs(model: AnyModel) -> tuple[dict[str, onnx.ModelProto], dict[str, GraphSpec]]:
-    """Export the four graphs of a model that is prepared for inference.
+    """Export the graphs of a model that is prepared for inference.
 
     Inputs and outputs are ordered as in the specs, outputs named by :func:`output_names`; the number of rows must be a
     multiple of the number of sentences, and ``count`` is free.
@@ -39,10 +40,14 @@ def export_graphs(model: AnyModel) -> tuple[dict[str, onnx.ModelProto], dict[str
     modules = graph_modules(model)
     specs = {name: module.spec for name, module in modules.items()}
     longest = getattr(model.config, "max_positions", None)
-    both = _export(BothStepsGraph.of(modules["step"]), longest)
-    whole = {"step": both, "step_logits": both}
-    whole |= {name: _export(module, longest) for name, module in modules.items() if name not in whole}
-    return {name: _tidied(_cut(whole[name], spec), spec) for name, spec in specs.items()}, specs
+    derived = {"step": search_graph, SHORTLIST_GRAPH: shortlist_graph}
+    graphs = {
+        name: _tidied(_export(module, longest), specs[name]) for name, module in modules.items() if name not in derived
+    }
+    for name, derive in derived.items():
+        graphs[name] = derive(graphs["step_logits"], specs[name])
+        onnx.checker.check_model(graphs[name], full_check=True)
+    return {name: graphs[name] for name in specs}, specs
 
 
 def output_names(spec: GraphSpec) -> list[str]:
@@ -76,6 +81,8 @@ def _sample(tensor: TensorSpec, sizes: Mapping[str, int], count: int, generator:
         return torch.tensor(count)
     if tensor.name.endswith(".length"):
         return torch.full(shape, sizes[tensor.name.removesuffix(".length")])
+    if tensor.name == "entries":
+        return torch.arange(*shape)
     if tensor.dtype == "int64":
         highest = {"parent": sizes.get("old_row", 1), "position": 3, "banned": int(tensor.padding) + 1}
         ids = torch.randint(0, highest.get(tensor.name, 4), shape, generator=generator)
@@ -115,27 +122,6 @@ def _export(module: GraphModule, longest: int | None) -> onnx.ModelProto:
         )
     assert exported is not None  # None only where a file is written
     return exported.model_proto
-
-
-def _cut(model: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:
-    """The part of a graph that makes the outputs of ``spec`` from its inputs."""
-    part = onnx.ModelProto.FromString(model.SerializeToString())
-    graph = part.graph
-    names = output_names(spec)
-    outputs = {value.name: value for value in graph.output}
-    kept = {tensor.name for tensor in spec.inputs}
-    # The number of rows may have been read off an input that is not in this part.
-    axes = {value.name: [dim.dim_param for dim in value.type.tensor_type.shape.dim] for value in graph.input}
-    row = axes["token"][0] if "token" in axes else ""
-    for node in graph.node:
-        elsewhere = node.op_type == "Shape" and node.input[0] in axes.keys() - kept
-        if elsewhere and (axes[node.input[0]][0], setting(node, "start", 0), setting(node, "end", None)) == (row, 0, 1):
-            node.input[0] = "token"
-    inputs = [value for value in graph.input if value.name in kept]
-    del graph.input[:], graph.output[:]
-    graph.input.extend(inputs)
-    graph.output.extend(outputs[name] for name in names)
-    return Editor(part).finish()
 
 
 def _tidied(model: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:

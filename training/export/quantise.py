@@ -15,9 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+from onnx import helper
 
 from training.export.calibration import Form, quantise_weight, weight_key
 from training.export.editing import CONTRIB, Array, Editor, node, setting
+
+SMALL_TABLE = 1_024  # rows: as many positions; two nodes less at every step are worth the bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,18 +137,19 @@ def _integer_product(
 
 
 def _narrow_tables(editor: Editor) -> None:
-    """Tables that are looked up become 8-bit rows with a scale each; those that are sliced become fp16."""
+    """Tables that are looked up become 8-bit rows with a scale each; small ones, and those that are sliced, fp16."""
     nodes: list[onnx.NodeProto] = []
     for one in editor.nodes:
         table = editor.constant(one.input[0]) if one.op_type in ("Gather", "Slice") else None
         if table is None or table.ndim != 2 or table.dtype != np.float32 or setting(one, "axis", 0) != 0:
             nodes.append(one)
-        elif one.op_type == "Gather":
+        elif one.op_type == "Gather" and len(table) > SMALL_TABLE:
             nodes += _lookup(editor, one, table)
         else:
             narrow = editor.fresh(f"{one.output[0]}.half")
             half = editor.add_constant(table.astype(np.float16), "table16")
-            nodes.append(node("Slice", [half, *one.input[1:]], [narrow]))
+            kept = {attribute.name: helper.get_attribute_value(attribute) for attribute in one.attribute}
+            nodes.append(node(one.op_type, [half, *one.input[1:]], [narrow], **kept))
             nodes.append(node("Cast", [narrow], [one.output[0]], to=onnx.TensorProto.FLOAT))
     editor.nodes = nodes
 

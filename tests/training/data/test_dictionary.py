@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.dictionary import Dictionary
-from training.data import dictionary as module
+from training.data import alignment
 from training.data.dictionary import aligned_words, build_dictionary
 
 LEXICON = {f"wort{n}": f"word{n}" for n in range(40)}
@@ -31,32 +31,8 @@ def test_every_word_finds_its_translation() -> None:
 
 def test_the_same_text_gives_the_same_dictionary_in_chunks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = aligned_words(*bitext(), seed=1)
-    monkeypatch.setattr(module, "CHUNK_CELLS", 100)
+    monkeypatch.setattr(alignment, "CHUNK_CELLS", 100)
     assert aligned_words(*bitext(), seed=1) == whole
-
-
-def test_model_1_is_the_textbooks() -> None:
-    """Probabilities after one step of expectation maximisation, by hand, with NULL as one more source word."""
-    numbers = np.array([0, 1]), np.array([0])
-    text = module._Bitext.of([numbers[0], numbers[1]], [np.array([0, 1]), np.array([0])], 2)
-    first, second = text.train(0), text.train(1)
-    probabilities: dict[tuple[int, int], float] = dict.fromkeys([(0, 0), (0, 1), (1, 0), (1, 1)], 1.0)
-    null = [1.0, 1.0]
-    for _ in range(module.ITERATIONS):
-        counts, nulls = dict.fromkeys(probabilities, 0.0), [0.0, 0.0]
-        for source, target in (((0, 1), (0, 1)), ((0,), (0,))):
-            for t in target:
-                total = null[t] + sum(probabilities[s, t] for s in source)
-                nulls[t] += null[t] / total
-                for s in source:
-                    counts[s, t] += probabilities[s, t] / total
-        mass = [counts[s, 0] + counts[s, 1] for s in (0, 1)]
-        probabilities = {(s, t): count / mass[s] for (s, t), count in counts.items()}
-        null = [one / sum(nulls) for one in nulls]
-    np.testing.assert_allclose(first.pair_P, [probabilities[key] for key in sorted(probabilities)])
-    np.testing.assert_allclose(first.null, null)
-    swapped = [second.pair_P[i] for i in (0, 2, 1, 3)]  # the text is the same read from either side
-    np.testing.assert_allclose(swapped, first.pair_P)
 
 
 def test_words_that_are_linked_once_are_left_to_copying() -> None:

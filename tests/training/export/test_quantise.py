@@ -71,7 +71,8 @@ def test_scores_stay_near_those_of_float32(exported: Exported) -> None:
     sources = [(np.array([*rng.integers(4, size, length), 3]),) for length in rng.integers(1, 9, 20)]
     options = SearchOptions(beam_size=3, max_length=8)
     results = [translate_batch(exported.onnx(precision), sources, options) for precision in ("float32", "int8")]
-    exact, found = ([group[0].score for group in side] for side in results)
+    # Of a token: where two hypotheses of different length are nearly as good, either may win.
+    exact, found = ([group[0].normalised for group in side] for side in results)
     assert np.mean(np.abs(np.subtract(exact, found))) < 0.1 * np.mean(np.abs(exact))
 
 

@@ -1,0 +1,78 @@
+"""What the tests of the search over static buffers share: models, sentences with rules of all kinds, comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from models.device import RoutedBatch, Sizes, StaticBatch, StaticStep
+from models.search import Array, DecodeBatch, Hypothesis, SearchOptions, Sentence
+from tests.models.architectures import EOS, FIRST_CASES, TARGET_TYPES, AnyModel, Case, sentences
+
+AnyBatch = DecodeBatch | StaticBatch | RoutedBatch
+Found = dict[Hashable, tuple[Hypothesis, ...]]
+SIZES = Sizes(sentences=(1, 2, 4), source=(4, 16), target=(4, 8, 16))
+LENGTHS = (5, 2, 7, 4, 9, 3)
+ORDINARY = tuple(token for token in range(TARGET_TYPES) if token != EOS)
+first_cases = pytest.mark.parametrize("case", FIRST_CASES, ids=str)
+POOLED, RECURRENT = (next(case for case in FIRST_CASES if case.architecture == name) for name in ("dpn", "memd"))
+
+
+def prepared(case: Case, dtype: torch.dtype = torch.float32) -> AnyModel:
+    """Weights are drawn wide, so that hypotheses differ in length."""
+    model = case.build(dtype)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.3)
+    model.prepare_for_inference()
+    return model
+
+
+def sources(model: AnyModel, lengths: Sequence[int] = LENGTHS) -> list[tuple[Array, ...]]:
+    return [tuple(ids.numpy() for ids in one) for one in sentences(model, lengths)]
+
+
+def options(beam_size: int, number: int = 0) -> SearchOptions:
+    """Bounds and rules that differ from sentence to sentence."""
+    rules: tuple[dict[str, Any], ...] = (
+        {"max_length": 11},
+        {"max_length": 9, "min_length": 6},
+        {"max_length": 3, "length_penalty": 0.6, "length_penalty_form": "gnmt"},
+        {"max_length": 8, "prefix": (5, 5, 6), "suppressed": (5, 0, 1)},
+        {"max_length": 40, "max_length_ratio": 0.2, "length_penalty_form": "none"},
+        {"max_length": 1},
+    )
+    return SearchOptions(beam_size=beam_size, n_best=beam_size, **rules[number % len(rules)])
+
+
+def mixed(model: AnyModel, beam_size: int) -> list[Sentence]:
+    return [Sentence(n, source, options(beam_size, n)) for n, source in enumerate(sources(model))]
+
+
+def static(model: AnyModel, beam_size: int, sizes: Sizes = SIZES, *, poll_every: int = 4) -> StaticBatch:
+    return StaticBatch(StaticStep(model, beam_size=beam_size, sizes=sizes), poll_every=poll_every)
+
+
+def run_out(batch: AnyBatch) -> Found:
+    found: Found = {}
+    while len(batch):
+        found |= {one.id: one.hypotheses for one in batch.step()}
+    return found
+
+
+def decoded(batch: AnyBatch, joining: Sequence[Sentence]) -> Found:
+    batch.join(joining)
+    return run_out(batch)
+
+
+def assert_same(found: Found, expected: Found, tolerance: float = 1e-4) -> None:
+    assert found.keys() == expected.keys()
+    for name, hypotheses in expected.items():
+        assert [one.tokens for one in found[name]] == [one.tokens for one in hypotheses], name
+        assert [one.finished for one in found[name]] == [one.finished for one in hypotheses]
+        for one, other in zip(found[name], hypotheses, strict=True):
+            numbers = (one.score, one.normalised, *one.token_scores)
+            assert numbers == pytest.approx((other.score, other.normalised, *other.token_scores), abs=tolerance)

@@ -1,0 +1,228 @@
+"""Graphs that read shortlists: made of those that return all logits, the same bytes in any batch, added on demand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from deploy.commands.evaluation import Decoding, evaluate_command, translate_command
+from deploy.commands.shortlist import shortlist_command
+from models.bundle import Bundle, sha256
+from models.errors import BundleError, ConfigError, CorpusError
+from models.graphs import graph_modules
+from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
+from models.shortlist import Shortlist, Table
+from models.vocabulary import EOS
+from tests.training.export.conftest import Exported
+from tests.training.export.support import SIZES, arrays
+from tests.training.toy import LETTERS
+from training.export import ensemble as ensembles
+from training.export.bundle import add_shortlist
+from training.export.ensemble import Assembly, ensemble_bundle
+from training.export.shortlist import shortlist_spec
+
+DECODING = Decoding("onnx", "int8", None, None, 1)
+precisions = pytest.mark.parametrize("precision", ["float32", "int8"])
+
+
+def some_lists(size: int, count: int, seed: int) -> list[Array]:
+    """Lists of different length, EOS in each."""
+    rng = np.random.default_rng(seed)
+    return [np.union1d([EOS], rng.choice(size, rng.integers(3, size), replace=False)) for _ in range(count)]
+
+
+def decode(
+    graphs: Graphs, sentences: Sequence[tuple[Array, ...]], lists: Sequence[Array], beam_size: int
+) -> list[tuple[Hypothesis, ...]]:
+    options = SearchOptions(beam_size=beam_size, n_best=beam_size, max_length=7, min_length=2, no_repeat_ngram_size=2)
+    batch = DecodeBatch(graphs, beam_size=beam_size)
+    batch.join([Sentence(n, one, options, lists[n]) for n, one in enumerate(sentences)])
+    found: dict[object, tuple[Hypothesis, ...]] = {}
+    while len(batch):
+        found |= {finished.id: finished.hypotheses for finished in batch.step()}
+    return [found[n] for n in range(len(sentences))]
+
+
+@precisions
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_batch_mates_with_other_lists_change_no_bit(exported: Exported, precision: str, beam_size: int) -> None:
+    """Equal hypotheses have equal scores to the last bit, and a score for each token."""
+    graphs, config = exported.onnx(precision), exported.model.config
+    rng = np.random.default_rng(2)
+    sentences = [
+        tuple(np.array([*rng.integers(4, size, length), EOS]) for size in config.source_vocabularies)
+        for length in (5, 4, 5, 4, 5)
+    ]
+    lists = some_lists(config.target_vocabulary, len(sentences), seed=3)
+    together = decode(graphs, sentences, lists, beam_size)
+    for number, (one, own) in enumerate(zip(sentences, lists, strict=True)):
+        assert decode(graphs, [one], [own], beam_size)[0] == together[number]
+        assert {token for found in together[number] for token in found.tokens} <= set(own.tolist())
+
+
+@precisions
+def test_the_product_is_over_the_entries_alone(exported: Exported, precision: str) -> None:
+    """Nothing as wide as the vocabulary is left, but where probabilities are averaged."""
+    model = onnx.load(exported.bundle.graph_path(precision, "step_shortlist"), load_external_data=False)
+    made = {name for node in model.graph.node for name in node.output}
+    assert ("logits" in made) == (not type(exported.model).trainable)
+
+
+@precisions
+def test_entries_have_the_logits_that_they_have_among_all(exported: Exported, precision: str) -> None:
+    module = exported.modules["step_shortlist"]
+    inputs = arrays(module, SIZES[1], count=9 * 5)
+    inputs["listed"][:], inputs["banned"][:] = 0, 1_000
+    graphs = exported.onnx(precision)
+    found = graphs.run("step_shortlist", inputs)
+    plain = {spec.name: inputs[spec.name] for spec in exported.modules["step_logits"].spec.inputs}
+    chosen = graphs.run("step_logits", plain)["logits"][:, inputs["entries"]].astype(np.float64)
+    expected = chosen - np.log(np.exp(chosen).sum(1, keepdims=True)) + inputs["score"][:, None]
+    for sentence in range(2):
+        rows = sentence * 5 + found["parents"][sentence]
+        columns = np.searchsorted(inputs["entries"], found["tokens"][sentence])
+        np.testing.assert_allclose(found["scores"][sentence], expected[rows, columns], atol=1e-4, rtol=1e-4)
+        assert len(set(zip(rows.tolist(), columns.tolist(), strict=True))) == 45
+
+
+def test_what_is_not_finite_shows_in_the_log_sum_exp(one: Exported) -> None:
+    inputs = arrays(one.modules["step_shortlist"], SIZES[1])
+    path = next(name for name in inputs if name.startswith("memory.paths"))
+    inputs[path] = inputs[path].copy()
+    inputs[path][1] = np.nan
+    finite = np.isfinite(one.onnx("float32").run("step_shortlist", inputs)["logsumexp"])
+    assert finite.tolist() == [True] * 5 + [False] * 5
+
+
+def test_declared_beside_the_step(exported: Exported) -> None:
+    specs = {name: module.spec for name, module in graph_modules(exported.model).items()}
+    assert shortlist_spec(specs["step"]) == specs["step_shortlist"]
+
+
+def everything(bundle: Bundle) -> Shortlist:
+    """A shortlist that leaves nothing out."""
+    size = bundle.target_vocabulary.size
+    tables = tuple(Table.of([[EOS]] * vocabulary.size, size) for vocabulary in bundle.source_vocabularies)
+    return Shortlist(tables, np.arange(size), size)
+
+
+def older(bundle: Bundle, out: Path) -> Path:
+    """A copy of a bundle as one that was written before there were shortlists."""
+    shutil.copytree(bundle.path, out, ignore=shutil.ignore_patterns("torchscript", "step_shortlist.onnx"))
+    specs = {name: spec for name, spec in bundle.graph_specs("int8").items() if name != "step_shortlist"}
+    (out / "onnx/graphs.json").write_text(specs_to_json(specs), encoding="utf-8")
+    manifest = json.loads((out / "manifest.json").read_text("utf-8"))
+    del manifest["shortlist"]
+    manifest["files"] = {name: digest for name, digest in manifest["files"].items() if "step_shortlist" not in name}
+    manifest["files"]["onnx/graphs.json"] = sha256(out / "onnx/graphs.json")
+    (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return out
+
+
+def test_an_older_bundle_gets_the_graphs(exported: Exported, tmp_path: Path) -> None:
+    """The same ones that an export writes, over the same stored weights."""
+    path = older(exported.bundle, tmp_path / "older")
+    assert Bundle.load(path).shortlist is None
+    bundle = add_shortlist(path, everything(Bundle.load(path)))
+    assert bundle.shortlist is not None
+    for precision in ("float32", "int8"):
+        assert bundle.graph_specs(precision) == exported.bundle.graph_specs(precision)
+        weights = [one.path / "onnx" / precision / "weights.bin" for one in (bundle, exported.bundle)]
+        assert weights[0].stat().st_size == weights[1].stat().st_size
+        inputs = arrays(exported.modules["step_shortlist"], SIZES[1])
+        found = Exported(exported.recipe, exported.trained, bundle).onnx(precision).run("step_shortlist", inputs)
+        for name, array in exported.onnx(precision).run("step_shortlist", inputs).items():
+            np.testing.assert_array_equal(found[name], array)
+
+
+def test_a_shortlist_of_other_vocabularies_is_refused(one: Exported, tmp_path: Path) -> None:
+    shutil.copytree(one.bundle.path, tmp_path / "bundle")
+    foreign = Shortlist((Table.of([[EOS]] * 3, 5),), np.array([EOS]), 5)
+    with pytest.raises(BundleError, match="tables are for source vocabularies of") as caught:
+        add_shortlist(tmp_path / "bundle", foreign)
+    assert len(caught.value.faults) == 2
+    assert Bundle.load(tmp_path / "bundle").shortlist is None
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> tuple[Path, Path]:
+    """Words of the toy corpus and their translations, both sides in a file."""
+    lines = np.random.default_rng(4).choice(list(LETTERS), size=(60, 4)).tolist()
+    (tmp_path / "text.de").write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
+    translated = [[f"the-{word}" for word in line] for line in lines]
+    (tmp_path / "text.en").write_text("".join(f"{' '.join(line)}\n" for line in translated), encoding="utf-8")
+    return tmp_path / "text.de", tmp_path / "text.en"
+
+
+def test_the_command_builds_a_list_that_evaluation_measures(
+    one: Exported, tmp_path: Path, text: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = text
+    path = tmp_path / "listed"
+    shortlist_command(one.bundle.path, [source] * 2, [target] * 2, (1, 0), path, in_place=False)
+    assert capsys.readouterr().out == f"{path}\n"
+    bundle = Bundle.load(path)
+    assert bundle.manifest.shortlist in bundle.manifest.files
+    assert bundle.shortlist is not None
+    for letter in LETTERS:
+        chosen = bundle.shortlist.select((np.array(bundle.source_vocabularies[0].encode(letter)),))
+        assert bundle.target_vocabulary.id_of(f"the-{letter}") in chosen
+        assert len(chosen) == len(bundle.shortlist.always) + 1
+
+    evaluate_command(path, [source], target, DECODING, out=None, record="toy", as_json=True, with_shortlist=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert list(printed["scores"]) == ["dpn", "dpn, with shortlist"]
+    scores = {(one.test_set, one.metric): one.value for one in Bundle.load(path).manifest.scores}
+    assert scores["toy, with shortlist", "% of reference tokens listed"] == 100
+    for measured in printed["scores"]["dpn, with shortlist"]:
+        assert scores["toy, with shortlist", measured["metric"]] == measured["value"]
+    assert "| toy, with shortlist | BLEU |" in (path / "MODEL_CARD.md").read_text("utf-8")
+
+    shortlist_command(path, [source], [target], (2, 1), None, in_place=True)
+    assert {one.test_set for one in Bundle.load(path).manifest.scores} == {"toy"}
+
+
+def test_files_are_translated_with_a_list(one: Exported, tmp_path: Path) -> None:
+    shutil.copytree(one.bundle.path, tmp_path / "bundle")
+    size, letter = one.bundle.target_vocabulary.size, one.bundle.target_vocabulary.id_of("the-a")
+    rows = [[letter]] * one.bundle.source_vocabularies[0].size
+    add_shortlist(tmp_path / "bundle", Shortlist((Table.of(rows, size),), np.array([EOS]), size))
+    (tmp_path / "text").write_text("b c d\n\na\n", encoding="utf-8")
+    translate_command(tmp_path / "bundle", [tmp_path / "text"], tmp_path / "out", DECODING, with_shortlist=True)
+    lines = (tmp_path / "out").read_text("utf-8").splitlines()
+    assert len(lines) == 3
+    assert set(" ".join(lines).split()) <= {"the-a"}
+
+
+def test_the_command_says_what_is_wrong(one: Exported, tmp_path: Path, text: tuple[Path, Path]) -> None:
+    source, target = text
+    path = one.bundle.path
+    for out, in_place in ((None, False), (tmp_path / "out", True)):
+        with pytest.raises(ConfigError, match="either --out"):
+            shortlist_command(path, [source], [target], (1, 0), out, in_place=in_place)
+    with pytest.raises(BundleError, match="already something"):
+        shortlist_command(path, [source], [target], (1, 0), tmp_path, in_place=False)
+    with pytest.raises(CorpusError, match="needs 1 --source for each --target"):
+        shortlist_command(path, [source, source], [target], (1, 0), tmp_path / "out", in_place=False)
+    with pytest.raises(ConfigError, match="build one with `tandem shortlist`"):
+        translate_command(path, [source], None, DECODING, with_shortlist=True)
+
+
+def test_an_ensemble_has_its_first_members_shortlist(
+    one: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [tmp_path / "first", tmp_path / "second"]
+    for member in members:
+        shutil.copytree(one.bundle.path, member, ignore=shutil.ignore_patterns("torchscript"))
+    shortlist = everything(one.bundle)
+    add_shortlist(members[0], shortlist)
+    monkeypatch.setattr(ensembles, "export_graphs", lambda model: ({}, one.bundle.graph_specs("int8")))
+    bundle = ensemble_bundle(members, tmp_path / "both", Assembly(precisions=()))
+    assert bundle.shortlist is not None
+    assert bundle.shortlist.to_bytes() == shortlist.to_bytes()

@@ -1,0 +1,236 @@
+"""``step_shortlist`` from ``step_logits``: the output product over some rows of its weight, and the search over those.
+
+The graph that returns all logits holds the model in its precision, 8 bits included, so the one derived from it needs
+neither the model nor calibration. Looking ``entries`` up is pushed through the product: rows of its weight, its scales
+and its bias are looked up instead, and the product shrinks with the list. Where no product makes the logits (an average
+of probabilities), they are looked up themselves. The search is that of :mod:`models.listed`, operator by operator.
+
+Shape suffixes as there; D inputs of the product, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from models.search.graphs import GraphSpec, TensorSpec
+from training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
+from training.export.searching import declared
+
+SHORTLIST_GRAPH, LOGITS_GRAPH = "step_shortlist", "step_logits"
+_PRODUCTS = ("Gemm", "MatMul", "MatMulIntegerToFloat")
+_BY_ELEMENT = ("Add", "Mul", "Sub", "Div", "Cast", "Identity")
+
+
+def shortlist_spec(step: GraphSpec) -> GraphSpec:
+    """What ``step_shortlist`` declares beside a ``step`` graph: the same, and the lists."""
+    lists = (
+        TensorSpec("entries", "int64", ("entry",), 0.0, "control"),
+        TensorSpec("listed", "float32", ("sentence", "entry"), -np.inf, "control"),
+    )
+    after = 1 + [tensor.name for tensor in step.inputs].index("count")
+    return replace(step, inputs=(*step.inputs[:after], *lists, *step.inputs[after:]))
+
+
+def add_shortlist_graph(graphs: dict[str, onnx.ModelProto], spec: GraphSpec) -> None:
+    """Add ``step_shortlist`` to the graphs of one precision, or replace it: made from their ``step_logits``.
+
+    An output weight that is stored by columns, one for each token, is stored by rows in all graphs from then on: so it
+    can be looked up, and is still stored once.
+
+    Args:
+        graphs: by name.
+        spec: what the new graph is to declare.
+    """
+    by_columns = _stored_by_columns(graphs[LOGITS_GRAPH])
+    if by_columns is not None:
+        for graph in graphs.values():
+            _store_by_rows(graph, by_columns)
+    graphs[SHORTLIST_GRAPH] = shortlist_graph(graphs[LOGITS_GRAPH], spec)
+
+
+def shortlist_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:
+    """A ``step_shortlist`` graph as ``spec`` declares it; ``step_logits`` stays as it is."""
+    model = onnx.ModelProto.FromString(step_logits.SerializeToString())
+    by_columns = _stored_by_columns(model)
+    if by_columns is not None:
+        _store_by_rows(model, by_columns)
+    inputs = {value.name: value for value in model.graph.input}
+    new_state = [value for value in model.graph.output if value.name != "logits"]
+    searched = spec.outputs[: len(spec.outputs) - len(new_state)]
+    del model.graph.input[:], model.graph.output[:]
+    model.graph.input.extend(inputs[t.name] if t.name in inputs else declared(t) for t in spec.inputs)
+    model.graph.output.extend([*map(declared, searched), *new_state])
+    editor = Editor(model)
+    write = Writer(editor, "shortlist")
+    _search(write, _Cut(editor, write, int(spec.input("banned").padding)).to_entries("logits"))
+    editor.nodes += write.nodes
+    return editor.finish()
+
+
+class _Cut:
+    """Cuts a value over the vocabulary down to the entries, as near to its origin as can be."""
+
+    def __init__(self, editor: Editor, write: Writer, size: int) -> None:
+        self._editor, self._makers, self._write, self._size = editor, editor.makers(), write, size
+        self._found: dict[str, str] = {}
+
+    def to_entries(self, name: str) -> str:
+        """The name of a value R x W in place of one R x V."""
+        maker = self._makers[name]
+        weight = self._weight(maker)
+        if weight is not None:
+            return self._integer(maker, weight) if maker.domain == CONTRIB else self._float(maker, weight)
+        if maker.op_type in _BY_ELEMENT and self._from_product(name):
+            return self._copy(maker, [self._operand(one) for one in maker.input])
+        return self._write("Gather", name, "entries", axis=-1)
+
+    def _from_product(self, name: str) -> bool:
+        """Whether a product with a constant weight makes the value, up to what goes element by element."""
+        maker = self._makers.get(name)
+        if maker is None:
+            return False
+        if maker.op_type in _BY_ELEMENT:
+            return any(self._from_product(one) for one in maker.input)
+        return self._weight(maker) is not None
+
+    def _weight(self, maker: onnx.NodeProto) -> str | None:
+        """The constant V x D of a product ``rows @ weight.T``; None of other operators, and of other products."""
+        if maker.op_type not in _PRODUCTS or not _plain(maker):
+            return None
+        weight = maker.input[1]
+        if maker.op_type != "Gemm" or not setting(maker, "transB", 0):
+            turned = self._makers.get(weight)
+            weight = turned.input[0] if turned is not None and turned.op_type == "Transpose" else ""
+        constant = self._editor.constant(weight)
+        return weight if constant is not None and len(constant) == self._size else None
+
+    def _operand(self, name: str) -> str:
+        constant = self._editor.constant(name) if name else None
+        if constant is not None and constant.size == self._size:
+            return self._look_up(name)
+        return self.to_entries(name) if self._from_product(name) else name  # else it is a number for each row
+
+    def _look_up(self, name: str) -> str:
+        """Of a constant the entries' rows, or numbers."""
+        if name not in self._found:
+            constant = self._editor.constant(name)
+            assert constant is not None
+            if constant.ndim == 2 and min(constant.shape) > 1:
+                self._found[name] = self._write("Gather", name, "entries", axis=0)
+            else:  # number by number, this operator is several times faster than the other
+                vector = self._editor.add_constant(constant.reshape(-1), name) if constant.ndim > 1 else name
+                self._found[name] = self._write("GatherElements", vector, "entries", axis=0)
+        return self._found[name]
+
+    def _integer(self, maker: onnx.NodeProto, weight: str) -> str:
+        columns_DW = self._write("Transpose", self._look_up(weight), perm=[1, 0])
+        rows, _, scale, scales, *zeros_and_bias = maker.input
+        bias = [self._operand(name) for name in zeros_and_bias[2:]]
+        return self._copy(maker, [rows, columns_DW, scale, self._operand(scales), *zeros_and_bias[:2], *bias])
+
+    def _float(self, maker: onnx.NodeProto, weight: str) -> str:
+        """Over two rows at least, the first once more: the kernel for a single row sums in another order."""
+        zero, one, end = (self._write.number(at, [1]) for at in (0, 1, -1))
+        rows = self._write("Concat", maker.input[0], self._write("Slice", maker.input[0], zero, one), axis=0)
+        bias = [self._look_up(name) for name in maker.input[2:] if name]
+        product = self._write("Gemm", rows, self._look_up(weight), *bias, transB=1)
+        return self._write("Slice", product, zero, end)
+
+    def _copy(self, maker: onnx.NodeProto, inputs: list[str]) -> str:
+        settings = {one.name: helper.get_attribute_value(one) for one in maker.attribute}
+        name = self._write.fresh(maker.op_type.lower())
+        self._write.nodes.append(node(maker.op_type, inputs, [name], domain=maker.domain, **settings))
+        return name
+
+
+def _plain(product: onnx.NodeProto) -> bool:
+    """A product with no factors and no turned rows, the only kind there is."""
+    return (
+        setting(product, "alpha", 1.0) == 1 and setting(product, "beta", 1.0) == 1 and not setting(product, "transA", 0)
+    )
+
+
+def _stored_by_columns(step_logits: onnx.ModelProto) -> Array | None:
+    """The weight D x V of the product that makes the logits, where it is a constant of this form."""
+    editor = Editor(step_logits)
+    makers, pending = editor.makers(), ["logits"]
+    while pending:
+        maker = makers.get(pending.pop())
+        if maker is None:
+            continue
+        if maker.op_type in _BY_ELEMENT:
+            pending += maker.input
+        elif maker.op_type in _PRODUCTS and not (maker.op_type == "Gemm" and setting(maker, "transB", 0)):
+            weight = editor.constant(maker.input[1])
+            return weight if weight is not None and weight.ndim == 2 else None
+    return None
+
+
+def _store_by_rows(graph: onnx.ModelProto, columns_DV: Array) -> None:
+    """Replace a constant by its transpose, turned back at the start: runtimes do that once, when they load a graph."""
+    kind, shape, content = helper.np_dtype_to_tensor_dtype(columns_DV.dtype), columns_DV.shape, columns_DV.tobytes()
+    same = [
+        tensor.name
+        for tensor in graph.graph.initializer
+        if tensor.data_type == kind and tuple(tensor.dims) == shape and tensor.raw_data == content
+    ]
+    if not same:
+        return
+    editor = Editor(graph)
+    turned = editor.fresh("output.columns")
+    for one in editor.nodes:
+        for place, name in enumerate(one.input):
+            if name in same:
+                one.input[place] = turned
+    rows = editor.add_constant(columns_DV.T, "output.rows")
+    editor.nodes.insert(0, node("Transpose", [rows], [turned], perm=[1, 0]))
+    editor.finish()
+
+
+def _search(write: Writer, logits_RW: str) -> None:
+    """What ``StepShortlistGraph`` does with the logits."""
+    rest, column = write.number(-1, [1]), write.number(1, [1])
+    sentences, entries = (write("Shape", "listed", start=at, end=at + 1) for at in (0, 1))
+    by_sentence = write("Concat", sentences, rest, axis=0)
+    logits_BKW = write("Reshape", logits_RW, write("Concat", by_sentence, entries, axis=0))
+    masked_BKW = write("Add", logits_BKW, write("Unsqueeze", "listed", column))
+    masked_RW = write("Reshape", masked_BKW, write("Concat", rest, entries, axis=0))
+    lse_R1 = _log_sum_exp(write, masked_RW, entries)
+    write("Squeeze", lse_R1, column, to="logsumexp")
+    offset_R1 = write("Sub", write("Unsqueeze", "score", column), lse_R1)
+    forced_R1 = write("Unsqueeze", "forced", column)
+    total_RW = _constrained(write, masked_RW, offset_R1, forced_R1, entries)
+    flat_BX = write("Reshape", total_RW, by_sentence)
+    count = write("Min", "count", write("Shape", flat_BX, start=1, end=2))
+    _, place_BC = write.best(flat_BX, count, to="scores")
+    write("Gather", "entries", write("Mod", place_BC, entries), to="tokens")
+    write("Div", place_BC, entries, to="parents")
+
+
+def _log_sum_exp(write: Writer, masked_RW: str, entries: str) -> str:
+    """R x 1; exact sums, and a logarithm that is taken number by number: ``Log`` rounds by the place in the batch."""
+    rest = write.number(-1, [1])
+    most_R1 = write("ReduceMax", masked_RW, rest, keepdims=1)
+    terms_RW = write("Add", write("Exp", write("Sub", masked_RW, most_R1)), write.number(1.0))
+    sum_R1 = write("ReduceSum", write("Cast", terms_RW, to_type=onnx.TensorProto.DOUBLE), rest, keepdims=1)
+    sum_R1 = write("Sub", sum_R1, write("Cast", entries, to_type=onnx.TensorProto.DOUBLE))
+    sum_R1 = write("Cast", sum_R1, to_type=onnx.TensorProto.FLOAT)
+    return write("Add", most_R1, write("ReduceLogSum", sum_R1, rest, keepdims=1))
+
+
+def _constrained(write: Writer, masked_RW: str, offset_R1: str, forced_R1: str, entries: str) -> str:
+    """The totals of all continuations, -inf where they are banned or another one is forced."""
+    first, nothing, never = write.number(0), write.number(0.0), write.number(-np.inf)
+    free_R1 = write("Less", forced_R1, first)
+    total_RW = write("Add", masked_RW, write("Where", free_R1, offset_R1, never))
+    none_RJ = write("GreaterOrEqual", "banned", entries)
+    place_RJ, ban_RJ = write("Where", none_RJ, first, "banned"), write("Where", none_RJ, nothing, never)
+    total_RW = write("ScatterElements", total_RW, place_RJ, ban_RJ, axis=1, reduction="add")
+    only_R1 = write("Max", forced_R1, first)
+    alone_R1 = write("Add", write("GatherElements", masked_RW, only_R1, axis=1), offset_R1)
+    alone_R1 = write("Where", free_R1, never, alone_R1)
+    return write("ScatterElements", total_RW, only_R1, alone_R1, axis=1, reduction="max")
