@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands import LARGEST_BEAM
+from deploy.bench.cli import bench
+from deploy.commands import COMMON_TARGETS, LARGEST_BEAM, TARGETS_PER_WORD
 from models.errors import TandemError
 
 app = typer.Typer(
@@ -20,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(bench, name="bench")
 
 
 class Runtime(StrEnum):
@@ -28,6 +30,15 @@ class Runtime(StrEnum):
     onnx = "onnx"
     torchscript = "torchscript"
     torch = "torch"
+
+
+class ServedRuntime(StrEnum):
+    """What runs a bundle that is served: as ``Runtime``, or chosen by measurement."""
+
+    onnx = "onnx"
+    torchscript = "torchscript"
+    torch = "torch"
+    auto = "auto"
 
 
 class Device(StrEnum):
@@ -111,15 +122,23 @@ def export(
     add: Annotated[
         str | None, typer.Option(help="For a bundle: build float32 ONNX graphs, or torchscript, from its weights.")
     ] = None,
+    renew: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="TEXT", help="For a bundle: make its graphs again, calibrated on lines like its sources."),
+    ] = None,
     force: Annotated[bool, typer.Option(help="Replace a bundle that is already there.")] = False,
 ) -> None:
-    """Make a bundle of a run (weights, vocabularies, int8 ONNX graphs), or add graphs to a bundle.
+    """Make a bundle of a run (weights, vocabularies, int8 ONNX graphs), add graphs to a bundle, or renew those it has.
 
-    Examples: tandem export runs/de-en --out bundles/de-en    |    tandem export bundles/de-en --add float32
+    Examples: tandem export runs/de-en --out bundles/de-en    |    tandem export bundles/de-en --add float32    |
+    tandem export bundles/de-en --renew valid.de
     """
-    from deploy.commands.bundles import export_command
+    from deploy.commands.bundles import export_command, renew_command
 
-    export_command(source, out, checkpoint, average, add, force)
+    if renew:
+        renew_command(source, renew)
+    else:
+        export_command(source, out, checkpoint, average, add, force)
 
 
 @app.command()
@@ -162,6 +181,33 @@ def ensemble(
 
 
 @app.command()
+def shortlist(
+    bundle: BundleFolder,
+    sources: Annotated[
+        list[Path],
+        typer.Option("--source", help="Training text, one segment a line (.xz, .gz, plain); one for each text source."),
+    ],
+    targets: Annotated[
+        list[Path], typer.Option("--target", help="Its other side. Further corpora: --source and --target again.")
+    ],
+    per_word: Annotated[int, typer.Option(min=1, help="Likely targets of each source piece.")] = TARGETS_PER_WORD,
+    common: Annotated[int, typer.Option(min=0, help="Most frequent target pieces, in every list.")] = COMMON_TARGETS,
+    out: Annotated[Path | None, typer.Option(help="Folder of a copy of the bundle that gets the shortlist.")] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Change the bundle itself.")] = False,
+) -> None:
+    """Give a bundle a lexical shortlist: for each source word the target words that its training text makes likely.
+
+    Decoding with it leaves the other words out of the output layer, which is faster. `tandem evaluate --shortlist`
+    measures what that costs.
+
+    Example: tandem shortlist bundles/de-en --source train.de.xz --target train.en.xz --in-place
+    """
+    from deploy.commands.shortlist import shortlist_command
+
+    shortlist_command(bundle, sources, targets, (per_word, common), out, in_place=in_place)
+
+
+@app.command()
 def evaluate(
     bundle: BundleFolder,
     sources: Annotated[list[Path], typer.Option("--source", help="Source text, one segment a line (.xz, .gz, plain).")],
@@ -173,6 +219,7 @@ def evaluate(
     threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Write the hypotheses to this file.")] = None,
     record: Annotated[str, typer.Option(help="Store the scores in the manifest under this test set's name.")] = "",
+    shortlist: Annotated[bool, typer.Option("--shortlist", help="Also with the bundle's shortlist.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Decode a test set and score it: BLEU and chrF of translations, ROUGE of summaries (with lead baselines).
@@ -184,7 +231,9 @@ def evaluate(
     from deploy.commands.evaluation import Decoding, evaluate_command
 
     decoding = Decoding(runtime.value, precision, beam_size, limit, threads)
-    evaluate_command(bundle, sources, references, decoding, out=out, record=record, as_json=as_json)
+    evaluate_command(
+        bundle, sources, references, decoding, out=out, record=record, as_json=as_json, with_shortlist=shortlist
+    )
 
 
 @app.command()
@@ -248,6 +297,7 @@ def translate(
     precision: Precision = "int8",
     beam_size: BeamSize = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
+    shortlist: Annotated[bool, typer.Option("--shortlist", help="Only tokens of the bundle's shortlist.")] = False,
 ) -> None:
     """Translate (or summarize) text, one segment a line, without a server.
 
@@ -255,7 +305,8 @@ def translate(
     """
     from deploy.commands.evaluation import Decoding, translate_command
 
-    translate_command(bundle, sources or [Path("-")], out, Decoding(runtime.value, precision, beam_size, None, threads))
+    decoding = Decoding(runtime.value, precision, beam_size, None, threads)
+    translate_command(bundle, sources or [Path("-")], out, decoding, with_shortlist=shortlist)
 
 
 @app.command()
@@ -293,8 +344,10 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on. [127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 = any free one. [8000]")] = None,
-    runtime: Annotated[Runtime | None, typer.Option(help="What runs the models. [onnx]")] = None,
-    precision: Annotated[str | None, typer.Option(help="int8 or float32. [int8]")] = None,
+    runtime: Annotated[ServedRuntime | None, typer.Option(help="What runs the models. [onnx]")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="int8, float32, or auto = the faster one, as measured. [auto]")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=0, help="Decode workers; 0 = chosen from the cores.")] = None,
 ) -> None:
     """Serve bundles over HTTP. Every further setting is a TANDEM_* variable, see docs/configuration.md.
@@ -305,6 +358,27 @@ def serve(
 
     given = {"host": host, "port": port, "runtime": runtime and runtime.value, "precision": precision}
     serve_command(bundles, {**given, "workers": workers})
+
+
+@app.command()
+def doctor(
+    bundles: Annotated[
+        list[Path] | None,
+        typer.Option("--bundle", metavar="BUNDLE", help="Bundle folder, or folder of bundles. [those of the settings]"),
+    ] = None,
+    measure: Annotated[bool, typer.Option(help="Time every runtime and precision of each bundle.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Look at this machine as `tandem serve` would find it: processor, memory, packages, settings, bundles, speed.
+
+    Every check ends in ok, warning or fault and says what to do. The exit status is 0 where the service can serve, 1
+    where there is a fault. Settings come from the same TANDEM_* variables as those of `tandem serve`.
+
+    Example: tandem doctor --bundle bundles/de-en
+    """
+    from deploy.commands.doctor import doctor_command
+
+    raise typer.Exit(doctor_command(bundles, measure=measure, as_json=as_json))
 
 
 def main() -> None:

@@ -130,7 +130,8 @@ class Catalog:
         return [self._describe(bundle) for bundle in self._engine.bundles.values()]
 
     def _describe(self, bundle: Bundle) -> ModelInfo:
-        manifest, options = bundle.manifest, self._engine.options
+        manifest = bundle.manifest
+        backend = self._engine.backends[manifest.name]
         return ModelInfo(
             name=manifest.name,
             task=manifest.task,
@@ -138,8 +139,8 @@ class Catalog:
             sources=_sources(bundle),
             target_language=manifest.target_language,
             architecture=manifest.architecture,
-            runtime=options.runtime,
-            precision=options.precision,
+            runtime=backend.runtime,
+            precision=backend.precision,
             licence=manifest.licence,
             attribution=[corpus.attribution for corpus in manifest.training.corpora],
             scores=[{"metric": s.metric, "value": s.value, "test_set": s.test_set} for s in manifest.scores],

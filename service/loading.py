@@ -11,6 +11,7 @@ from models.bundle import Bundle
 from models.errors import BundleError, ConfigError
 from service.engine import Engine
 from service.runtimes import open_graphs
+from service.runtimes.choice import Wish, open_chosen
 from service.settings import Settings
 
 _log = structlog.get_logger("tandem.loading")
@@ -24,22 +25,28 @@ def build_engine(settings: Settings) -> Engine:
         ConfigError: a folder is missing or holds no bundle, or two bundles have one name.
         BundleError: a bundle is refused, with every fault, or no route can serve it.
     """
-    options = settings.engine_options()
-    engine = Engine(options)
+    engine = Engine(settings.engine_options())
     for path in find_bundles(settings.bundles):
         bundle = Bundle.load(path)
-        fault = _unservable(bundle)
+        fault = unservable(bundle)
         if fault:
             raise BundleError(path, [f"{fault}; decode files with `tandem translate`"])
         name = bundle.manifest.name
         if name in engine.bundles:
             raise ConfigError(f"{path}: another bundle is named {name!r} already; names must differ")
-        engine.add(bundle, open_graphs(bundle, options.runtime, options.precision, settings.threads))
-        _log.info("bundle_loaded", bundle=name, task=bundle.manifest.task, runtime=options.runtime)
+        graphs, choice = open_chosen(bundle, wish_of(settings), open_graphs)
+        engine.add(bundle, graphs, choice.backend, shortlist=settings.shortlist)
+        backend = {"runtime": choice.backend.runtime, "precision": choice.backend.precision, "why": choice.why}
+        _log.info("bundle_loaded", bundle=name, task=bundle.manifest.task, **backend)
     return engine
 
 
-def _unservable(bundle: Bundle) -> str:
+def wish_of(settings: Settings) -> Wish:
+    """The part of the settings that says what bundles are to run on."""
+    return Wish(settings.runtime, settings.precision, settings.threads)
+
+
+def unservable(bundle: Bundle) -> str:
     """Why no route can serve a bundle; empty where one can."""
     manifest, sources = bundle.manifest, len(bundle.sources)
     languages = len(set(manifest.source_languages))

@@ -17,7 +17,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from service.engine import Counters, Engine, Histogram
+from service.engine import Backend, Counters, Engine, Histogram
 from service.engine.counters import SECONDS
 
 _COUNTERS = {
@@ -84,7 +84,11 @@ class _EngineCollector(Collector):
         yield GaugeMetricFamily("tandem_queue_tokens", "Predicted tokens of both.", value=self._engine.queued_tokens)
         yield GaugeMetricFamily("tandem_bundles_loaded", "Bundles that are served.", value=len(self._engine.bundles))
         options = self._engine.options
-        info = {"runtime": options.runtime, "precision": options.precision, "workers": str(options.workers)}
+        # What is in use: where it was chosen by measurement, bundles may differ.
+        backends = list(self._engine.backends.values()) or [Backend(options.runtime, options.precision)]
+        runtimes = ",".join(sorted({backend.runtime for backend in backends}))
+        precisions = ",".join(sorted({backend.precision for backend in backends}))
+        info = {"runtime": runtimes, "precision": precisions, "workers": str(options.workers)}
         yield InfoMetricFamily("tandem_engine", "What decodes.", value=info)
 
     def _histograms(self, counters: Counters) -> Iterator[Metric]:

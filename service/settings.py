@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from service.cgroups import usable_cores
 from service.engine import EngineOptions, SchedulerLimits
 
 
@@ -22,13 +23,23 @@ class Settings(BaseSettings):
         description="Bundle folders, or folders of bundles; in the environment separated by the path separator (':').",
         min_length=1,
     )
-    runtime: Literal["onnx", "torchscript", "torch"] = Field(default="onnx", description="What runs the models.")
-    precision: Literal["int8", "float32"] = Field(default="int8", description="Which of a bundle's graphs to run.")
+    runtime: Literal["onnx", "torchscript", "torch", "auto"] = Field(
+        default="onnx",
+        description="What runs the models; auto = measured at start, where a bundle has TorchScript graphs too.",
+    )
+    precision: Literal["int8", "float32", "auto"] = Field(
+        default="auto",
+        description="Which of a bundle's graphs to run; auto = the faster ones, measured at start where it has several"
+        " (int8 only if the bundle's proof passed).",
+    )
     threads: int = Field(
         default=1, ge=1, le=256, description="Threads of one model call; more than 1 gives up byte-identical answers."
     )
     workers: int = Field(
-        default=0, ge=0, le=256, description="Decode workers; 0 = one per core but one, which is left to the HTTP side."
+        default=0,
+        ge=0,
+        le=256,
+        description="Decode workers; 0 = one per core that may be used but one, which is left to the HTTP side.",
     )
 
     host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
@@ -48,6 +59,9 @@ class Settings(BaseSettings):
         description="Requests with more characters count as bulk, unless they say otherwise.",
     )
 
+    shortlist: bool = Field(
+        default=True, description="Let a sentence use only the target tokens that its bundle's shortlist selects."
+    )
     max_batch_tokens: int = Field(
         default=8_192, ge=16, le=1 << 22, description="Rows (sentences x beam) times the longest source of one batch."
     )
@@ -78,7 +92,7 @@ class Settings(BaseSettings):
     @property
     def decode_workers(self) -> int:
         """Number of decode workers, chosen where the setting is 0."""
-        return self.workers or max(1, _cores() - 1)
+        return self.workers or max(1, usable_cores() - 1)
 
     def engine_options(self) -> EngineOptions:
         """The part that the engine needs."""
@@ -88,11 +102,5 @@ class Settings(BaseSettings):
             max_batch_sentences=self.max_batch_sentences,
             bulk_handicap=self.bulk_handicap,
         )
-        precision = self.precision if self.runtime == "onnx" else "float32"
+        precision = "float32" if self.runtime in ("torch", "torchscript") else self.precision
         return EngineOptions(self.decode_workers, self.cache_sentences, limits, self.runtime, precision)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))  # a container may own fewer cores than the machine has
-    return os.cpu_count() or 1

@@ -159,8 +159,8 @@ def locked(name: str) -> dict[str, Requirement]:
         ("models", declared() | {"torch"}),
         ("training", declared("train")),
         ("service", declared("http", "serve") | {"torch"}),
-        ("deploy", declared("http", "serve", "train")),
-        ("tests", declared("http", "serve", "train", "dev")),
+        ("deploy", declared("http", "serve", "train", "bench")),
+        ("tests", declared("http", "serve", "train", "bench", "dev")),
     ],
 )
 def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> None:
@@ -251,7 +251,12 @@ def test_documented_tandem_commands_exist(path: Path) -> None:
     for line in commands(path, "tandem"):
         name, *arguments = line.split()
         assert name in known, line
-        options = {option for parameter in known[name].params for option in parameter.opts}
+        command = known[name]
+        while group := getattr(command, "commands", {}):  # `tandem bench decode`
+            name, *arguments = arguments
+            assert name in group, line
+            command = group[name]
+        options = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in arguments if word.startswith("--")} <= options, line
 
 

@@ -24,7 +24,7 @@ from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress
 from training.data.features import read_columns
 from training.data.summary import PreparedSummary
-from training.export.bundle import TORCHSCRIPT, Shipping, add_precision, export_bundle
+from training.export.bundle import TORCHSCRIPT, Shipping, add_precision, export_bundle, renew_graphs
 from training.export.proof import Proof, proof_table, verify
 from training.export.sentences import proof_sentences
 from training.recipe import Recipe, recipe_from_mapping
@@ -59,6 +59,15 @@ def export_command(
     bundle = export_bundle(model, recipe, source / "data", out or Path("bundles") / recipe.name, shipping, _report)
     size = sum((bundle.path / name).stat().st_size for name in bundle.manifest.files)
     print(f"{bundle.path}: {size / 1e6:.1f} MB")
+
+
+def renew_command(path: Path, texts: list[Path]) -> None:
+    """Make a bundle's graphs again, as this version writes them."""
+    bundle = Bundle.load(path)
+    if len(texts) != len(bundle.sources):
+        wanted = f"one --renew TEXT for each of its {len(bundle.sources)} sources"
+        raise ConfigError(f"{path} needs {wanted}, but {len(texts)} are given")
+    print(renew_graphs(path, read_columns(texts, bundle.feature_widths), _report).path)
 
 
 def verify_command(path: Path, texts: list[Path], references: Path | None, record: bool, as_json: bool) -> None:

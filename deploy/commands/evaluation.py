@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +17,11 @@ from rich.table import Table
 
 from deploy.commands.outputs import check_file
 from models.bundle import Bundle, Score, extend_bundle
-from models.errors import CorpusError
+from models.errors import ConfigError, CorpusError
 from models.rendering import Renderer
 from models.search import Graphs, SearchOptions
-from models.translator import Column, translate_lines
+from models.shortlist import WITH_SHORTLIST, Shortlist
+from models.translator import Column, encode_columns, translate_lines
 from service.runtimes import open_graphs
 
 if TYPE_CHECKING:
@@ -67,19 +68,19 @@ def evaluate_command(
     out: Path | None,
     record: str,
     as_json: bool,
+    with_shortlist: bool = False,
 ) -> None:
-    """Decode a test set, print its scores, and store them where asked."""
+    """Decode a test set, print its scores, and store them where asked; with the bundle's shortlist too where asked."""
     from training.data.features import read_columns
     from training.metrics import SCORERS
 
     check_file(out, "--out")
     bundle, graphs, options = decoding.open(path)
     check_count(bundle, sources)
+    listing = check_shortlist(bundle, graphs) if with_shortlist else None
     read = read_columns([*sources, references], bundle.feature_widths)
     *columns, gold = (column[: decoding.limit] for column in read)
-    started = time.perf_counter()
-    texts = decode_lines(bundle, graphs, options, columns)
-    seconds = time.perf_counter() - started
+    texts, speed = _timed(bundle, graphs, options, columns)
     if out is not None:
         out.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     scorer = SCORERS[bundle.manifest.task]
@@ -92,13 +93,22 @@ def evaluate_command(
         systems["first 10 words"] = scorer([first_words(line) for line in lines], gold)
     if bundle.manifest.task == "postedit":
         systems["as it is"] = scorer(columns[-1], gold)  # the machine translation, left alone
+    listed: list[MeasuredScore] = []
+    speeds = {"segments_per_s": speed}
+    measured = {record: systems[bundle.manifest.name]}
+    if listing is not None:
+        short, speeds["segments_per_s_with_shortlist"] = _timed(bundle, graphs, options, columns, listing)
+        found = scorer(short, gold)
+        systems[f"{bundle.manifest.name}{WITH_SHORTLIST}"] = found
+        listed = _coverage(bundle, listing, columns, gold)
+        measured[f"{record}{WITH_SHORTLIST}"] = [*found, *listed]
     if record:
-        _record(bundle, record, systems[bundle.manifest.name])
-    speed = len(texts) / seconds
+        _record(bundle, measured)
     if as_json:
         scores = {system: [asdict(score) for score in found] for system, found in systems.items()}
         settings = {"runtime": decoding.runtime, "precision": decoding.precision, "beam_size": options.beam_size}
-        print(json.dumps({"scores": scores, **settings, "segments": len(texts), "segments_per_s": round(speed, 1)}))
+        further = {"shortlist": [asdict(score) for score in listed]} if with_shortlist else {}
+        print(json.dumps({"scores": scores, **settings, "segments": len(texts), **speeds, **further}))
         return
     table = Table(title=f"{len(texts):,} segments, {decoding.runtime} {decoding.precision}, beam {options.beam_size}")
     for column in ("system", *(score.metric for score in next(iter(systems.values())))):
@@ -109,26 +119,70 @@ def evaluate_command(
     console.print(table)
     for score in systems[bundle.manifest.name]:
         console.print(f"{score.metric}: {score.signature}", highlight=False)
-    console.print(f"{speed:.1f} segments/s", highlight=False)
+    for score in listed:
+        console.print(f"{score.metric}: {score.value:g}", highlight=False)
+    for name, speed in speeds.items():
+        console.print(f"{speed:.1f} {name.replace('_per_', '/').replace('_', ' ')}", highlight=False)
 
 
-def _record(bundle: Bundle, test_set: str, found: Sequence[MeasuredScore]) -> None:
-    """Store scores in the manifest with this very command, in place of older ones on the same test set."""
+def _timed(
+    bundle: Bundle,
+    graphs: Graphs,
+    options: SearchOptions,
+    columns: Sequence[Column],
+    shortlist: Shortlist | None = None,
+) -> tuple[list[str], float]:
+    """All lines decoded, and how many a second."""
+    started = time.perf_counter()
+    texts = decode_lines(bundle, graphs, options, columns, shortlist)
+    return texts, round(len(texts) / (time.perf_counter() - started), 1)
+
+
+def check_shortlist(bundle: Bundle, graphs: Graphs) -> Shortlist:
+    """The bundle's shortlist. Raises ConfigError where it has none, or no graph that reads one."""
+    if bundle.shortlist is None:
+        raise ConfigError(f"{bundle.path} has no shortlist: build one with `tandem shortlist`")
+    if "step_shortlist" not in graphs.specs:
+        raise ConfigError(f"{bundle.path} has a shortlist, but these graphs read none: export them again")
+    return bundle.shortlist
+
+
+def _coverage(
+    bundle: Bundle, shortlist: Shortlist, columns: Sequence[Column], gold: Sequence[str]
+) -> list[MeasuredScore]:
+    """How much of the references the lists hold, and how long they are."""
+    from training.metrics import Score as MeasuredScore
+    from training.shortlist import coverage, encode
+
+    sources = encode_columns(bundle.sources, columns, bundle.manifest.limits.max_source_tokens + 1)
+    found = coverage(shortlist, list(zip(*sources, strict=True)), encode(bundle.target_vocabulary, gold))
+    return [
+        MeasuredScore("% of reference tokens listed", round(100 * found.tokens, 2), ""),
+        MeasuredScore("% of references listed whole", round(100 * found.sentences, 2), ""),
+        MeasuredScore("tokens of a list", round(found.listed, 1), ""),
+    ]
+
+
+def _record(bundle: Bundle, measured: Mapping[str, Sequence[MeasuredScore]]) -> None:
+    """Store scores in the manifest with this very command, in place of older ones on the same test sets."""
     command = shlex.join(["tandem", *sys.argv[1:]])
-    new = tuple(Score(s.metric, s.value, test_set, s.signature, command) for s in found)
-    kept = tuple(score for score in bundle.manifest.scores if score.test_set != test_set)
+    new = [Score(s.metric, s.value, name, s.signature, command) for name, found in measured.items() for s in found]
+    kept = [score for score in bundle.manifest.scores if score.test_set not in measured]
     extend_bundle(bundle.path, {}, replace(bundle.manifest, scores=(*kept, *new)))
 
 
-def translate_command(path: Path, sources: Sequence[Path], out: Path | None, decoding: Decoding) -> None:
+def translate_command(
+    path: Path, sources: Sequence[Path], out: Path | None, decoding: Decoding, *, with_shortlist: bool = False
+) -> None:
     """Decode text and write it, one line for each line."""
     check_file(out, "--out")
     bundle, graphs, options = decoding.open(path)
     check_count(bundle, sources)
+    listing = check_shortlist(bundle, graphs) if with_shortlist else None
     columns = [_read(source, width) for source, width in zip(sources, bundle.feature_widths, strict=True)]
     if len({len(column) for column in columns}) > 1:
         raise CorpusError(f"the sources must have equally many lines, but have {[len(c) for c in columns]}")
-    text = "".join(f"{line}\n" for line in decode_lines(bundle, graphs, options, columns))
+    text = "".join(f"{line}\n" for line in decode_lines(bundle, graphs, options, columns, listing))
     if out is None:
         sys.stdout.write(text)
     else:
@@ -150,7 +204,13 @@ def _read(source: Path, width: int) -> Column:
     return read_columns([source], [width])[0]
 
 
-def decode_lines(bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Column]) -> list[str]:
+def decode_lines(
+    bundle: Bundle,
+    graphs: Graphs,
+    options: SearchOptions,
+    columns: Sequence[Column],
+    shortlist: Shortlist | None = None,
+) -> list[str]:
     """All lines, with a progress bar on the terminal."""
     console = Console(stderr=True)
     chunk = 256
@@ -160,5 +220,7 @@ def decode_lines(bundle: Bundle, graphs: Graphs, options: SearchOptions, columns
     limit = bundle.manifest.limits.max_source_tokens + 1  # and EOS
     for start in track(starts, "decoding", console=console, disable=not console.is_terminal, transient=True):
         part = [column[start : start + chunk] for column in columns]
-        texts += translate_lines(graphs, vocabularies, part, options, max_source_tokens=limit, renderer=renderer)
+        texts += translate_lines(
+            graphs, vocabularies, part, options, max_source_tokens=limit, renderer=renderer, shortlist=shortlist
+        )
     return texts

@@ -22,9 +22,17 @@ def serve_command(bundles: Sequence[Path] | None, options: Mapping[str, Any]) ->
     given = {name: value for name, value in options.items() if value is not None}
     if bundles:
         given["bundles"] = tuple(bundles)
+    run(read_settings(given))
+
+
+def read_settings(given: Mapping[str, Any]) -> Settings:
+    """The settings given, and the others from the environment or their defaults.
+
+    Raises:
+        ConfigError: a setting is out of bounds; every fault is named.
+    """
     try:
-        settings = Settings(**given)
+        return Settings(**given)
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}, but is {e['input']!r}" for e in error.errors())
         raise ConfigError("; ".join(faults)) from None
-    run(settings)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from service.engine.counters import Counters, Histogram
-from service.engine.engine import Engine, EngineOptions
+from service.engine.engine import Backend, Engine, EngineOptions
 from service.engine.errors import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.engine.jobs import Decoded, Job, Lane, Load, Priority, Ticket
 from service.engine.scheduler import Scheduler, SchedulerLimits
 
 __all__ = [
+    "Backend",
     "Counters",
     "DeadlinePassed",
     "Decoded",

@@ -24,13 +24,18 @@ Outcome = Decoded | Exception
 
 
 class Desk:
-    """Thread-safe front of a scheduler."""
+    """Thread-safe front of a scheduler.
+
+    Every sentence that is admitted has one end, and is counted under one: finished, cancelled, expired or failed.
+    """
 
     def __init__(self, scheduler: Scheduler, cache: ResultCache, clock: Callable[[], float]) -> None:
         self._scheduler = scheduler
         self._cache = cache
         self._clock = clock
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._work = threading.Condition(self._lock)  # sentences wait, or the workers must end
+        self._done = threading.Condition(self._lock)  # sentences have left
         self._futures: dict[int, DecodedFuture] = {}
         self._idle_workers = 0
         self._closed = False
@@ -49,7 +54,7 @@ class Desk:
         """
         loop = asyncio.get_running_loop()
         futures: list[DecodedFuture] = [loop.create_future() for _ in jobs]
-        with self._changed:
+        with self._lock:
             if self._closed:
                 self.counters.rejected["draining"] += 1
                 raise Draining
@@ -60,9 +65,11 @@ class Desk:
             except Overloaded:
                 self.counters.rejected["queue_full"] += 1
                 raise
+            self.counters.cache_hits += len(jobs) - len(fresh)
+            self.counters.cache_misses += sum(self._cache.covers(job) for job, _ in fresh)
             for ticket, (_, future) in zip(tickets, fresh, strict=True):
                 self._futures[ticket.id] = future
-            self._changed.notify(len(tickets))
+            self._work.notify(len(tickets))
         for ticket, (_, future) in zip(tickets, fresh, strict=True):
             future.add_done_callback(self._withdraw(ticket.id))
         for future, hit in zip(futures, known, strict=True):
@@ -71,44 +78,47 @@ class Desk:
         return futures
 
     def _look_up(self, jobs: Sequence[Job]) -> list[Decoded | None]:
-        known: list[Decoded | None] = []
-        for job in jobs:
-            hypotheses = self._cache.get(job) if self._cache.covers(job) else None
-            known.append(None if hypotheses is None else Decoded(hypotheses, cached=True))
-            self.counters.cache_hits += hypotheses is not None
-            self.counters.cache_misses += hypotheses is None and self._cache.covers(job)
-        return known
+        found = [self._cache.get(job) if self._cache.covers(job) else None for job in jobs]
+        return [None if hypotheses is None else Decoded(hypotheses, cached=True) for hypotheses in found]
 
     def _withdraw(self, number: int) -> Callable[[DecodedFuture], None]:
         def withdraw(future: DecodedFuture) -> None:
             if future.cancelled():
-                with self._changed:
+                with self._lock:
                     self._futures.pop(number, None)
                     self.counters.cancelled += self._scheduler.cancel([number])
-                    self._changed.notify_all()
+                    self._done.notify_all()
 
         return withdraw
 
     def close(self) -> None:
         """Take no new work from here on; what was admitted goes on."""
-        with self._changed:
+        with self._lock:
             self._closed = True
 
     def wait_until_idle(self, timeout: float) -> bool:
         """Block until nothing waits or runs. Returns False where that took longer than ``timeout`` seconds."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.sentences == (0, 0), timeout)
+        with self._lock:
+            return self._done.wait_for(lambda: self.sentences == (0, 0), timeout)
 
     def stop(self) -> None:
         """Let the workers end at their next step boundary; what still waits fails as drained."""
-        with self._changed:
+        with self._lock:
             self._closed = self._stopped = True
-            self._settle((ticket, Draining()) for ticket in self._scheduler.drop_waiting())
-            self._changed.notify_all()
+            self.drop_waiting(Draining())
+            self._work.notify_all()
+
+    def drop_waiting(self, error: Exception) -> None:
+        """Fail all that waits."""
+        with self._lock:
+            dropped = self._scheduler.drop_waiting()
+            self.counters.failed += len(dropped)
+            self._settle((ticket, error) for ticket in dropped)
+            self._done.notify_all()
 
     def forget(self, bundle: str) -> None:
         """Drop cached results of a bundle."""
-        with self._changed:
+        with self._lock:
             self._cache.forget(bundle)
 
     @property
@@ -126,9 +136,15 @@ class Desk:
         """Predicted tokens of all of them."""
         return self._scheduler.queued_tokens
 
+    @property
+    def records(self) -> int:
+        """Entries of all books about sentences: none are left where nothing waits or runs, whatever came before."""
+        with self._lock:
+            return self._scheduler.records + len(self._futures)
+
     def retry_after(self) -> float:
         """Seconds until the present queue should be worked off."""
-        with self._changed:
+        with self._lock:
             return self._scheduler.retry_after()
 
     def last_finished(self, bundle: str) -> float | None:
@@ -139,35 +155,41 @@ class Desk:
 
     def wait_for_work(self, busy: bool) -> bool:
         """Block until there is something to do. Returns False where the worker must end."""
-        with self._changed:
+        with self._lock:
             self._idle_workers += 1
             try:
                 while not (self._stopped or busy or self._scheduler.waiting):
-                    self._changed.wait()
+                    self._work.wait()
             finally:
                 self._idle_workers -= 1
             return not self._stopped
 
-    def plan(self, loads: Mapping[Lane, Load]) -> list[tuple[Lane, list[Ticket]]]:
-        """What joins this worker's batches now. Overdue sentences are turned away first."""
-        with self._changed:
+    def expire(self) -> None:
+        """Turn away what is overdue; running sentences among it leave their batch before its next step."""
+        with self._lock:
             late = self._scheduler.expire()
-            self.counters.expired += len(late)
-            self._settle((ticket, DeadlinePassed()) for ticket in late)
+            if late:
+                self.counters.expired += len(late)
+                self._settle((ticket, DeadlinePassed()) for ticket in late)
+                self._done.notify_all()
+
+    def plan(self, loads: Mapping[Lane, Load]) -> list[tuple[Lane, list[Ticket]]]:
+        """What joins this worker's batches now."""
+        with self._lock:
             return self._scheduler.plan(loads, share=1 + self._idle_workers)
 
     def doomed(self, ids: Iterable[int]) -> list[int]:
         """Sentences of a batch that must leave it before the next step: cancelled or overdue."""
-        with self._changed:
+        with self._lock:
             leaving = self._scheduler.doomed(ids)
             self._scheduler.finish(leaving)
             if leaving:
-                self._changed.notify_all()
+                self._done.notify_all()
             return leaving
 
     def note_joined(self, tickets: Sequence[Ticket], started: float, seconds: float) -> None:
         """Count sentences that joined a batch."""
-        with self._changed:
+        with self._lock:
             self.counters.joined += len(tickets)
             self.counters.source_tokens += sum(len(source) for t in tickets for source in t.job.sources)
             self.counters.step_seconds["encode"].observe(seconds)
@@ -176,7 +198,7 @@ class Desk:
 
     def note_step(self, sentences: int, before: SearchCounters, after: SearchCounters, seconds: float) -> None:
         """Count a step of a batch that decodes ``sentences``; ``before`` and ``after`` are the batch's own counters."""
-        with self._changed:
+        with self._lock:
             counters = self.counters
             counters.steps += after.steps - before.steps
             counters.sentence_steps += sentences
@@ -188,26 +210,26 @@ class Desk:
             counters.slot_padding += after.slot_padding - before.slot_padding
             counters.step_seconds["decode"].observe(seconds)
 
-    def deliver(self, results: Sequence[tuple[Ticket, Decoded]]) -> None:
-        """Hand finished sentences to those who wait for them."""
-        with self._changed:
-            self._scheduler.finish([ticket.id for ticket, _ in results])
+    def deliver(self, results: Sequence[tuple[Ticket, Decoded]], *, keep: bool = True) -> None:
+        """Hand finished sentences to those who wait for them; ``keep`` says whether the cache may have them too."""
+        with self._lock:
+            wanted = self._scheduler.finish([ticket.id for ticket, _ in results])
             for ticket, decoded in results:
-                self.counters.finished += 1
-                self.counters.target_tokens += len(decoded.hypotheses[0].tokens) if decoded.hypotheses else 0
                 self._last_finished[ticket.job.bundle] = self._clock()
-                if self._cache.covers(ticket.job):
+                if ticket.id in wanted:
+                    self.counters.finished += 1
+                    self.counters.target_tokens += len(decoded.hypotheses[0].tokens) if decoded.hypotheses else 0
+                if keep and self._cache.covers(ticket.job):
                     self._cache.put(ticket.job, decoded.hypotheses)
             self._settle(results)
-            self._changed.notify_all()
+            self._done.notify_all()
 
     def fail(self, tickets: Sequence[Ticket], error: Exception) -> None:
-        """Tell those who wait for a crashed batch."""
-        with self._changed:
-            self._scheduler.finish([ticket.id for ticket in tickets])
-            self.counters.failed += len(tickets)
+        """Tell those who wait for sentences of a crashed batch; those that have left already are not counted again."""
+        with self._lock:
+            self.counters.failed += len(self._scheduler.finish([ticket.id for ticket in tickets]))
             self._settle((ticket, error) for ticket in tickets)
-            self._changed.notify_all()
+            self._done.notify_all()
 
     def _settle(self, outcomes: Iterable[tuple[Ticket, Outcome]]) -> None:
         per_loop: dict[asyncio.AbstractEventLoop, list[tuple[DecodedFuture, Outcome]]] = {}

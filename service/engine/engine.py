@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from models.bundle import Bundle
 from models.search import DecodeBatch, Graphs
+from models.shortlist import Shortlist
 from service.engine.cache import ResultCache
 from service.engine.counters import Counters
 from service.engine.desk import DecodedFuture, Desk
@@ -27,6 +28,17 @@ from service.engine.worker import BatchFactory, Worker
 
 
 @dataclass(frozen=True, slots=True)
+class Backend:
+    """What a bundle's graphs run on, for information: a runtime and a precision, such as ``onnx`` and ``int8``."""
+
+    runtime: str
+    precision: str
+
+    def __str__(self) -> str:
+        return f"{self.runtime} {self.precision}"
+
+
+@dataclass(frozen=True, slots=True)
 class EngineOptions:
     """How the engine runs.
 
@@ -34,7 +46,7 @@ class EngineOptions:
         workers: decode threads.
         cache_sentences: results kept; 0 = no cache.
         limits: of the queue and the batches.
-        runtime, precision: what the graphs run on, for information.
+        runtime, precision: what graphs run on where ``Engine.add`` is not told otherwise, for information.
     """
 
     workers: int = 1
@@ -57,6 +69,7 @@ class Engine:
         self.clock = clock
         self._desk = Desk(Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences), clock)
         self._bundles: dict[str, Bundle] = {}
+        self._backends: dict[str, Backend] = {}
         self._factories: dict[str, BatchFactory] = {}
         self._threads: list[threading.Thread] = []
 
@@ -64,6 +77,11 @@ class Engine:
     def bundles(self) -> Mapping[str, Bundle]:
         """The loaded bundles by name, in the order in which they were added."""
         return MappingProxyType(self._bundles)
+
+    @property
+    def backends(self) -> Mapping[str, Backend]:
+        """What each loaded bundle runs on, by the bundle's name."""
+        return MappingProxyType(self._backends)
 
     @property
     def counters(self) -> Counters:
@@ -90,11 +108,21 @@ class Engine:
         """Whether every decode worker runs."""
         return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
 
-    def add(self, bundle: Bundle, graphs: Graphs) -> None:
-        """Serve a bundle under its manifest's name; one of the same name is replaced for sentences yet to start."""
+    def add(
+        self, bundle: Bundle, graphs: Graphs, backend: Backend | None = None, *, shortlist: bool = False
+    ) -> None:
+        """Serve a bundle under its manifest's name; one of the same name is replaced for sentences yet to start.
+
+        Args:
+            bundle: a loaded bundle.
+            graphs: its graphs, opened.
+            backend: what they run on; None = what the options say.
+            shortlist: whether its sentences use the tokens that its shortlist selects, where it has one.
+        """
         name = bundle.manifest.name
         self._desk.forget(name)
-        self._factories[name] = _factory(graphs)
+        self._factories[name] = _factory(graphs, bundle.shortlist if shortlist else None)
+        self._backends[name] = backend or Backend(self.options.runtime, self.options.precision)
         self._bundles[name] = bundle
 
     def start(self) -> None:
@@ -165,8 +193,8 @@ class Engine:
         return finished
 
 
-def _factory(graphs: Graphs) -> BatchFactory:
+def _factory(graphs: Graphs, shortlist: Shortlist | None) -> BatchFactory:
     def start_batch(lane: Lane) -> DecodeBatch:
-        return DecodeBatch(graphs, beam_size=lane.beam_size)
+        return DecodeBatch(graphs, beam_size=lane.beam_size, shortlist=shortlist)
 
     return start_batch

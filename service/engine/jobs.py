@@ -62,10 +62,15 @@ class Job:
         return max(len(source) for source in self.sources)
 
     @property
+    def source_tokens(self) -> int:
+        """Tokens of all sources."""
+        return sum(len(source) for source in self.sources)
+
+    @property
     def predicted_tokens(self) -> int:
         """Source tokens plus the target tokens to be expected."""
         target = min(self.options.max_length, math.ceil(_TARGET_RATIO * self.length) + _TARGET_EXTRA)
-        return sum(len(source) for source in self.sources) + target
+        return self.source_tokens + target
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +115,14 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a running batch already holds."""
+    """What a running batch already holds.
+
+    Attributes:
+        sentences: how many.
+        longest: source tokens of the longest.
+        closed: whether it takes no more, because its bundle has been replaced.
+    """
 
     sentences: int = 0
     longest: int = 0
+    closed: bool = False

@@ -1,7 +1,9 @@
 """A decode worker: admit -> step -> finish, in one thread, for ever.
 
 A worker owns its running batches. Sentences join and leave at step boundaries; the batches are stepped in turn,
-interactive ones first. A crash costs the sentences of that batch, and nobody else.
+interactive ones first. A crash costs the sentences of that batch, and nobody else. A crash that no batch can be blamed
+for costs what this worker runs and all that waits: nobody is left without an answer, and the next request finds the
+worker at its place.
 """
 
 from __future__ import annotations
@@ -40,15 +42,17 @@ class RunningBatch:
 
     lane: Lane
     decoder: DecodeBatch
+    factory: BatchFactory
     members: dict[int, Member] = field(default_factory=dict)
 
     @property
-    def lengths(self) -> list[int]:
-        return [member.ticket.job.length for member in self.members.values()]
+    def tickets(self) -> list[Ticket]:
+        return [member.ticket for member in self.members.values()]
 
-    @property
-    def load(self) -> Load:
-        return Load(len(self.members), max(self.lengths, default=0))
+    def load(self, current: BatchFactory) -> Load:
+        """What it holds; closed where its bundle is served by another factory by now."""
+        longest = max((ticket.job.length for ticket in self.tickets), default=0)
+        return Load(len(self.members), longest, closed=current is not self.factory)
 
 
 class Worker:
@@ -65,62 +69,95 @@ class Worker:
         self._factories = factories
         self._clock = clock
         self._batches: dict[Lane, RunningBatch] = {}
+        self._joining: list[Ticket] = []
 
     def run(self) -> None:
         """The thread's body."""
         while self._desk.wait_for_work(busy=bool(self._batches)):
-            self._admit()
-            for batch in sorted(self._batches.values(), key=lambda batch: batch.lane.priority):
-                self._step(batch)
+            try:
+                self._sweep()
+                self._admit()
+                for batch in sorted(self._batches.values(), key=lambda batch: batch.lane.priority):
+                    self._step(batch)
+            except Exception:
+                self._give_up_all()
         for batch in list(self._batches.values()):
             self._abandon(batch)
 
+    def _sweep(self) -> None:
+        """Take out who has gone, before others are let in: their places are free at once."""
+        self._desk.expire()
+        for batch in list(self._batches.values()):
+            self._drop_doomed(batch)
+            self._close_if_empty(batch)
+
     def _admit(self) -> None:
-        loads = {lane: batch.load for lane, batch in self._batches.items()}
-        for lane, tickets in self._desk.plan(loads):
-            batch = self._batches.get(lane)
-            if batch is None:
-                batch = self._batches[lane] = RunningBatch(lane, self._factories[lane.bundle](lane))
-            self._join(batch, tickets)
+        loads = {lane: batch.load(self._factories[lane.bundle]) for lane, batch in self._batches.items()}
+        plans = self._desk.plan(loads)
+        self._joining = [ticket for _, tickets in plans for ticket in tickets]
+        for lane, tickets in plans:
+            try:
+                self._join(self._batch(lane), tickets)
+            except Exception:
+                self._fail(lane, tickets)
+                if lane in self._batches:
+                    self._give_up(self._batches[lane])
+        self._joining = []
+
+    def _batch(self, lane: Lane) -> RunningBatch:
+        if lane not in self._batches:
+            factory = self._factories[lane.bundle]
+            self._batches[lane] = RunningBatch(lane, factory(lane), factory)
+        return self._batches[lane]
 
     def _join(self, batch: RunningBatch, tickets: list[Ticket]) -> None:
         """Encode and join. Where that fails, each is tried alone: a sentence at fault costs itself only."""
         started = self._clock()
         try:
             batch.decoder.join([_sentence(ticket) for ticket in tickets])
-        except OptionError as error:
-            self._desk.fail(tickets, error) if len(tickets) == 1 else self._join_each(batch, tickets)
-        except Exception:
-            self._fail(batch.lane, tickets) if len(tickets) == 1 else self._join_each(batch, tickets)
+        except Exception as error:
+            batch.decoder.remove([ticket.id for ticket in tickets])  # of a crash half-way something may be left
+            if len(tickets) > 1:
+                for ticket in tickets:
+                    self._join(batch, [ticket])
+            elif isinstance(error, OptionError):
+                self._desk.fail(tickets, error)
+            else:
+                self._fail(batch.lane, tickets)
         else:
             seconds = self._clock() - started
             batch.members |= {ticket.id: Member(ticket, started, seconds) for ticket in tickets}
             self._desk.note_joined(tickets, started, seconds)
 
-    def _join_each(self, batch: RunningBatch, tickets: list[Ticket]) -> None:
-        for ticket in tickets:
-            self._join(batch, [ticket])
-
     def _step(self, batch: RunningBatch) -> None:
+        self._drop_doomed(batch)
         try:
-            self._remove(batch, self._desk.doomed(batch.members))
             if batch.members:
                 self._advance(batch)
         except SentenceError as error:
-            faulty = [number for number in batch.members if number in error.ids] or list(batch.members)
-            self._fail(batch.lane, [batch.members[number].ticket for number in faulty])
-            self._remove(batch, faulty)
+            self._expel(batch, [number for number in batch.members if number in error.ids])
         except Exception:
-            self._fail(batch.lane, [member.ticket for member in batch.members.values()])
-            batch.members.clear()
-        if not batch.members:
-            del self._batches[batch.lane]
+            self._give_up(batch)
+        self._close_if_empty(batch)
 
     def _advance(self, batch: RunningBatch) -> None:
         sentences, before, started = len(batch.decoder.ids), batch.decoder.counters, self._clock()
         finished = batch.decoder.step()
         self._desk.note_step(sentences, before, batch.decoder.counters, self._clock() - started)
         self._finish(batch, finished)
+        if len(batch.decoder) != len(batch.members):
+            # What the batch has lost would never finish, and never be asked for.
+            raise RuntimeError(f"the batch has {len(batch.decoder)} sentences, but {len(batch.members)} wait for it")
+
+    def _drop_doomed(self, batch: RunningBatch) -> None:
+        try:
+            self._remove(batch, self._desk.doomed(batch.members))
+        except Exception:
+            self._give_up(batch)
+
+    def _close_if_empty(self, batch: RunningBatch) -> None:
+        if not batch.members:
+            del self._batches[batch.lane]
 
     def _remove(self, batch: RunningBatch, leaving: list[int]) -> None:
         for number in leaving:
@@ -128,16 +165,40 @@ class Worker:
         if leaving:
             batch.decoder.remove(leaving)
 
+    def _expel(self, batch: RunningBatch, faulty: list[int]) -> None:
+        """Fail the sentences at fault, and let the others go on."""
+        try:
+            self._fail(batch.lane, [batch.members[number].ticket for number in faulty] or batch.tickets)
+            self._remove(batch, faulty or list(batch.members))
+        except Exception:
+            self._give_up(batch)
+
+    def _give_up(self, batch: RunningBatch) -> None:
+        self._fail(batch.lane, batch.tickets)
+        batch.members.clear()
+
+    def _give_up_all(self) -> None:
+        """The last resort, called while an exception is handled."""
+        error = DecodingFailed(uuid.uuid4().hex[:12])
+        _log.error("worker_crashed", incident=error.incident, exc_info=True)
+        held = [ticket for batch in self._batches.values() for ticket in batch.tickets]
+        self._batches.clear()
+        self._desk.fail(held + self._joining, error)
+        self._joining = []
+        self._desk.drop_waiting(error)
+
     def _finish(self, batch: RunningBatch, finished: list[Finished]) -> None:
         now, results = self._clock(), []
         for item in finished:
-            member = batch.members.pop(cast("int", item.id))  # the ids are the tickets' own
+            member = batch.members[cast("int", item.id)]  # the ids are the tickets' own
             ticket = member.ticket
             decode = now - member.joined - member.encode
             queue = member.joined - ticket.arrival
             results.append((ticket, Decoded(item.hypotheses, False, queue, member.encode, decode)))
         if results:
-            self._desk.deliver(results)
+            self._desk.deliver(results, keep=self._factories[batch.lane.bundle] is batch.factory)
+        for ticket, _ in results:
+            del batch.members[ticket.id]
 
     def _fail(self, lane: Lane, tickets: list[Ticket]) -> None:
         """Called while an exception is handled: log it under a new id, and tell those who wait."""
@@ -148,7 +209,7 @@ class Worker:
 
     def _abandon(self, batch: RunningBatch) -> None:
         _log.warning("batch_abandoned", bundle=batch.lane.bundle, sentences=len(batch.members))
-        self._desk.fail([member.ticket for member in batch.members.values()], Draining())
+        self._desk.fail(batch.tickets, Draining())
 
 
 def _sentence(ticket: Ticket) -> Sentence:

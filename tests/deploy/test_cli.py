@@ -16,7 +16,7 @@ from deploy.reference import configuration_page, recipes_page
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     *("corpus", "prepare", "train", "export", "verify", "ensemble"),
-    *("evaluate", "compare", "describe", "translate", "analyse", "serve"),
+    *("evaluate", "compare", "describe", "translate", "analyse", "serve", "doctor", "shortlist"),
 )
 
 

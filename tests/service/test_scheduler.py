@@ -1,37 +1,12 @@
-"""The scheduler with a clock that stands still: nothing lost, nothing twice, nobody starves, every bound kept."""
+"""The scheduler by example, with a clock that stands still: who joins when, who is refused, who leaves."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from models.search import SearchOptions
-from service.engine import Job, Lane, Load, Overloaded, Priority, Scheduler, SchedulerLimits, Ticket
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def job(length: int = 5, beam: int = 2, bundle: str = "a", **fields: Any) -> Job:
-    return Job(bundle, ((1,) * length,), SearchOptions(beam_size=beam, max_length=50), **fields)
-
-
-def scheduler(clock: Clock | None = None, **limits: Any) -> Scheduler:
-    return Scheduler(SchedulerLimits(**limits), clock or Clock())
-
-
-def taken(plan: list[tuple[Lane, list[Ticket]]]) -> list[int]:
-    return [ticket.id for _, tickets in plan for ticket in tickets]
+from service.engine import Job, Load, Overloaded, Priority
+from tests.service.scheduling import Clock, job, scheduler, taken
 
 
 def test_admits_all_or_nothing_and_says_when_to_come_back() -> None:
@@ -149,137 +124,62 @@ def test_the_wait_until_a_retry_follows_the_measured_rate() -> None:
     assert queue.retry_after() == pytest.approx(queue.queued_tokens / rate, abs=3)
 
 
-@given(
-    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=12),
-    others=st.lists(st.tuples(st.integers(1, 60), st.integers(1, 4)), min_size=1, max_size=6),
-    bulk=st.booleans(),
-)
-def test_nobody_starves_while_others_keep_coming(lengths: list[int], others: list[tuple[int, int]], bulk: bool) -> None:
-    """Whatever younger work arrives each round, sentences that were there first are all taken within bounded time."""
+def test_an_idle_worker_gets_what_a_busy_one_has_its_part_of() -> None:
+    """Two free workers end up with equally many; one that has more than that leaves new sentences to the other."""
+    queue = scheduler()
+    (first,) = queue.admit([job()])
+    assert queue.plan({job().lane: Load(10, 5)}, share=2) == []
+    assert taken(queue.plan({}, share=2)) == [first.id]
+    queue.admit([job() for _ in range(10)])
+    assert len(taken(queue.plan({job().lane: Load(4, 5)}, share=2))) == 3
+
+
+def test_a_running_batch_does_not_wait_long_for_the_encoder() -> None:
+    queue = scheduler(max_join_tokens=50)
+    long, *short = queue.admit([job(60), *(job(20) for _ in range(5))])
+    loads = {job(beam=3).lane: Load(1, 5)}
+    assert taken(queue.plan(loads)) == [long.id]  # one always may, however long
+    assert taken(queue.plan(loads)) == [ticket.id for ticket in short[:2]]
+    queue.admit([job(20, bundle="b"), job(5, bundle="b")])
+    assert taken(queue.plan(loads)) == [ticket.id for ticket in short[2:4]]  # the bound is one for all lanes
+    assert len(taken(queue.plan({}))) == 3  # nothing runs that could be held up
+
+
+def test_a_closed_batch_takes_nobody() -> None:
+    queue = scheduler()
+    queue.admit([job()])
+    assert queue.plan({job().lane: Load(1, 5, closed=True)}) == []
+    assert queue.waiting == 1
+
+
+def test_what_was_dropped_is_not_dropped_twice() -> None:
     clock = Clock()
-    queue = scheduler(clock, max_batch_tokens=240, max_batch_sentences=4, max_queue_tokens=10**9)
-    old = {
-        t.id for t in queue.admit([job(n, priority=Priority.BULK if bulk else Priority.INTERACTIVE) for n in lengths])
-    }
-    batches: dict[Lane, list[tuple[int, int, int]]] = {}  # ticket, length, rounds left
-    for _ in range(200):
-        clock.now += 1.0
-        queue.admit([job(length, beam) for length, beam in others])
-        loads = {lane: Load(len(batch), max(n for _, n, _ in batch)) for lane, batch in batches.items()}
-        for lane, tickets in queue.plan(loads):
-            batches.setdefault(lane, []).extend((t.id, t.job.length, 3) for t in tickets)
-            old -= {t.id for t in tickets}
-        for lane, batch in list(batches.items()):
-            queue.finish([number for number, _, left in batch if left == 0])
-            batches[lane] = [(number, n, left - 1) for number, n, left in batch if left]
-            if not batches[lane]:
-                del batches[lane]
-        if not old:
-            return
-    pytest.fail(f"{len(old)} sentences starved")
+    queue = scheduler(clock)
+    (ticket,) = queue.admit([job(deadline=101.0)])
+    queue.plan({})
+    assert queue.cancel([ticket.id]) == 1
+    clock.now = 102.0
+    assert queue.expire() == []
+    assert queue.cancel([ticket.id]) == 0
+    assert queue.finish([ticket.id]) == set()
+    assert queue.finish([ticket.id]) == set()
+    assert queue.records == 0
 
 
-class SchedulerMachine(RuleBasedStateMachine):
-    """Random traffic against a plain account of who is where."""
-
-    @initialize(tokens=st.integers(16, 400), sentences=st.integers(1, 6))
-    def start(self, tokens: int, sentences: int) -> None:
-        self.clock = Clock()
-        self.limits = SchedulerLimits(max_queue_tokens=600, max_batch_tokens=tokens, max_batch_sentences=sentences)
-        self.queue = Scheduler(self.limits, self.clock)
-        self.waiting: dict[int, Ticket] = {}
-        self.batches: dict[Lane, dict[int, Ticket]] = {}
-        self.late: set[int] = set()
-        self.gone: Counter[int] = Counter()
-
-    @rule(
-        lengths=st.lists(st.integers(1, 70), min_size=1, max_size=5),
-        beam=st.integers(1, 3),
-        bundle=st.sampled_from("ab"),
-        bulk=st.booleans(),
-        seconds=st.none() | st.floats(0, 5),
-    )
-    def admit(self, lengths: list[int], beam: int, bundle: str, bulk: bool, seconds: float | None) -> None:
-        deadline = None if seconds is None else self.clock.now + seconds
-        priority = Priority.BULK if bulk else Priority.INTERACTIVE
-        jobs = [job(n, beam, bundle, priority=priority, deadline=deadline) for n in lengths]
-        try:
-            tickets = self.queue.admit(jobs)
-        except Overloaded:
-            assert self.queue.queued_tokens + sum(one.predicted_tokens for one in jobs) > 600
-            return
-        self.waiting |= {ticket.id: ticket for ticket in tickets}
-
-    @rule(seconds=st.floats(0, 3), share=st.integers(1, 3))
-    def step(self, seconds: float, share: int) -> None:
-        self.clock.now += seconds
-        for ticket in self.queue.expire():
-            self.late.add(ticket.id)
-            assert ticket.job.deadline is not None
-            assert ticket.job.deadline <= self.clock.now
-            if self.waiting.pop(ticket.id, None):
-                self.gone[ticket.id] += 1
-        for lane, batch in list(self.batches.items()):
-            self._leave(lane, self.queue.doomed(batch))
-        loads = {lane: Load(len(b), max(t.job.length for t in b.values())) for lane, b in self.batches.items()}
-        for lane, tickets in self.queue.plan(loads, share):
-            for ticket in tickets:
-                assert ticket.lane == lane
-                self.batches.setdefault(lane, {})[ticket.id] = self.waiting.pop(ticket.id)
-            self._check_batch(lane)
-        for bundle in "ab":
-            assert sum(lane.bundle == bundle for lane in self.batches) <= self.limits.max_batches_per_bundle
-
-    def _check_batch(self, lane: Lane) -> None:
-        batch = self.batches[lane]
-        assert len(batch) <= self.limits.max_batch_sentences
-        longest = max(ticket.job.length for ticket in batch.values())
-        assert len(batch) == 1 or len(batch) * lane.beam_size * longest <= self.limits.max_batch_tokens
-
-    @precondition(lambda self: self.batches)
-    @rule(data=st.data())
-    def finish(self, data: st.DataObject) -> None:
-        lane = data.draw(st.sampled_from(list(self.batches)))
-        self._leave(lane, data.draw(st.lists(st.sampled_from(list(self.batches[lane])), min_size=1, unique=True)))
-
-    def _leave(self, lane: Lane, numbers: list[int]) -> None:
-        self.queue.finish(numbers)
-        for number in numbers:
-            del self.batches[lane][number]
-            self.gone[number] += 1
-        if not self.batches[lane]:
-            del self.batches[lane]
-
-    @precondition(lambda self: self.waiting or self.batches)
-    @rule(data=st.data())
-    def cancel(self, data: st.DataObject) -> None:
-        everyone = [*self.waiting, *(number for batch in self.batches.values() for number in batch)]
-        number = data.draw(st.sampled_from(everyone))
-        assert self.queue.cancel([number]) == 1
-        if self.waiting.pop(number, None):
-            self.gone[number] += 1
-
-    @invariant()
-    def everyone_is_in_one_place(self) -> None:
-        if not hasattr(self, "queue"):
-            return
-        running = [ticket for batch in self.batches.values() for ticket in batch.values()]
-        assert self.queue.waiting == len(self.waiting)
-        assert self.queue.running == len(running)
-        assert self.queue.queued_tokens == sum(ticket.tokens for ticket in [*self.waiting.values(), *running])
-        assert set(self.gone.values()) <= {1}
-
-    def teardown(self) -> None:
-        if not hasattr(self, "queue"):
-            return
-        for _ in range(10_000):
-            if not (self.waiting or self.batches):
-                break
-            self.step(0.0, 1)
-            for lane in list(self.batches):
-                self._leave(lane, list(self.batches[lane]))
-        assert not self.waiting
-        assert self.queue.queued_tokens == 0
+def test_finishing_tells_who_is_still_wanted() -> None:
+    queue = scheduler()
+    kept, dropped = queue.admit([job(), job()])
+    queue.plan({})
+    queue.cancel([dropped.id])
+    assert queue.finish([kept.id, dropped.id]) == {kept.id}
 
 
-TestSchedulerMachine = SchedulerMachine.TestCase
+def test_deadlines_of_sentences_long_gone_are_forgotten() -> None:
+    """Deadlines of a day must not pile up behind sentences of a second."""
+    queue = scheduler(max_batch_sentences=8)
+    most = 0
+    for _ in range(2_000):
+        queue.admit([job(deadline=86_400.0) for _ in range(4)])
+        queue.finish(taken(queue.plan({})))
+        most = max(most, queue.records)
+    assert most < 300

@@ -1,30 +1,21 @@
 """The dictionary of word models: for each source word the target word it is aligned to most often.
 
 Words are aligned by IBM Model 1 in both directions, and a link counts where both directions find it: Model 1 alone lets
-a rare word collect half a sentence. Written here because none of the packaged aligners suits a training command that
-installs from wheels alone: eflomal compiles C under a copyleft licence, and simalign needs a BERT model and its
-download. Model 1 is two equations and enough for a fallback.
+a rare word collect half a sentence.
 
-Shape suffixes: C cells (a source and a target position of one sentence pair), P pairs of words that occur in one.
+Shape suffixes: P pairs of words that occur in one sentence pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.dictionary import Dictionary
+from training.data.alignment import MOST_CELLS, Bitext, Ids, sample_pairs
 
-MOST_CELLS = 30_000_000  # beyond, sentence pairs are sampled: half a gigabyte and about two minutes
-CHUNK_CELLS = 2_000_000  # expanded at a time
-ITERATIONS = 5
 LEAST_LINKS = 2  # a single link is more often wrong than a copied word
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def build_dictionary(columns: Sequence[Sequence[str]], languages: Sequence[str], *, seed: int) -> Dictionary:
@@ -52,137 +43,21 @@ def aligned_words(
 
     Of equally frequent ones the more probable (under both directions) counts, then the first in the text.
     """
-    chosen = _sample(source, target, seed, most_cells)
+    cells = np.array([len(s.split()) * len(t.split()) for s, t in zip(source, target, strict=True)], np.int64)
+    chosen = sample_pairs(cells, seed=seed, most_cells=most_cells)
     source_ids, source_words = _numbered([source[index] for index in chosen])
     target_ids, target_words = _numbered([target[index] for index in chosen])
-    text = _Bitext.of(source_ids, target_ids, len(target_words))
+    text = Bitext.of(source_ids, target_ids, len(target_words))
     if not len(text.keys):
         return {}
     forward, backward = text.train(0), text.train(1)
     links_P = text.links(forward, backward)
     found = np.flatnonzero(links_P >= LEAST_LINKS)
-    word = text.keys[found] // text.types
+    word = text.words_P[0][found]
     order = np.lexsort((-forward.pair_P[found] * backward.pair_P[found], -links_P[found], word))
     best = order[np.unique(word[order], return_index=True)[1]]
     pairs = [(source_words[key // text.types], target_words[key % text.types]) for key in text.keys[found[best]]]
     return {one: other for one, other in pairs if one != other}
-
-
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """Model 1 in one direction: the probability of a word given one of the other side, and given none (NULL)."""
-
-    pair_P: Floats
-    null: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Some sentence pairs, expanded: each cell's pair of words and its position on either side."""
-
-    pair_C: Ids
-    position_C: tuple[Ids, Ids]
-    words: tuple[Ids, Ids]  # of each position of either side
-
-
-@dataclass(frozen=True, slots=True)
-class _Bitext:
-    """Aligned sentences as word numbers.
-
-    Attributes:
-        sentences: groups of sentence pairs, each of about ``CHUNK_CELLS`` cells.
-        pairs: per group the pair of words of each of its cells, as an index into ``keys``.
-        keys: source word x target types + target word, of every pair that occurs, rising.
-        types: target words.
-    """
-
-    sentences: list[list[tuple[Ids, Ids]]]
-    pairs: list[NDArray[np.int32]]
-    keys: Ids
-    types: int
-
-    @classmethod
-    def of(cls, source: Sequence[Ids], target: Sequence[Ids], types: int) -> _Bitext:
-        groups: list[list[tuple[Ids, Ids]]] = []
-        cells = CHUNK_CELLS
-        for s, t in zip(source, target, strict=True):
-            if not len(s) or not len(t):
-                continue
-            if cells + len(s) * len(t) > CHUNK_CELLS:
-                groups.append([])
-                cells = 0
-            groups[-1].append((s, t))
-            cells += len(s) * len(t)
-
-        def keys_of(group: list[tuple[Ids, Ids]]) -> Ids:
-            return np.concatenate([(t[:, None] + s * types).reshape(-1) for s, t in group])
-
-        keys = np.empty(0, np.int64)
-        for group in groups:
-            keys = _distinct(np.concatenate([keys, keys_of(group)]))
-        pairs = [np.searchsorted(keys, keys_of(group)).astype(np.int32) for group in groups]
-        return cls(groups, pairs, keys, types)
-
-    def chunk(self, index: int) -> _Chunk:
-        """One group with the positions of its cells, which are not kept: target-major, as ``pairs`` is."""
-        source, target = zip(*self.sentences[index], strict=True)
-        s, t = (np.array([len(one) for one in side]) for side in (source, target))
-        first_s, first_t = np.cumsum(s) - s, np.cumsum(t) - t
-        cells = s * t
-        local_C = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
-        long_C = np.repeat(s, cells)
-        positions = (np.repeat(first_s, cells) + local_C % long_C, np.repeat(first_t, cells) + local_C // long_C)
-        return _Chunk(self.pairs[index].astype(np.int64), positions, (np.concatenate(source), np.concatenate(target)))
-
-    def train(self, given: int) -> _Model:
-        """Expectation maximisation of the other side's words given those of side ``given`` (0 source, 1 target)."""
-        word_P = self.keys // self.types, self.keys % self.types
-        model = _Model(np.ones(len(self.keys)), np.ones(int(word_P[1 - given].max()) + 1))
-        for _ in range(ITERATIONS):
-            counts, null = np.zeros_like(model.pair_P), np.zeros_like(model.null)
-            for index in range(len(self.pairs)):
-                chunk = self.chunk(index)
-                at_C, words = chunk.position_C[1 - given], chunk.words[1 - given]
-                weight_C = model.pair_P[chunk.pair_C]
-                total = model.null[words] + np.bincount(at_C, weight_C, len(words))
-                counts += np.bincount(chunk.pair_C, weight_C / total[at_C], len(counts))
-                null += np.bincount(words, model.null[words] / total, len(null))
-            mass = np.bincount(word_P[given], counts)
-            model = _Model(counts / mass[word_P[given]], null / null.sum())
-        return model
-
-    def links(self, forward: _Model, backward: _Model) -> Ids:
-        """How often each pair of words is linked in both directions."""
-        links_P = np.zeros(len(self.keys), np.int64)
-        for index in range(len(self.pairs)):
-            chunk = self.chunk(index)
-            linked_C = _best(chunk, forward, 1) & _best(chunk, backward, 0)
-            links_P += np.bincount(chunk.pair_C[linked_C], minlength=len(links_P))
-        return links_P
-
-
-def _best(chunk: _Chunk, model: _Model, side: int) -> NDArray[np.bool_]:
-    """The cells that are the most probable ones of their position on ``side``, and more probable than no word."""
-    at_C, weight_C = chunk.position_C[side], model.pair_P[chunk.pair_C]
-    best = model.null[chunk.words[side]]
-    np.maximum.at(best, at_C, weight_C)
-    chosen: NDArray[np.bool_] = (weight_C == best[at_C]) & (weight_C > model.null[chunk.words[side]][at_C])
-    return chosen
-
-
-def _distinct(keys: Ids) -> Ids:
-    """As np.unique, which goes through a hash table that is several times slower here."""
-    keys.sort()
-    return keys[np.append(True, np.diff(keys) != 0)] if len(keys) else keys
-
-
-def _sample(source: Sequence[str], target: Sequence[str], seed: int, most_cells: int) -> list[int]:
-    """All sentence pairs, or as many random ones as have so many cells."""
-    cells = np.array([len(s.split()) * len(t.split()) for s, t in zip(source, target, strict=True)], np.int64)
-    if cells.sum() <= most_cells:
-        return list(range(len(cells)))
-    order = np.random.default_rng([seed, 3]).permutation(len(cells))
-    return sorted(order[np.cumsum(cells[order]) <= most_cells].tolist())
 
 
 def _numbered(lines: Sequence[str]) -> tuple[list[Ids], list[str]]:

@@ -1,0 +1,149 @@
+"""Words (or pieces) aligned with those of the other language: IBM Model 1 (Brown et al. 1993), in both directions.
+
+Written here because none of the packaged aligners suits a training command that installs from wheels alone: eflomal
+compiles C under a copyleft licence, and simalign needs a BERT model and its download. Model 1 is two equations.
+
+Shape suffixes: C cells (a source and a target position of one sentence pair), P pairs of words that occur in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_CELLS = 30_000_000  # beyond, sentence pairs are sampled: half a gigabyte and about two minutes
+CHUNK_CELLS = 2_000_000  # expanded at a time
+ITERATIONS = 5
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def sample_pairs(cells: Ids, *, seed: int, most_cells: int = MOST_CELLS) -> list[int]:
+    """All sentence pairs, or as many random ones as have so many cells; ``cells`` are those of each pair."""
+    if cells.sum() <= most_cells:
+        return list(range(len(cells)))
+    order = np.random.default_rng([seed, 3]).permutation(len(cells))
+    return sorted(order[np.cumsum(cells[order]) <= most_cells].tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Model1:
+    """Model 1 in one direction: the probability of a word given one of the other side, and given none (NULL).
+
+    Attributes:
+        pair_P: of the one word of a pair given the other.
+        null: of each word given none.
+    """
+
+    pair_P: Floats
+    null: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Some sentence pairs, expanded: each cell's pair of words and its position on either side."""
+
+    pair_C: Ids
+    position_C: tuple[Ids, Ids]
+    words: tuple[Ids, Ids]  # of each position of either side
+
+
+@dataclass(frozen=True, slots=True)
+class Bitext:
+    """Aligned sentences as word numbers, of either side.
+
+    Attributes:
+        sentences: groups of sentence pairs, each of about ``CHUNK_CELLS`` cells.
+        pairs: per group the pair of words of each of its cells, as an index into ``keys``.
+        keys: source word x target types + target word, of every pair that occurs, rising.
+        types: target words.
+    """
+
+    sentences: list[list[tuple[Ids, Ids]]]
+    pairs: list[NDArray[np.int32]]
+    keys: Ids
+    types: int
+
+    @classmethod
+    def of(cls, source: Sequence[Ids], target: Sequence[Ids], types: int) -> Bitext:
+        """The text of parallel sentences; ``types`` are the target's words. Pairs with an empty side are left out."""
+        groups: list[list[tuple[Ids, Ids]]] = []
+        cells = CHUNK_CELLS
+        for s, t in zip(source, target, strict=True):
+            if not len(s) or not len(t):
+                continue
+            if cells + len(s) * len(t) > CHUNK_CELLS:
+                groups.append([])
+                cells = 0
+            groups[-1].append((s, t))
+            cells += len(s) * len(t)
+
+        def keys_of(group: list[tuple[Ids, Ids]]) -> Ids:
+            return np.concatenate([(t[:, None] + s * types).reshape(-1) for s, t in group])
+
+        keys = np.empty(0, np.int64)
+        for group in groups:
+            keys = _distinct(np.concatenate([keys, keys_of(group)]))
+        pairs = [np.searchsorted(keys, keys_of(group)).astype(np.int32) for group in groups]
+        return cls(groups, pairs, keys, types)
+
+    @property
+    def words_P(self) -> tuple[Ids, Ids]:
+        """The source and the target word of each pair."""
+        return self.keys // self.types, self.keys % self.types
+
+    def chunk(self, index: int) -> _Chunk:
+        """One group with the positions of its cells, which are not kept: target-major, as ``pairs`` is."""
+        source, target = zip(*self.sentences[index], strict=True)
+        s, t = (np.array([len(one) for one in side]) for side in (source, target))
+        first_s, first_t = np.cumsum(s) - s, np.cumsum(t) - t
+        cells = s * t
+        local_C = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
+        long_C = np.repeat(s, cells)
+        positions = (np.repeat(first_s, cells) + local_C % long_C, np.repeat(first_t, cells) + local_C // long_C)
+        return _Chunk(self.pairs[index].astype(np.int64), positions, (np.concatenate(source), np.concatenate(target)))
+
+    def train(self, given: int) -> Model1:
+        """Expectation maximisation of the other side's words given those of side ``given`` (0 source, 1 target)."""
+        word_P = self.words_P
+        model = Model1(np.ones(len(self.keys)), np.ones(int(word_P[1 - given].max()) + 1))
+        for _ in range(ITERATIONS):
+            counts, null = np.zeros_like(model.pair_P), np.zeros_like(model.null)
+            for index in range(len(self.pairs)):
+                chunk = self.chunk(index)
+                at_C, words = chunk.position_C[1 - given], chunk.words[1 - given]
+                weight_C = model.pair_P[chunk.pair_C]
+                total = model.null[words] + np.bincount(at_C, weight_C, len(words))
+                counts += np.bincount(chunk.pair_C, weight_C / total[at_C], len(counts))
+                null += np.bincount(words, model.null[words] / total, len(null))
+            mass = np.bincount(word_P[given], counts)
+            model = Model1(counts / mass[word_P[given]], null / null.sum())
+        return model
+
+    def links(self, forward: Model1, backward: Model1) -> Ids:
+        """How often each pair of words is linked in both directions."""
+        links_P = np.zeros(len(self.keys), np.int64)
+        for index in range(len(self.pairs)):
+            chunk = self.chunk(index)
+            linked_C = _best(chunk, forward, 1) & _best(chunk, backward, 0)
+            links_P += np.bincount(chunk.pair_C[linked_C], minlength=len(links_P))
+        return links_P
+
+
+def _best(chunk: _Chunk, model: Model1, side: int) -> NDArray[np.bool_]:
+    """The cells that are the most probable ones of their position on ``side``, and more probable than no word."""
+    at_C, weight_C = chunk.position_C[side], model.pair_P[chunk.pair_C]
+    best = model.null[chunk.words[side]]
+    np.maximum.at(best, at_C, weight_C)
+    chosen: NDArray[np.bool_] = (weight_C == best[at_C]) & (weight_C > model.null[chunk.words[side]][at_C])
+    return chosen
+
+
+def _distinct(keys: Ids) -> Ids:
+    """As np.unique, which goes through a hash table that is several times slower here."""
+    keys.sort()
+    return keys[np.append(True, np.diff(keys) != 0)] if len(keys) else keys
