@@ -122,11 +122,16 @@ class Bundle:
         return self.path / relative
 
     def graph_specs(self, precision: str) -> GraphSpecs:
-        """The description of the graphs of a precision. Raises BundleError where the bundle has none."""
-        own = self.path / "onnx" / precision / GRAPHS
-        if f"onnx/{precision}" not in self._specs and own.is_file():
-            return specs_from_json(self.file(f"onnx/{precision}/{GRAPHS}").read_text(encoding="utf-8"), own)
-        for folder in (f"onnx/{precision}", "onnx"):
+        """The description of the graphs of a precision, or of ``torchscript``.
+
+        Raises:
+            BundleError: the bundle has none.
+        """
+        built = precision if precision == "torchscript" else f"onnx/{precision}"
+        own = self.path / built / GRAPHS
+        if built not in self._specs and own.is_file():
+            return specs_from_json(self.file(f"{built}/{GRAPHS}").read_text(encoding="utf-8"), own)
+        for folder in (built, "onnx"):
             if folder in self._specs:
                 return self._specs[folder]
         raise BundleError(self.path, [f"it has no onnx/{GRAPHS}; build it with `tandem export`"])

@@ -21,7 +21,8 @@ def fit(array: Array, spec: TensorSpec, sizes: Mapping[str, int]) -> Array:
     shared = tuple(slice(min(old, new)) for old, new in zip(array.shape, wanted, strict=True))
     if all(new <= old for old, new in zip(array.shape, wanted, strict=True)):
         return np.ascontiguousarray(array[shared])
-    fitted = np.full(wanted, spec.padding, array.dtype)
+    # Zeros come with the pages, anything else has to be written.
+    fitted = np.full(wanted, spec.padding, array.dtype) if spec.padding else np.zeros(wanted, array.dtype)
     fitted[shared] = array[shared]
     return fitted
 

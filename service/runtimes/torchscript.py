@@ -17,7 +17,7 @@ class TorchScriptGraphs:
 
     def __init__(self, bundle: Bundle, threads: int) -> None:
         torch.set_num_threads(threads)
-        self.specs: GraphSpecs = bundle.graph_specs("float32")
+        self.specs: GraphSpecs = bundle.graph_specs("torchscript")
         self._bundle = bundle
         self._modules: dict[str, torch.jit.ScriptModule] = {}
         self._opening = threading.Lock()

@@ -166,8 +166,10 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
     columns = encode_columns(bundle.sources, lines, limit) if lines else []
     sources, longest = list(zip(*columns, strict=True)), bundle.manifest.limits.max_target_tokens
     report("exporting graphs")
-    graphs, _ = export_graphs(model)
-    return add_built(path, f"onnx/{precision}", at_precision(model, graphs, precision, sources, longest, report))
+    graphs, specs = export_graphs(model)
+    built = at_precision(model, graphs, precision, sources, longest, report)
+    # Described by themselves: the graphs that the bundle ships may be of an older version.
+    return add_built(path, f"onnx/{precision}", {**built, GRAPHS: specs_to_json(specs).encode()})
 
 
 def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda line: None) -> Bundle:

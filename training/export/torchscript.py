@@ -15,7 +15,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from models.bundle import GRAPHS
 from models.graphs import AnyModel, GraphModule, graph_modules
+from models.search.graphs import specs_to_json
 from training.export.onnx_graphs import TRACED_SIZES, TRACED_SOURCE, sample_inputs
 
 
@@ -23,10 +25,12 @@ def trace_graphs(model: AnyModel) -> dict[str, bytes]:
     """Trace a model that is prepared for inference.
 
     Returns:
-        The content of ``<graph>.pt`` by file name. Inputs and outputs are positional, in the order of the specs.
+        The content of ``<graph>.pt`` by file name, and of the file that describes them. Inputs and outputs are
+        positional, in the order of the specs.
     """
-    constant = copy.deepcopy(model).requires_grad_(False)
-    return {f"{name}.pt": _traced(module) for name, module in graph_modules(constant).items()}
+    modules = graph_modules(copy.deepcopy(model).requires_grad_(False))
+    described = specs_to_json({name: module.spec for name, module in modules.items()})
+    return {GRAPHS: described.encode(), **{f"{name}.pt": _traced(module) for name, module in modules.items()}}
 
 
 def _traced(module: GraphModule) -> bytes:
