@@ -65,6 +65,9 @@ class Settings(BaseSettings):
     max_batch_tokens: int = Field(
         default=8_192, ge=16, le=1 << 22, description="Rows (sentences x beam) times the longest source of one batch."
     )
+    max_join_tokens: int = Field(
+        default=512, ge=16, le=1 << 20, description="Source tokens encoded between two steps of a running batch."
+    )
     max_batch_sentences: int = Field(default=64, ge=1, le=4096, description="Sentences of one batch.")
     max_queue_tokens: int = Field(
         default=65_536, ge=16, le=1 << 30, description="Predicted tokens, waiting and running, before 503 is answered."
@@ -100,6 +103,7 @@ class Settings(BaseSettings):
             max_queue_tokens=self.max_queue_tokens,
             max_batch_tokens=self.max_batch_tokens,
             max_batch_sentences=self.max_batch_sentences,
+            max_join_tokens=self.max_join_tokens,
             bulk_handicap=self.bulk_handicap,
         )
         precision = "float32" if self.runtime in ("torch", "torchscript") else self.precision

@@ -144,3 +144,22 @@ def soak(
     options = SoakOptions(bundle, requests, warm_up, clients, workers, url, texts, limit)
     if not soak_command(options, Output(as_json, out)):
         raise typer.Exit(1)
+
+
+@bench.command()
+def profile(
+    bundle: Annotated[Path, typer.Option(help="Bundle folder, such as bundles/de-en.")],
+    batch: Annotated[int, typer.Option(min=1, help="Sentences of the batch.")] = 32,
+    beam_size: Annotated[int, typer.Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Times that the step is run.")] = 50,
+    precision: Annotated[str, typer.Option(help="Which of the bundle's graphs: int8 or float32.")] = "int8",
+    shortlist: Annotated[bool, typer.Option("--shortlist", help="Profile the step that reads the shortlist.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show where the time of one decoder step goes, by operator, and what its matrix products alone would take.
+
+    Example: tandem bench profile --bundle bundles/de-en --batch 32
+    """
+    from deploy.bench.profile import ProfileOptions, profile_command
+
+    profile_command(bundle, ProfileOptions(batch, beam_size, repeats, precision, shortlist), json_wanted=as_json)

@@ -108,9 +108,7 @@ class Engine:
         """Whether every decode worker runs."""
         return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
 
-    def add(
-        self, bundle: Bundle, graphs: Graphs, backend: Backend | None = None, *, shortlist: bool = False
-    ) -> None:
+    def add(self, bundle: Bundle, graphs: Graphs, backend: Backend | None = None, *, shortlist: bool = False) -> None:
         """Serve a bundle under its manifest's name; one of the same name is replaced for sentences yet to start.
 
         Args:

@@ -29,7 +29,7 @@ class OnnxGraphs:
     def __init__(self, bundle: Bundle, precision: str, threads: int) -> None:
         self.specs: GraphSpecs = bundle.graph_specs(precision)
         self._bundle, self._precision = bundle, precision
-        self._options = _session_options(threads)
+        self._options = session_options(threads)
         self._sessions: dict[str, _Session] = {}
         self._opening = threading.Lock()
         for graph in _AT_ONCE:
@@ -63,7 +63,8 @@ class _Session:
         return dict(zip(self._outputs, results, strict=True))
 
 
-def _session_options(threads: int) -> ort.SessionOptions:
+def session_options(threads: int) -> ort.SessionOptions:
+    """How sessions run: in order, on so many threads, without plans for shapes that change at every step."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
