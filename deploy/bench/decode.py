@@ -14,7 +14,7 @@ from deploy.bench.memory import measure_memory
 from deploy.bench.options import DecodeOptions
 from deploy.bench.report import as_json, console
 from deploy.bench.rows import Row, against, row_of
-from deploy.bench.statistics import environment, usable_cores
+from deploy.bench.statistics import environment
 from deploy.bench.systems import Opening
 from deploy.bench.tables import draw, show
 from deploy.bench.tandem import TandemOpening, check_one_text
@@ -22,6 +22,7 @@ from deploy.bench.workload import sample, texts
 from deploy.commands.outputs import check_file, check_folder
 from models.bundle import Bundle
 from models.errors import ConfigError
+from service.cgroups import usable_cores
 
 
 @dataclass(frozen=True, slots=True)

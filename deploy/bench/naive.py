@@ -19,9 +19,9 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from deploy.bench.statistics import usable_cores
 from models.bundle import Bundle
 from models.vocabulary import Vocabulary
+from service.cgroups import usable_cores
 
 
 class Translator(Protocol):

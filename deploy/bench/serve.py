@@ -19,11 +19,12 @@ from deploy.bench import verdicts
 from deploy.bench.report import console, draw_curves, show_environment, table
 from deploy.bench.requests import forced_bodies, forced_texts, naive_bodies, tandem_path
 from deploy.bench.servers import Server, settings_in_force, tandem_server
-from deploy.bench.statistics import environment, usable_cores
+from deploy.bench.statistics import environment
 from deploy.bench.trial import Load, Output, Trial
 from deploy.bench.verdicts import Row, Verdict, not_answered
 from models.bundle import Bundle
 from models.errors import ConfigError
+from service.cgroups import usable_cores
 
 PEERS = ("naive",)
 _TEXTS = 8_192  # distinct; a run that needs more begins again

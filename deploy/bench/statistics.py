@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from deploy.machine import find_processor
 
 _PACKAGES = (
     "tandem",
@@ -24,7 +23,6 @@ _PACKAGES = (
     "torch",
     "sacrebleu",
 )
-_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16", "asimddp", "i8mm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +57,12 @@ def environment(threads: int) -> dict[str, Any]:
     Args:
         threads: that the measured system may use.
     """
+    processor = find_processor()
     return {
-        "processor": _processor(),
-        "features": _features(),
-        "cores": os.cpu_count() or 1,
-        "usable_cores": usable_cores(),
+        "processor": processor.name,
+        "features": [name for name, present in processor.features.items() if present],
+        "cores": processor.cores,
+        "usable_cores": processor.usable_cores,
         "threads": threads,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -71,32 +70,8 @@ def environment(threads: int) -> dict[str, Any]:
     }
 
 
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
 def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
         return ""
-
-
-def _processor() -> str:
-    return _cpuinfo("model name") or platform.processor() or "unknown"
-
-
-def _features() -> list[str]:
-    """The instructions that speed up matrix products, as far as the system tells."""
-    known = set((_cpuinfo("flags") or _cpuinfo("Features")).split())
-    return [feature for feature in _FEATURES if feature in known]
-
-
-def _cpuinfo(key: str) -> str:
-    """The first value of a key of Linux's /proc/cpuinfo; empty elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == key), "")

@@ -19,12 +19,7 @@ from training.export.editing import Editor, Writer
 def search_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:
     """A ``step`` graph as ``spec`` declares it; ``step_logits`` stays as it is."""
     model = onnx.ModelProto.FromString(step_logits.SerializeToString())
-    inputs = {value.name: value for value in model.graph.input}
-    new_state = [value for value in model.graph.output if value.name != "logits"]
-    searched = spec.outputs[: len(spec.outputs) - len(new_state)]
-    del model.graph.input[:], model.graph.output[:]
-    model.graph.input.extend(inputs[t.name] if t.name in inputs else declared(t) for t in spec.inputs)
-    model.graph.output.extend([*map(declared, searched), *new_state])
+    declare(model, spec)
     editor = Editor(model)
     write = Writer(editor, "search")
     sentences = next(tensor.name for tensor in spec.inputs if tensor.kind == "memory")
@@ -33,7 +28,17 @@ def search_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelPro
     return editor.finish()
 
 
-def declared(tensor: TensorSpec) -> onnx.ValueInfoProto:
+def declare(model: onnx.ModelProto, spec: GraphSpec) -> None:
+    """Give a ``step_logits`` graph the inputs and outputs of one that searches; what makes them is still to come."""
+    inputs = {value.name: value for value in model.graph.input}
+    new_state = [value for value in model.graph.output if value.name != "logits"]
+    searched = spec.outputs[: len(spec.outputs) - len(new_state)]
+    del model.graph.input[:], model.graph.output[:]
+    model.graph.input.extend(inputs[t.name] if t.name in inputs else _declared(t) for t in spec.inputs)
+    model.graph.output.extend([*map(_declared, searched), *new_state])
+
+
+def _declared(tensor: TensorSpec) -> onnx.ValueInfoProto:
     """An input or output as the spec describes it."""
     sizes = [int(axis[6:]) if axis.startswith("fixed:") else axis for axis in tensor.axes]
     return helper.make_tensor_value_info(tensor.name, helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype)), sizes)

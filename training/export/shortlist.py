@@ -18,7 +18,7 @@ from onnx import helper
 
 from models.search.graphs import GraphSpec, TensorSpec
 from training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
-from training.export.searching import declared
+from training.export.searching import declare
 
 SHORTLIST_GRAPH, LOGITS_GRAPH = "step_shortlist", "step_logits"
 _PRODUCTS = ("Gemm", "MatMul", "MatMulIntegerToFloat")
@@ -58,12 +58,7 @@ def shortlist_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.Model
     by_columns = _stored_by_columns(model)
     if by_columns is not None:
         _store_by_rows(model, by_columns)
-    inputs = {value.name: value for value in model.graph.input}
-    new_state = [value for value in model.graph.output if value.name != "logits"]
-    searched = spec.outputs[: len(spec.outputs) - len(new_state)]
-    del model.graph.input[:], model.graph.output[:]
-    model.graph.input.extend(inputs[t.name] if t.name in inputs else declared(t) for t in spec.inputs)
-    model.graph.output.extend([*map(declared, searched), *new_state])
+    declare(model, spec)
     editor = Editor(model)
     write = Writer(editor, "shortlist")
     _search(write, _Cut(editor, write, int(spec.input("banned").padding)).to_entries("logits"))
