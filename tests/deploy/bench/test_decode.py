@@ -54,11 +54,20 @@ def write(path: Path, lines: Sequence[str]) -> Path:
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A run with everything but peers."""
+    """A run with everything but peers and shortlist."""
     folder = tmp_path_factory.mktemp("text")
     text = RealText(write(folder / "a.de", (*GERMAN, "")), write(folder / "a.en", (*ENGLISH, "")))
     sizes: dict[str, Any] = {"batch_sizes": (1, 2), "sentences": 6, "single": 3, "passes": 2, "rescore": 3}
-    return run_decode(DecodeOptions(BUNDLE, workers=2, beam_size=3, text=text, **sizes))
+    return run_decode(DecodeOptions(BUNDLE, workers=2, beam_size=3, shortlist=False, text=text, **sizes))
+
+
+def test_a_bundles_shortlist_has_rows_of_its_own() -> None:
+    sizes: dict[str, Any] = {"batch_sizes": (2,), "sentences": 2, "passes": 1, "rescore": 0}
+    rows = run_decode(DecodeOptions(BUNDLE, workers=1, beam_size=2, **sizes))["rows"]
+    assert [(row["shortlist"], row["target_tokens"]) for row in rows] == [
+        (kind, rows[0]["target_tokens"]) for kind in (False, True)
+    ]
+    assert rows[1]["phases"]["shortlist"]["us_per_sentence"] > 0
 
 
 def test_rows_say_what_was_measured(result: dict[str, Any]) -> None:
@@ -120,7 +129,7 @@ def test_the_command_prints_json_and_skips_peers_that_are_missing(
     monkeypatch.setitem(sys.modules, "transformers", None)
     small = ("--batch-sizes", "2", "--sentences", 2, "--passes", 1, "--rescore", 0, "--workers", 1, "--beam", 2)
     out = tmp_path / "made" / "result.json"
-    printed = json.loads(bench(*small, "--peers", "ctranslate2,huggingface", "--json", "--out", out))
+    printed = json.loads(bench(*small, "--no-shortlist", "--peers", "ctranslate2,huggingface", "--json", "--out", out))
     assert printed == json.loads(out.read_text(encoding="utf-8"))
     (tandem, *peers) = printed["rows"]
     assert (tandem["system"], tandem["rescored"], tandem["against"]) == ("tandem", None, None)

@@ -184,7 +184,8 @@ def test_peers_decode_the_same_number_of_tokens(peer: str) -> None:
     for package in {"ctranslate2": ("ctranslate2",), "huggingface": ("torch", "transformers")}[peer]:
         pytest.importorskip(package)
     sizes: dict[str, Any] = {"batch_sizes": (1, 3), "sentences": 4, "single": 1, "passes": 1, "rescore": 0}
-    rows = run_decode(DecodeOptions(BUNDLE, beam_size=2, workers=1, peers=(peer,), peer_vocabulary=50, **sizes))["rows"]
+    sizes |= {"beam_size": 2, "workers": 1, "peer_vocabulary": 50, "shortlist": False}
+    rows = run_decode(DecodeOptions(BUNDLE, peers=(peer,), **sizes))["rows"]
     assert [(row["system"], row["batch"]) for row in rows] == [("tandem", 1), (peer, 1), ("tandem", 3), (peer, 3)]
     for ours, theirs in zip(rows[::2], rows[1::2], strict=True):
         assert theirs["skipped"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -9,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -247,13 +248,19 @@ def test_the_naive_service_translates_to_the_length_asked_for(tmp_path: Path) ->
     assert len(words) == 40
     vocabulary = WordVocabulary([f"w{number}" for number in range(100)])  # more types than the model has
     translator = ctranslate2.Translator(str(folder), compute_type="int8", inter_threads=1, intra_threads=1)
-    with TestClient(naive.create_app(translator, vocabulary, vocabulary, words)) as client:
-        assert client.get("/healthz").status_code == 200
-        for length in (1, 7):
-            reply = client.post("/translate", json={"q": "w1 w2 w90", "length": length, "beam_size": 2})
-            assert reply.status_code == 200
-            assert reply.json()["tokens"] == length
-        assert client.post("/translate", json={"q": "w1"}).status_code == 422
+    transport = httpx.ASGITransport(naive.create_app(translator, vocabulary, vocabulary, words))
+
+    async def talk() -> None:
+        async with httpx.AsyncClient(transport=transport, base_url="http://naive") as client:
+            assert (await client.get("/healthz")).status_code == 200
+            for length in (1, 7):
+                fields = {"q": "w1 w2 w90", "length": length, "beam_size": 2}
+                reply = await client.post("/translate", json=fields)
+                assert reply.status_code == 200
+                assert reply.json()["tokens"] == length
+            assert (await client.post("/translate", json={"q": "w1"})).status_code == 422
+
+    asyncio.run(talk())
 
 
 @pytest.mark.slow
