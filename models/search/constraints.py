@@ -7,6 +7,7 @@ repeat itself and EOS ends every hypothesis at its maximum length.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,18 @@ def constrain(
     repeats = {place: _repeats(one, live, place) for place, one in enumerate(free) if one and _counts(one, ages[place])}
     forced = np.array(forced_B, np.int64).repeat(rows)
     if not repeats and len(set(always)) == 1:  # the same for all, as in nearly every step
-        return np.tile(np.array(always[0] or (vocabulary_size,), np.int64), (len(forced), 1)), forced
+        return _everywhere(always[0] or (vocabulary_size,), len(forced)), forced
     bans = [[*shared, *own] for place, shared in enumerate(always) for own in repeats.get(place, ((),) * rows)]
     banned = np.full((len(bans), max(1, *map(len, bans))), vocabulary_size, np.int64)
     for row, tokens in enumerate(bans):
         banned[row, : len(tokens)] = tokens
     return banned, forced
+
+
+@lru_cache(maxsize=64)
+def _everywhere(tokens: tuple[int, ...], rows: int) -> NDArray[np.int64]:
+    """The same bans in every row: made once, as search goes on with the same for most of its steps. Never written."""
+    return np.tile(np.array(tokens, np.int64), (rows, 1))
 
 
 def forced_token(admitted: Admitted, age: int, eos: int) -> int:
