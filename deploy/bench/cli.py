@@ -54,8 +54,9 @@ def decode(
 
     Example: tandem bench decode --bundle bundles/de-en --batch-sizes 1,32,64 --peers ctranslate2 --json
     """
-    from deploy.bench.decode import Output, decode_command
+    from deploy.bench.decode import decode_command
     from deploy.bench.options import DecodeOptions, RealText, names, numbers
+    from deploy.bench.report import Output
 
     options = DecodeOptions(
         bundle=bundle,
@@ -103,8 +104,8 @@ def serve(
     Example: tandem bench serve --bundle bundles/de-en --peers naive --json
     """
     from deploy.bench.options import names
+    from deploy.bench.report import Output
     from deploy.bench.serve import PEERS, ServeOptions, serve_command
-    from deploy.bench.trial import Output
 
     options = ServeOptions(
         bundle=bundle,
@@ -138,8 +139,8 @@ def soak(
 
     Example: tandem bench soak --bundle bundles/de-en --requests 20000
     """
+    from deploy.bench.report import Output
     from deploy.bench.soak import SoakOptions, soak_command
-    from deploy.bench.trial import Output
 
     options = SoakOptions(bundle, requests, warm_up, clients, workers, url, texts, limit)
     if not soak_command(options, Output(as_json, out)):

@@ -5,51 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from deploy.bench.entrants import Entrant, entrants
 from deploy.bench.measure import Case, Measured, Work, measure
 from deploy.bench.memory import measure_memory
 from deploy.bench.options import DecodeOptions
-from deploy.bench.report import as_json, console
+from deploy.bench.report import Output, console
 from deploy.bench.rows import Row, against, row_of
 from deploy.bench.statistics import environment
 from deploy.bench.systems import Opening
 from deploy.bench.tables import draw, show
 from deploy.bench.tandem import TandemOpening, check_one_text
 from deploy.bench.workload import sample, texts
-from deploy.commands.outputs import check_file, check_folder
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.cgroups import usable_cores
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where results go.
-
-    Attributes:
-        as_json: print JSON instead of tables.
-        file: also write the JSON there.
-        plot: folder for curves.
-    """
-
-    as_json: bool
-    file: Path | None
-    plot: Path | None
-
-
 def decode_command(options: DecodeOptions, output: Output) -> None:
     """Measure, then print tables or JSON, write the JSON and draw curves where asked."""
-    check_file(output.file, "--out")
-    check_folder(output.plot, "--plot")
+    output.check()
     result = run_decode(options)
-    if output.file is not None:
-        output.file.write_text(as_json(result) + "\n", encoding="utf-8")
-    if output.as_json:
-        print(as_json(result))
-    else:
+    output.write(result)
+    if not output.as_json:
         show(result)
     if output.plot is not None:
         for path in draw(result["rows"], output.plot):

@@ -10,13 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from deploy.bench.measure import Workload
-from deploy.bench.options import DecodeOptions
+from deploy.bench.options import RANDOM_TRANSFORMER, DecodeOptions
 from deploy.bench.rows import Row
 from deploy.bench.systems import TANDEM, Label, Opening
 from deploy.bench.tandem import SHORTLIST_GRAPH, TandemOpening, check_one_text
 from models.bundle import Bundle
 
-LAYERS, WIDTH, HIDDEN, HEADS, POSITIONS = 6, 256, 1024, 4, 1024  # of the peers' random models
 NEEDS = {"ctranslate2": ("ctranslate2",), "huggingface": ("torch", "transformers")}
 
 
@@ -82,7 +81,8 @@ def _tandem(bundle: Bundle, options: DecodeOptions, workers: int) -> list[Tandem
 
 
 def _random_size(options: DecodeOptions) -> str:
-    return f"random Transformer {LAYERS}+{LAYERS}, d={WIDTH}, f={HIDDEN}, V={options.peer_vocabulary}"
+    layers, width, hidden = (RANDOM_TRANSFORMER[name] for name in ("layers", "width", "hidden"))
+    return f"random Transformer {layers}+{layers}, d={width}, f={hidden}, V={options.peer_vocabulary}"
 
 
 def _ctranslate2_random(bundle: Bundle, options: DecodeOptions, workers: int, stack: ExitStack) -> Iterator[Entrant]:
@@ -94,12 +94,8 @@ def _ctranslate2_random(bundle: Bundle, options: DecodeOptions, workers: int, st
         write_random(
             folder,
             vocabulary=options.peer_vocabulary,
-            layers=LAYERS,
-            width=WIDTH,
-            hidden=HIDDEN,
-            heads=HEADS,
-            positions=POSITIONS,
             precision=precision,
+            **RANDOM_TRANSFORMER,
         )
         label = Label("ctranslate2", _random_size(options), precision)
         yield Entrant(_ct2_opening(label, folder, (tokens, tokens), bundle, options, workers), ("forced",))
@@ -146,9 +142,5 @@ def _huggingface(bundle: Bundle, options: DecodeOptions, workers: int) -> Openin
         beam_size=options.beam_size,
         workers=workers,
         vocabulary=options.peer_vocabulary,
-        layers=LAYERS,
-        width=WIDTH,
-        hidden=HIDDEN,
-        heads=HEADS,
-        positions=POSITIONS,
+        **RANDOM_TRANSFORMER,
     )

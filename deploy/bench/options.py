@@ -10,6 +10,9 @@ from models.errors import ConfigError
 
 LARGEST_BATCH = 4096  # sentences
 
+# Of the peers' random model, in the decode benchmark and behind the naive service alike.
+RANDOM_TRANSFORMER = {"layers": 6, "width": 256, "hidden": 1024, "heads": 4, "positions": 1024}
+
 
 @dataclass(frozen=True, slots=True)
 class RealText:

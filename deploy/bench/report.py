@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from deploy.commands.outputs import check_file, check_folder
 from models.errors import ConfigError
 
 Points = Sequence[tuple[float, float]]
@@ -25,6 +27,33 @@ def console(*, error: bool = False) -> Console:
 def as_json(result: Mapping[str, Any]) -> str:
     """A result as JSON. Raises ValueError for a figure that is not finite: JSON has none."""
     return json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where results go.
+
+    Attributes:
+        as_json: print JSON instead of tables.
+        file: also write the JSON there.
+        plot: folder for curves.
+    """
+
+    as_json: bool = False
+    file: Path | None = None
+    plot: Path | None = None
+
+    def check(self) -> None:
+        """Raises ConfigError for a path that cannot be written."""
+        check_file(self.file, "--out")
+        check_folder(self.plot, "--plot")
+
+    def write(self, result: Mapping[str, Any]) -> None:
+        """The JSON, where it was asked for."""
+        if self.file is not None:
+            self.file.write_text(as_json(result) + "\n", encoding="utf-8")
+        if self.as_json:
+            print(as_json(result))
 
 
 def show_environment(environment: Mapping[str, Any]) -> str:

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from deploy.bench import verdicts
-from deploy.bench.report import console, draw_curves, show_environment, table
+from deploy.bench.options import RANDOM_TRANSFORMER
+from deploy.bench.report import Output, console, draw_curves, show_environment, table
 from deploy.bench.requests import forced_bodies, forced_texts, naive_bodies, tandem_path
 from deploy.bench.servers import Server, settings_in_force, tandem_server
 from deploy.bench.statistics import environment
-from deploy.bench.trial import Load, Output, Trial
+from deploy.bench.trial import Load, Trial
 from deploy.bench.verdicts import Row, Verdict, not_answered
 from models.bundle import Bundle
 from models.errors import ConfigError
@@ -29,10 +30,6 @@ from service.cgroups import usable_cores
 PEERS = ("naive",)
 _TEXTS = 8_192  # distinct; a run that needs more begins again
 _GIVE_UP = 1.5  # seconds after its last arrival at which a run that looks for the capacity has failed
-_RANDOM_MODEL: dict[str, Any] = {
-    **{"layers": 6, "width": 256, "hidden": 1024, "heads": 4, "positions": 512},
-    "precision": "int8",
-}
 _COLUMNS = {
     "system": "system",
     "purpose": "for",
@@ -159,7 +156,7 @@ def naive_server(options: ServeOptions, stack: ExitStack, workers: int) -> Serve
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tandem-bench-"))) / "model"
     folder.mkdir()
-    write_random(folder, vocabulary=options.peer_vocabulary, **_RANDOM_MODEL)
+    write_random(folder, vocabulary=options.peer_vocabulary, precision="int8", **RANDOM_TRANSFORMER)
     arguments = ("-m", "deploy.bench.naive", "--model", str(folder), "--bundle", str(options.bundle))
     return Server((*arguments, "--port", "{port}", "--workers", str(workers)), "/healthz")
 

@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from deploy.bench.load import Run, send_all
-from deploy.bench.report import console, show_environment, table
+from deploy.bench.report import Output, console, show_environment, table
 from deploy.bench.requests import check_servable, tandem_body, tandem_path
 from deploy.bench.servers import Sample, Server, settings_in_force, tandem_server
 from deploy.bench.statistics import environment
-from deploy.bench.trial import Output
 from deploy.bench.verdicts import GROWTH_MB, Row, Verdict, memory_verdict, ready_verdict, say
 from deploy.bench.workload import texts as pseudo_texts
 from models.bundle import Bundle

@@ -4,42 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from deploy.bench.load import Run, arrivals, closed_loop, open_loop
-from deploy.bench.report import as_json, console
+from deploy.bench.report import console
 from deploy.bench.servers import Sample, Server, busy_seconds
 from deploy.bench.verdicts import Row, not_answered
-from deploy.commands.outputs import check_file, check_folder
 
 _WARM_UP = 3.0  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where results go.
-
-    Attributes:
-        as_json: print JSON instead of tables.
-        file: also write the JSON there.
-        plot: folder for curves.
-    """
-
-    as_json: bool = False
-    file: Path | None = None
-    plot: Path | None = None
-
-    def check(self) -> None:
-        """Raises ConfigError for a path that cannot be written."""
-        check_file(self.file, "--out")
-        check_folder(self.plot, "--plot")
-
-    def write(self, result: Row) -> None:
-        """The JSON, where it was asked for."""
-        if self.file is not None:
-            self.file.write_text(as_json(result) + "\n", encoding="utf-8")
-        if self.as_json:
-            print(as_json(result))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Model:
     rows: tuple[TensorSpec, ...] = field(init=False)
     pools: tuple[TensorSpec, ...] = field(init=False)
     inputs: dict[str, TensorSpec] = field(init=False)
+    edges: tuple[list[int], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         spec = self.graphs.specs[self.step]
@@ -43,6 +44,8 @@ class Model:
             "pools": spec.of_kind("pool"),
             "inputs": {tensor.name: tensor for tensor in spec.inputs},
         }
+        sources = source_specs(self.graphs.specs)
+        fields["edges"] = tuple(_edges(fields["memory"], index) for index in range(len(sources)))
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -57,8 +60,8 @@ class Model:
         of source positions: in 1,024 up to 16 columns, in 512 up to 32, in 256 up to 64, in 128 beyond.
         """
         return tuple(
-            bisect_left(_edges(self.memory, index), padded_length(length, len(lengths)))
-            for index, length in enumerate(lengths)
+            bisect_left(edges, padded_length(length, len(lengths)))
+            for edges, length in zip(self.edges, lengths, strict=True)
         )
 
 

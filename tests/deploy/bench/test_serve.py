@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from deploy.bench import verdicts
+from deploy.bench.report import Output
 from deploy.bench.requests import Forced, forced_bodies, forced_texts, naive_bodies
 from deploy.bench.serve import ServeOptions, find_capacity, run_serve, serve_command
 from deploy.bench.servers import Sample, Server, answers, busy_seconds, memory_of, tandem_server
-from deploy.bench.trial import Load, Output, Trial
+from deploy.bench.trial import Load, Trial
 from deploy.cli import app
 from models.bundle import Bundle
 from models.errors import ConfigError, CorpusError
