@@ -126,7 +126,7 @@ def serve(
 def soak(
     bundle: Annotated[Path, typer.Option(help="Bundle folder; with --url, one that the service has loaded.")],
     requests: Annotated[int, typer.Option(min=2, help="Requests after the warm-up.")] = 20_000,
-    warm_up: Annotated[int, typer.Option("--warmup", min=1, help="Requests before memory is watched.")] = 2_000,
+    warm_up: Annotated[int, typer.Option("--warmup", min=1, help="Requests before memory is watched.")] = 5_000,
     clients: Annotated[int, typer.Option(min=1, max=1024, help="Requests in flight.")] = 16,
     workers: Annotated[int, typer.Option(min=0, help="Decode workers; 0 = as the service chooses.")] = 0,
     url: Annotated[str, typer.Option(help="A service that runs already. [one is started]")] = "",

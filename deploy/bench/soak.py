@@ -63,7 +63,7 @@ class SoakOptions:
 
     bundle: Path
     requests: int = 20_000
-    warm_up: int = 2_000
+    warm_up: int = 5_000
     clients: int = 16
     workers: int = 0
     url: str = ""
