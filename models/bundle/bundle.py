@@ -83,7 +83,8 @@ class Bundle:
         if manifest.vocabularies.target.file in vocabularies:
             size = vocabularies[manifest.vocabularies.target.file].size
             options = manifest.decoding
-            beyond = sorted({token for token in (*options.suppressed, *options.prefix) if token >= size})
+            named = (*options.suppressed, *options.prefix, *options.required)
+            beyond = sorted({token for token in named if token >= size})
             faults += [f"decoding names the tokens {beyond}, but there are {size}"] if beyond else []
         if faults:
             raise BundleError(path, faults)

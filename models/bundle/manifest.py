@@ -12,7 +12,7 @@ from models.errors import ConfigError, TandemError
 from models.search.options import SearchOptions
 
 FORMAT = 1
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@[A-Za-z0-9][A-Za-z0-9._-]{0,49})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Manifest:
     """Everything a bundle says about itself.
 
     Attributes:
-        name: names the bundle in URLs and folders.
+        name: names the bundle in URLs and folders; may end in a version, as in ``de-en@2``.
         source_languages, target_language: language codes; one source language per source, or those it accepts.
         architecture, config: the registry's name and the architecture's own configuration.
         decoding: the defaults of the search.
@@ -125,7 +125,8 @@ class Manifest:
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
-            raise ConfigError(f"name must be letters, digits, '.', '_' and '-', at most 100, but is {self.name!r}")
+            shape = "letters, digits, '.', '_' and '-', at most 100, where wanted with '@' and a version of at most 50"
+            raise ConfigError(f"name must be {shape}, but is {self.name!r}")
 
     def to_json(self) -> str:
         """The content of ``manifest.json``."""

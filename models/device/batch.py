@@ -19,7 +19,10 @@ from models.errors import ConfigError, OptionError
 from models.search.hypotheses import Admitted, Counters, Finished, Sentence, SentenceError
 from models.search.ranking import rank
 
-OFF = {"sampling": None, "no_repeat_ngram_size": 0, "coverage_penalty": 0, "exhaustive": False, "attention": False}
+OFF = {
+    "sampling": None, "no_repeat_ngram_size": 0, "coverage_penalty": 0, "exhaustive": False, "attention": False,
+    "required": (),
+}  # fmt: skip
 """Options that only :class:`models.search.DecodeBatch` has, and what they must be here."""
 
 

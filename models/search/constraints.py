@@ -1,11 +1,14 @@
-"""What a row may not, or must, produce next: length bounds, suppressed tokens, repeated n-grams, prefixes.
+"""What a row may not, or must, produce next: bounds of length, suppressed and required tokens, n-grams, prefixes.
 
 They act through the graph's ``banned`` and ``forced`` inputs. What is forced is never banned, so that a prefix may
-repeat itself and EOS ends every hypothesis at its maximum length.
+repeat itself and EOS ends every hypothesis at its maximum length. A required token is never banned while it is missing;
+EOS is, until only as many tokens fit as are missing, and those are forced. Once it stands as often as it must, it is
+banned itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -26,11 +29,18 @@ def constrain(
     forced_B = [forced_token(one, age, eos) if one else FREE for one, age in zip(places, ages, strict=True)]
     free = [one if token == FREE else None for one, token in zip(places, forced_B, strict=True)]
     always = [_always_banned(one, age, eos) if one else () for one, age in zip(free, ages, strict=True)]
-    repeats = {place: _repeats(one, live, place) for place, one in enumerate(free) if one and _counts(one, ages[place])}
+    own = {
+        place: _by_row(one, live, place, eos) for place, one in enumerate(free) if one and _differs(one, ages[place])
+    }
     forced = np.array(forced_B, np.int64).repeat(rows)
-    if not repeats and len(set(always)) == 1:  # the same for all, as in nearly every step
+    if not own and len(set(always)) == 1:  # the same for all, as in nearly every step
         return _everywhere(always[0] or (vocabulary_size,), len(forced)), forced
-    bans = [[*shared, *own] for place, shared in enumerate(always) for own in repeats.get(place, ((),) * rows)]
+    bans: list[Sequence[int]] = []
+    for place, shared in enumerate(always):
+        for tokens, must in own.get(place, [(shared, FREE)] * rows):
+            if must != FREE:
+                forced[len(bans)] = must
+            bans.append(tokens)
     banned = np.full((len(bans), max(1, *map(len, bans))), vocabulary_size, np.int64)
     for row, tokens in enumerate(bans):
         banned[row, : len(tokens)] = tokens
@@ -56,14 +66,48 @@ def _always_banned(admitted: Admitted, age: int, eos: int) -> tuple[int, ...]:
     return (*suppressed, eos) if age < admitted.shortest else suppressed
 
 
-def _counts(admitted: Admitted, age: int) -> bool:
-    """Whether a repeated n-gram is possible by now."""
-    return 0 < admitted.sentence.options.no_repeat_ngram_size <= age
+def _differs(admitted: Admitted, age: int) -> bool:
+    """Whether the rows of a sentence may differ in what they may produce: by what they hold already."""
+    options = admitted.sentence.options
+    return bool(options.required) or 0 < options.no_repeat_ngram_size <= age
 
 
-def _repeats(admitted: Admitted, live: Live, place: int) -> list[list[int]]:
-    tokens_KL = live.tokens_BKL[place, :, : int(live.age_B[place])]
-    return repeating(tokens_KL, admitted.sentence.options.no_repeat_ngram_size)
+def _by_row(admitted: Admitted, live: Live, place: int, eos: int) -> list[tuple[Sequence[int], int]]:
+    """Per row what is banned, and what is forced or FREE."""
+    options, age = admitted.sentence.options, int(live.age_B[place])
+    tokens_KL = live.tokens_BKL[place, :, :age]
+    shared = _always_banned(admitted, age, eos)
+    size = options.no_repeat_ngram_size
+    repeats = repeating(tokens_KL, size) if 0 < size <= age else [[]] * len(tokens_KL)
+    if not options.required:
+        return [((*shared, *own), FREE) for own in repeats]
+    return [
+        _owing((*shared, *own), missing(options.required, held), options.required, (admitted.longest - age, eos))
+        for own, held in zip(repeats, tokens_KL.tolist(), strict=True)
+    ]
+
+
+def _owing(
+    banned: Sequence[int], owed: Sequence[int], required: Sequence[int], end: tuple[int, int]
+) -> tuple[Sequence[int], int]:
+    """What is banned and forced in a row that still owes tokens; ``end``: how many fit, and EOS."""
+    room, eos = end
+    if owed and room <= len(owed):
+        return (), owed[0]
+    done = set(required).difference(owed)
+    return (*(token for token in banned if token not in owed), *done, *([eos] if owed else ())), FREE
+
+
+def missing(required: Sequence[int], held: Sequence[int]) -> list[int]:
+    """The required tokens that are not held yet, each as often as it is missing, in the order in which they stand."""
+    left = Counter(held)
+    owed = []
+    for token in required:
+        if left[token]:
+            left[token] -= 1
+        else:
+            owed.append(token)
+    return owed
 
 
 def repeating(tokens_KL: NDArray[np.int64], size: int) -> list[list[int]]:

@@ -124,10 +124,10 @@ class Counters:
 class Admitted:
     """A sentence in the batch with its bounds, in target tokens without EOS, and its shortlist.
 
-    The list holds the tokens of the prefix and EOS, whether they were listed or not.
+    The list holds the prefix's and the required tokens and EOS, whether they were listed or not.
 
     Raises:
-        OptionError: a suppressed or prefix token that the vocabulary does not have.
+        OptionError: a suppressed, prefix or required token that the vocabulary does not have.
     """
 
     sentence: Sentence
@@ -137,7 +137,7 @@ class Admitted:
 
     @classmethod
     def of(cls, sentence: Sentence, *, vocabulary_size: int, eos: int) -> Admitted:
-        for name in ("suppressed", "prefix"):
+        for name in ("suppressed", "prefix", "required"):
             for token in getattr(sentence.options, name):
                 if token >= vocabulary_size:
                     raise OptionError(name, f"token ids below {vocabulary_size}", token)
@@ -146,7 +146,8 @@ class Admitted:
         lengths = [len(source) - int(source[-1] == eos) for source in texts] or [len(sentence.sources[0])]
         listed = sentence.shortlist
         if listed is not None:
-            listed = np.union1d(listed, np.array([eos, *sentence.options.prefix], np.int64))
+            always = [eos, *sentence.options.prefix, *sentence.options.required]
+            listed = np.union1d(listed, np.array(always, np.int64))
         return cls(sentence, *sentence.options.bounds(max(lengths)), listed)
 
 

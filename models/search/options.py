@@ -54,6 +54,9 @@ class SearchOptions:
         no_repeat_ngram_size: no n-gram of this size twice in a hypothesis; 0 allows all.
         suppressed: token ids never produced.
         prefix: token ids that every hypothesis starts with.
+        required: token ids that a hypothesis holds exactly as often as they stand here, even where they are suppressed:
+            EOS is banned before, and they themselves after. Where only just so many tokens still fit, they follow in
+            this order; a hypothesis ends at its maximum length whatever it holds.
         sampling: draw instead of search.
         exhaustive: go on until no live hypothesis can reach the n best, instead of until ``beam_size`` are finished.
         attention: the hypotheses returned carry their attention on the sources; needs the align graph.
@@ -74,6 +77,7 @@ class SearchOptions:
     no_repeat_ngram_size: int = 0
     suppressed: tuple[int, ...] = ()
     prefix: tuple[int, ...] = ()
+    required: tuple[int, ...] = ()
     sampling: Sampling | None = None
     exhaustive: bool = False
     attention: bool = False
@@ -97,6 +101,7 @@ class SearchOptions:
         _integer("no_repeat_ngram_size", self.no_repeat_ngram_size, 0)
         _tokens("suppressed", self.suppressed, (EOS,))
         _tokens("prefix", self.prefix, (PAD, BOS, EOS))
+        _tokens("required", self.required, (PAD, BOS, EOS))
         if len(self.prefix) > self.max_length:
             raise OptionError("prefix", f"at most max_length = {self.max_length} tokens long", len(self.prefix))
         if self.sampling is not None and self.exhaustive:
@@ -106,7 +111,8 @@ class SearchOptions:
         """Shortest and longest hypothesis, in tokens without EOS, for a source of so many tokens without EOS."""
         longest = self.max_length
         if self.max_length_ratio is not None:
-            longest = min(longest, math.floor(self.max_length_ratio * source_tokens) + RATIO_ALLOWANCE)
+            ratio = math.floor(self.max_length_ratio * source_tokens) + RATIO_ALLOWANCE
+            longest = min(longest, max(ratio, len(self.prefix) + len(self.required)))
         longest = max(longest, len(self.prefix))
         shortest = max(self.min_length, math.ceil(self.min_length_ratio * source_tokens))
         return min(shortest, longest), longest

@@ -53,8 +53,21 @@ def allowed(prefix: Prefix, token: int, bounds: tuple[int, int], options: Search
         return token == options.prefix[age]
     if age == longest:
         return token == EOS
-    if token in options.suppressed or (token == EOS and age < shortest):
+    owed = [one for one in options.required if options.required.count(one) > prefix.count(one)]
+    short = sum(max(0, options.required.count(one) - prefix.count(one)) for one in set(options.required))
+    if owed and longest - age <= short:
+        return token == next(one for one in _still(options.required, prefix))
+    if token in options.required:
+        return token in owed
+    if token in options.suppressed or (token == EOS and (owed or age < shortest)):
         return False
     n = options.no_repeat_ngram_size
     grams = {prefix[at : at + n] for at in range(len(prefix) - n + 1)} if n else set()
     return (*prefix, token)[-n:] not in grams if n and len(prefix) + 1 >= n else True
+
+
+def _still(required: Prefix, prefix: Prefix) -> Iterator[int]:
+    """The required tokens in order, each less as often as the prefix has it."""
+    for at, token in enumerate(required):
+        if required[: at + 1].count(token) > prefix.count(token):
+            yield token

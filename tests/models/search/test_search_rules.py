@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from models.search import DecodeBatch, Hypothesis, SearchOptions, Sentence, translate_batch
+from models.errors import OptionError
+from models.search import DecodeBatch, Hypothesis, Sampling, SearchOptions, Sentence, translate_batch
 from models.search.hypotheses import Admitted
 from tests.models.search.naive import enumerate_all, naive_beam
 from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, scripted, source
@@ -45,7 +48,7 @@ def test_exhaustive_search_with_a_wide_beam_is_enumeration(state: str, form: str
 
 
 OPTIONS = st.builds(
-    lambda beam_size, shortest, extra, ngram, power, prefix: SearchOptions(
+    lambda beam_size, shortest, extra, ngram, power, prefix, required: SearchOptions(
         beam_size=beam_size,
         n_best=beam_size,
         length_penalty=power,
@@ -53,7 +56,8 @@ OPTIONS = st.builds(
         max_length=shortest + extra + 1,
         no_repeat_ngram_size=ngram,
         prefix=tuple(prefix),
-        suppressed=RESERVED,
+        required=tuple(required),
+        suppressed=(*RESERVED, 7),
     ),
     st.integers(1, 4),
     st.integers(0, 3),
@@ -61,6 +65,7 @@ OPTIONS = st.builds(
     st.integers(0, 3),
     st.sampled_from([0.0, 0.6, 1.0, 2.0]),
     st.lists(st.integers(4, 7), max_size=2),
+    st.lists(st.integers(5, 7), max_size=3),
 )
 
 
@@ -273,3 +278,69 @@ def test_coverage_reranks_what_was_finished() -> None:
     received = np.clip(attention(3, 3)[:2].sum(axis=0), 1e-6, 1.0)  # (4,) has two steps
     wanted = found[0][1].score + np.log(received).sum()
     assert found[0][1].normalised == pytest.approx(wanted, abs=1e-5)
+
+
+HELD = st.lists(st.integers(4, 7), max_size=5).map(tuple)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    required=HELD,
+    state=st.sampled_from(["pool", "rows"]),
+    beam_size=st.integers(1, 4),
+    longest=st.integers(1, 9),
+    sampled=st.booleans(),
+)
+def test_required_tokens_stand_as_often_as_they_must(
+    seed: int, required: tuple[int, ...], state: str, beam_size: int, longest: int, sampled: bool
+) -> None:
+    """And what is suppressed does not: here it is all that may be required. A hypothesis ends at its longest anyway."""
+    options = SearchOptions(
+        beam_size=beam_size, n_best=beam_size, max_length=longest, required=required, suppressed=(0, 1, 2, 4, 5, 6, 7),
+        no_repeat_ngram_size=2, sampling=Sampling(seed=seed) if sampled else None,
+    )  # fmt: skip
+    graphs = TableGraphs(hashed(12, seed), 12, state)
+    batch = DecodeBatch(graphs, beam_size=beam_size)
+    batch.join([Sentence("a", source(4, 5), options), Sentence("b", source(6), replace(options, required=()))])
+    found: dict[object, tuple[Hypothesis, ...]] = {}
+    while len(batch):
+        found |= {one.id: one.hypotheses for one in batch.step()}
+    for one in found["a"]:
+        assert one.finished and len(one.tokens) <= longest
+        held = [token for token in one.tokens if token in (4, 5, 6, 7)]
+        if len(required) <= longest:
+            assert sorted(held) == sorted(required)
+        else:
+            assert len(held) == longest and not Counter(held) - Counter(required)
+    assert not any(set(one.tokens) & {4, 5, 6, 7} for one in found["b"])
+
+
+def test_required_tokens_are_not_put_off_to_the_end() -> None:
+    """Where the model has a place for one, it stands there; EOS waits for it, but not for ever."""
+    table = scripted(8, {(): {4: 0.6, 5: 0.4}, (4,): {7: 0.2, 5: 0.8}, (4, 5): {EOS: 0.9, 5: 0.1}})
+    (found,) = decode(table, 8, SearchOptions(beam_size=3, max_length=6, suppressed=(7, *RESERVED), required=(7,)))
+    assert found.tokens == (4, 7)
+    never = scripted(8, {prefix: {4: 0.9, EOS: 0.1} for n in range(9) for prefix in [(4,) * n]})
+    (found,) = decode(never, 8, SearchOptions(beam_size=1, max_length=5, required=(7, 6)))
+    assert found.tokens == (4, 4, 4, 7, 6)
+
+
+def test_a_maximum_ratio_leaves_room_for_what_is_required() -> None:
+    assert SearchOptions(max_length_ratio=1.0, required=(4,) * 30).bounds(5) == (0, 30)
+    assert SearchOptions(max_length_ratio=1.0, required=(4,) * 30, prefix=(5,) * 4).bounds(5) == (0, 34)
+    assert SearchOptions(max_length_ratio=1.0, required=(4,) * 30, max_length=20).bounds(5) == (0, 20)
+
+
+def test_a_shortlist_holds_what_is_required() -> None:
+    sentence = Sentence("a", source(4, 5), SearchOptions(required=(7, 7, 5)), np.array([4, 6]))
+    listed = Admitted.of(sentence, vocabulary_size=9, eos=EOS).shortlist
+    assert listed is not None and listed.tolist() == [EOS, 4, 5, 6, 7]
+
+
+def test_required_tokens_must_be_tokens() -> None:
+    for wrong in ((EOS,), (0,), (-1,), [4], (True,)):
+        with pytest.raises(OptionError, match="required"):
+            SearchOptions(required=wrong)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="required"):
+        decode(hashed(6), 6, SearchOptions(required=(6,)))
