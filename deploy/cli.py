@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from deploy.bench.cli import bench
 from deploy.commands import COMMON_TARGETS, LARGEST_BEAM, TARGETS_PER_WORD
-from models.errors import TandemError
+from deploy.commands.keys import app as keys
+from deploy.flags import SettingsCommand, given_settings
+from models.errors import ConfigError, OptionError, TandemError
 
 app = typer.Typer(
     help="Train, prove, ship and serve translation and summarization models.",
@@ -22,6 +24,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(bench, name="bench")
+app.add_typer(keys, name="keys")
+
+_SERVING = ("fastapi", "onnxruntime", "prometheus_client", "pydantic", "pydantic_settings", "structlog", "uvicorn")
 
 
 class Runtime(StrEnum):
@@ -30,15 +35,6 @@ class Runtime(StrEnum):
     onnx = "onnx"
     torchscript = "torchscript"
     torch = "torch"
-
-
-class ServedRuntime(StrEnum):
-    """What runs a bundle that is served: as ``Runtime``, or chosen by measurement."""
-
-    onnx = "onnx"
-    torchscript = "torchscript"
-    torch = "torch"
-    auto = "auto"
 
 
 class Device(StrEnum):
@@ -336,28 +332,55 @@ def analyse(
     analyse_command(bundle, sources, references, out, Decoding(runtime.value, precision, None, limit, threads), scope)
 
 
-@app.command()
-def serve(
-    bundles: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[BUNDLE]...", help="Bundle folders, or folders of bundles. [bundles]"),
-    ] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on. [127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 = any free one. [8000]")] = None,
-    runtime: Annotated[ServedRuntime | None, typer.Option(help="What runs the models. [onnx]")] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="int8, float32, or auto = the faster one, as measured. [auto]")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=0, help="Decode workers; 0 = chosen from the cores.")] = None,
-) -> None:
-    """Serve bundles over HTTP. Every further setting is a TANDEM_* variable, see docs/configuration.md.
+ServedBundles = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="BUNDLE", help="Bundle folders, or folders of bundles; as --bundles."),
+]
+
+
+@app.command(cls=SettingsCommand)
+def serve(context: typer.Context, paths: ServedBundles = None) -> None:
+    """Serve bundles over HTTP. Flags go before TANDEM_* variables, these before the file of --config.
+
+    docs/configuration.md has a table of all settings, and says what the exit status means.
 
     Example: tandem serve bundles --port 8000
     """
     from deploy.commands.serving import serve_command
 
-    given = {"host": host, "port": port, "runtime": runtime and runtime.value, "precision": precision}
-    serve_command(bundles, {**given, "workers": workers})
+    serve_command(paths, given_settings(context))
+
+
+@app.command(cls=SettingsCommand)
+def config(
+    context: typer.Context,
+    paths: ServedBundles = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_toml: Annotated[bool, typer.Option("--toml", help="Print a file for --config.")] = False,
+) -> None:
+    """Show the settings as `tandem serve` would have them with the same flags, and where each comes from.
+
+    Secrets are masked. The exit status is 2 where a setting is unknown or out of bounds.
+
+    Example: tandem config --json
+    """
+    from deploy.commands.configuration import config_command
+
+    config_command(paths, given_settings(context), as_json=as_json, as_toml=as_toml)
+
+
+@app.command()
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to, a new folder.")],
+    data: Annotated[Path | None, typer.Option(help="The server's data folder. [TANDEM_DATA]")] = None,
+) -> None:
+    """Copy what a server keeps (keys, quotas, glossaries, file jobs), also while it runs.
+
+    Example: tandem backup backups/2030-12-31
+    """
+    from deploy.commands.backup import backup_command
+
+    backup_command(folder, data)
 
 
 @app.command()
@@ -382,20 +405,26 @@ def doctor(
 
 
 def main() -> None:
-    """Entry point: errors that were raised on purpose are one line, not a traceback."""
+    """Entry point: errors that were raised on purpose are one line, not a traceback.
+
+    The exit status is 0 where all went well, 1 where the command failed, 2 where it was called or configured wrongly,
+    so that doing it again is of no use, and 130 where it was interrupted.
+    """
     try:
         app()
     except TandemError as error:
-        typer.secho(f"tandem: {error}", err=True, fg="red" if sys.stderr.isatty() else None)
-        sys.exit(1)
+        _fail(str(error), 2 if isinstance(error, ConfigError | OptionError) else 1)
     except ModuleNotFoundError as error:
-        needed = f"this command needs the package {error.name!r}: install tandem with its extra [train] (make install)"
-        typer.secho(f"tandem: {needed}", err=True)
-        sys.exit(1)
+        extra = "[serve]" if error.name in _SERVING else "[train] (make install)"
+        _fail(f"this command needs the package {error.name!r}: install tandem with its extra {extra}", 1)
     except OSError as error:
         if error.filename is None:  # of the network or the system, not of a path that was given
             raise
-        typer.secho(f"tandem: {error.filename}: {error.strerror}", err=True)
-        sys.exit(1)
+        _fail(f"{error.filename}: {error.strerror}", 1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    typer.secho(f"tandem: {message}", err=True, fg="red" if sys.stderr.isatty() else None)
+    sys.exit(status)

@@ -1,7 +1,8 @@
 """Writes the reference pages from the code they describe: ``python -m deploy.reference``.
 
-``docs/configuration.md`` comes from the service's settings, ``docs/recipes.md`` from the recipe's dataclasses and the
-recipes, ``docs/corpora.md`` from the table of corpora; a test fails when a page no longer matches.
+``docs/configuration.md`` comes from the service's settings, ``docs/api.md`` from its OpenAPI document,
+``docs/recipes.md`` from the recipe's dataclasses and the recipes, ``docs/corpora.md`` from the table of corpora; a test
+fails when a page no longer matches.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import training
+from deploy.api_page import api_page
+from deploy.settings_page import configuration_page
 from models.registry import ARCHITECTURES
 from models.search import SearchOptions
-from service.settings import Settings
 from training.corpora.page import corpora_page
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.optim import OptimiserConfig
@@ -38,25 +40,6 @@ _TABLES: tuple[tuple[str, str, type[Any]], ...] = (
     ("[training]", "How long and with what numbers.", TrainingConfig),
     ("[decoding]", "The bundle's decoding defaults.", SearchOptions),
 )
-
-
-def configuration_page() -> str:
-    """Every setting of the service as a table."""
-    lines = [
-        "# Settings of the service",
-        "",
-        "`tandem serve` reads them from the environment. Values out of bounds are refused at start. This page is",
-        "written by `python -m deploy.reference`.",
-        "",
-        "| variable | default | meaning |",
-        "|---|---|---|",
-    ]
-    for name, field in Settings.model_fields.items():
-        default = field.default
-        if isinstance(default, tuple):
-            default = ":".join(str(item) for item in default)
-        lines.append(f"| `TANDEM_{name.upper()}` | `{default}` | {field.description} |")
-    return "\n".join(lines) + "\n"
 
 
 def recipes_page() -> str:
@@ -152,6 +135,7 @@ def main() -> None:
     """Write the pages."""
     docs = Path(__file__).resolve().parent.parent / "docs"
     (docs / "configuration.md").write_text(configuration_page(), encoding="utf-8")
+    (docs / "api.md").write_text(api_page(), encoding="utf-8")
     (docs / "recipes.md").write_text(recipes_page(), encoding="utf-8")
     (docs / "corpora.md").write_text(corpora_page(), encoding="utf-8")
 

@@ -11,18 +11,33 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from service import openapi
+from service.access import Access
+from service.connections import ConnectionLimit
 from service.dependencies import Parts
+from service.dialects import libretranslate
+from service.dialects.deepl import glossaries as deepl_glossaries
+from service.dialects.deepl import routes as deepl
+from service.dialects.deepl.intake import MAX_BODY_BYTES
 from service.engine import Engine
-from service.errors import BadRequest
+from service.errors import invalid_parameters
+from service.files import routes as file_routes
+from service.files.jobs import FileJobs
+from service.glossaries import Glossaries
+from service.headers import SecurityHeaders
+from service.json_bounds import JsonBounds
 from service.loading import build_engine
 from service.metrics import Metrics
 from service.middleware import RequestBody, RequestContext, error_response
 from service.readiness import Readiness
-from service.routes import info, operations, texts
+from service.routes import detect, docs, info, models, operations, page, texts
 from service.settings import Settings
+from service.shedding import DECODING_PATHS, LoadShedding
+from service.shelf import ModelShelf
 from service.texts import TextService
+from service.tracing import OFF, TraceContext, open_tracing
 
 _log = structlog.get_logger("tandem.app")
 _ABOUT = "Translates and summarizes text with models that run here. Errors: `{error, code, detail?, request_id}`."
@@ -38,40 +53,111 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     Raises (when it starts):
         ConfigError, BundleError: what ``build_engine`` raises.
     """
-    metrics = Metrics()
+    metrics, tracing = Metrics(), open_tracing(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with _running(settings, engine, metrics) as parts:
             app.state.parts = parts
             yield
+        if tracing:
+            await asyncio.to_thread(tracing.close)
 
-    app = FastAPI(title="Tandem", version=_version(), description=_ABOUT, lifespan=lifespan, redoc_url=None)
-    for router in (texts.router, info.router, operations.router):
+    app = FastAPI(
+        title="Tandem",
+        version=_version(),
+        description=_ABOUT,
+        lifespan=lifespan,
+        openapi_url=None,  # the document has a route of ours
+        telemetry=tracing.telemetry if tracing else OFF,
+    )
+    for router in (
+        texts.router,
+        detect.router,
+        info.router,
+        models.router,
+        operations.router,
+        page.router,
+        docs.router,
+        libretranslate.router,
+        deepl.router,
+        deepl_glossaries.router,
+        file_routes.router,
+    ):
         app.include_router(router)
     app.add_exception_handler(HTTPException, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
-    app.add_middleware(RequestBody, max_bytes=settings.max_body_bytes, timeout=settings.request_timeout)
-    app.add_middleware(RequestContext, metrics=metrics)  # added last: outermost
-    openapi.install(app)
+    app.add_middleware(
+        RequestBody,
+        max_bytes=settings.max_body_bytes,
+        timeout=settings.request_timeout,
+        others=_other_body_bounds(settings),
+        json_bounds=JsonBounds(settings.max_json_depth, settings.max_number_length),
+        streamed=file_routes.upload_bounds(settings),
+    )
+    app.add_middleware(LoadShedding, paths=DECODING_PATHS)
+    app.add_middleware(ConnectionLimit)
+    app.add_middleware(RequestContext, metrics=metrics)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("Authorization", "Content-Type", "X-Request-ID"),
+            expose_headers=("X-Request-ID", "Retry-After"),
+        )
+    app.add_middleware(SecurityHeaders)  # outermost but for tracing
+    if tracing:
+        app.add_middleware(TraceContext, tracing=tracing)
+    openapi.install(app, settings)
     return app
 
 
 @asynccontextmanager
 async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
-    parts = Parts(engine, TextService(engine, settings), Readiness(engine, settings), metrics)
+    text_service = TextService(engine, settings)
+    glossaries = await asyncio.to_thread(Glossaries.of, settings)
+    access = await asyncio.to_thread(Access, settings)
+    shelf = await asyncio.to_thread(ModelShelf, engine, settings)
+    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access)
+    parts = Parts(
+        engine,
+        text_service,
+        Readiness(engine, settings),
+        metrics,
+        text_service.detector,
+        settings,
+        glossaries,
+        access,
+        shelf,
+        files,
+    )
     metrics.watch(engine)
+    metrics.watch_files(files)
     engine.start()
+    access.start()
+    await files.start()
     try:
         faults = await parts.readiness.faults()
-        _log.info("started", bundles=list(engine.bundles), workers=engine.options.workers, not_ready=faults)
+        options = {"workers": engine.options.workers, "data": settings.data is not None, "keys": settings.require_key}
+        _log.info("started", version=_version(), models=list(engine.bundles), **options, not_ready=faults)
         yield parts
     finally:
         engine.close()
+        await shelf.close()
         finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
+        await files.close()
         parts.texts.close()
-        _log.info("stopped", everything_finished=finished)
+        glossaries.close()
+        await access.close()
+        counts = {name: getattr(engine.counters, name) for name in ("finished", "cancelled", "expired", "failed")}
+        _log.info("stopped", everything_finished=finished, sentences=counts)
+
+
+def _other_body_bounds(settings: Settings) -> dict[str, int]:
+    """Bytes of the bodies of certain paths, by what these begin with; the first that fits holds."""
+    return {"/v2/translate": min(MAX_BODY_BYTES, settings.max_body_bytes)}
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
@@ -79,7 +165,8 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 
 async def _answer_invalid(request: Request, error: Exception) -> Response:
-    return error_response(BadRequest("the request cannot be read"), request.scope)
+    found = error.errors() if isinstance(error, RequestValidationError) else ()
+    return error_response(invalid_parameters(found), request.scope)
 
 
 def _version() -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.bundle import Bundle
-from service.engine import Engine
+from service.engine import Engine, alias_of
 from service.errors import InvalidFields, LanguageNotServed, ModelNotFound, PairNotServed
-from service.languages import bare_code, is_language_code, language_name, match_language
+from service.languages import base_code, is_language_code, language_name, match_language
 from service.schemas import Combination, Language, ModelInfo
 
 
@@ -102,12 +102,28 @@ class Catalog:
         served = sorted({code for bundle in bundles.values() for code in bundle.manifest.source_languages})
         raise LanguageNotServed(f"no model summarizes {language!r}; served are {', '.join(served)}", {"served": served})
 
+    def source_languages(self, target: str | None = None, model: str | None = None) -> list[str]:
+        """Codes that are translated from, where named into that language and by that model; in the bundles' order.
+
+        Raises:
+            ModelNotFound: no bundle of that name.
+        """
+        found: dict[str, None] = {}
+        for bundle in self._chosen(self._of_task("translate", sources=1), model).values():
+            if target is None or match_language(target, [bundle.manifest.target_language]):
+                found |= dict.fromkeys(bundle.manifest.source_languages)
+        return list(found)
+
     def languages(self) -> list[Language]:
-        """Source languages with their targets, alone and together with others."""
+        """Languages with their targets, alone and together with others.
+
+        Those that are only translated into have none: clients take the codes of this list as all that is known.
+        """
         targets: dict[str, set[str]] = {}
         together: dict[str, set[tuple[tuple[str, ...], str]]] = {}
-        for bundle in self._of_task("translate").values():
+        for bundle in self._chosen(self._of_task("translate"), None).values():
             manifest = bundle.manifest
+            targets.setdefault(manifest.target_language, set())
             for code in manifest.source_languages:
                 alone = targets.setdefault(code, set())
                 if _sources(bundle) == 1:
@@ -126,14 +142,18 @@ class Catalog:
         ]
 
     def models(self) -> list[ModelInfo]:
-        """Every loaded bundle."""
-        return [self._describe(bundle) for bundle in self._engine.bundles.values()]
+        """Every loaded bundle, and those that are being unloaded."""
+        engine = self._engine
+        return [self._describe(bundle) for bundle in (*engine.bundles.values(), *engine.leaving.values())]
 
     def _describe(self, bundle: Bundle) -> ModelInfo:
         manifest = bundle.manifest
         backend = self._engine.backends[manifest.name]
+        draining = self._engine.draining or manifest.name in self._engine.leaving
         return ModelInfo(
             name=manifest.name,
+            alias=alias_of(manifest.name),
+            current=manifest.name in self._engine.aliases.values(),
             task=manifest.task,
             source_languages=list(manifest.source_languages),
             sources=_sources(bundle),
@@ -144,7 +164,7 @@ class Catalog:
             licence=manifest.licence,
             attribution=[corpus.attribution for corpus in manifest.training.corpora],
             scores=[{"metric": s.metric, "value": s.value, "test_set": s.test_set} for s in manifest.scores],
-            state="draining" if self._engine.draining else "ready",
+            state="draining" if draining else "ready",
         )
 
     def _of_task(self, task: str, sources: int | None = None) -> dict[str, Bundle]:
@@ -156,14 +176,16 @@ class Catalog:
         }
 
     def _chosen(self, bundles: dict[str, Bundle], model: str | None) -> dict[str, Bundle]:
-        """The one of that name, or all where none is named."""
+        """The one of that name or alias; where none is named, of each alias the version that it stands for."""
+        aliases = self._engine.aliases
         if model is None:
-            return bundles
-        if model not in bundles:
+            return {name: bundles[name] for name in aliases.values() if name in bundles}
+        name = aliases.get(model, model)
+        if name not in bundles:
             names = ", ".join(bundles) or "none"
             message = f"no model for this task is named {model[:80]!r}; there are: {names}"
             raise ModelNotFound(message, {"models": [*bundles]})
-        return {model: bundles[model]}
+        return {name: bundles[name]}
 
 
 def _require_code(field: str, code: str) -> None:
@@ -175,13 +197,12 @@ def _require_code(field: str, code: str) -> None:
 
 
 def _require_different(source: str, others: Sequence[str]) -> None:
-    """Raises InvalidFields where a text's language, or its country's variety of it, was given already."""
-    given = {bare_code(source)}
+    """Raises InvalidFields where a text's language, or another country's variety of it, was given already."""
+    given = {base_code(source)}
     for code in others:
-        bare = bare_code(code)
-        if not given.isdisjoint((bare, bare.split("-")[0])):
+        if base_code(code) in given:
             raise InvalidFields.of(f"others.{code}", "must be another language than the other texts'", code)
-        given.add(bare)
+        given.add(base_code(code))
 
 
 def _sources(bundle: Bundle) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -16,6 +16,8 @@ from service.engine import Decoded, Engine, Job, Priority
 from service.errors import InvalidFields, TooLarge
 from service.schemas import DecodingFields, Time, Usage
 from service.settings import Settings
+
+Polish = Callable[[str, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,29 @@ class Codec:
         """Tokens of a text, as ``encode`` makes them of that source, without EOS."""
         return len(self.bundle.source_vocabularies[source].encode(_single_spaced(text)))
 
-    def encode(self, sentence: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        """Ids with EOS per source; runs of white space count as one space, as in training text."""
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """Strings that can stand for parts of a text and that the model learnt to copy; of several texts none are."""
+        manifest, target = self.bundle.manifest, self.bundle.target_vocabulary
+        learnt = manifest.training.recipe.get("data", {}).get("placeholder_share") != 0
+        if len(self.bundle.sources) != 1 or manifest.target_form != "text" or not learnt:
+            return ()
+        (source,) = self.bundle.source_vocabularies
+        written = {target.piece_of(token) for token in target.placeholders}
+        return tuple(piece for piece in map(source.piece_of, source.placeholders) if piece in written)
+
+    def encode(self, sentence: Sequence[str], reserved: Collection[str] = ()) -> tuple[tuple[int, ...], ...]:
+        """Ids with EOS per source; runs of white space count as one space, as in training text.
+
+        Args:
+            sentence: one text per source.
+            reserved: the reserved strings that stand for their tokens; all others are spelled like any other text.
+        """
         pairs = zip(self.bundle.source_vocabularies, sentence, strict=True)
-        return tuple((*vocabulary.encode(_single_spaced(text)), vocabulary.eos) for vocabulary, text in pairs)
+        allowed = reserved or False
+        return tuple(
+            (*vocabulary.encode(_single_spaced(text), reserved=allowed), vocabulary.eos) for vocabulary, text in pairs
+        )
 
     def decode(self, hypothesis: Hypothesis, sentence: Sequence[str]) -> str:
         """A hypothesis as text, on one line; ``sentence`` is what was translated, as it was given to ``encode``."""
@@ -60,6 +81,8 @@ class Plan:
         options: of every sentence but a text's first.
         first: of a text's first sentence, which carries the prefix.
         priority, deadline, tag: of every job.
+        aligns: whether hypotheses can carry their attention.
+        polish: what is made of a sentence's text and its translation before that takes its place; None = nothing.
     """
 
     codec: Codec
@@ -68,15 +91,28 @@ class Plan:
     priority: Priority
     deadline: float
     tag: str
+    aligns: bool = False
+    polish: Polish | None = None
 
-    def jobs(self, texts: Sequence[Sequence[Sequence[str]]]) -> list[Job]:
-        """One job per sentence of each text; a sentence is one text per source."""
-        return [self._job(one, number == 0) for sentences in texts for number, one in enumerate(sentences)]
+    def job(
+        self, sentence: Sequence[str], *, first: bool = False, reserved: Sequence[str] = (), attention: bool = False
+    ) -> Job:
+        """A sentence to decode.
 
-    def _job(self, sentence: Sequence[str], first: bool) -> Job:
+        Args:
+            sentence: one text per source.
+            first: whether it is a text's first one.
+            reserved: placeholders in it, as often as each is to be written.
+            attention: whether the hypotheses are to carry theirs, where the model can give it.
+        """
+        target = self.codec.bundle.target_vocabulary
         options = self.first if first else self.options
-        name = self.codec.bundle.manifest.name
-        return Job(name, self.codec.encode(sentence), options, self.priority, self.deadline, tag=self.tag)
+        if reserved:
+            options = replace(options, required=tuple(target.id_of(piece) for piece in reserved))
+        if attention and self.aligns:
+            options = replace(options, attention=True)
+        ids = self.codec.encode(sentence, frozenset(reserved))
+        return Job(self.codec.bundle.manifest.name, ids, options, self.priority, self.deadline, tag=self.tag)
 
 
 def check_size(fields: DecodingFields, settings: Settings) -> int:
@@ -93,6 +129,22 @@ def check_size(fields: DecodingFields, settings: Settings) -> int:
     return characters
 
 
+def check_cost(jobs: Sequence[Job], settings: Settings) -> None:
+    """Refuse what could take far more decoding than its characters suggest: wide beams, alternatives, long targets.
+
+    Raises:
+        InvalidFields: beam size x (alternatives + 1) x target tokens at most, summed over the sentences, is too much.
+    """
+    cost = 0
+    for job in jobs:
+        options = job.options
+        cost += options.beam_size * options.n_best * options.bounds(job.length - 1)[1]
+    if cost > settings.max_decoding_cost:
+        what = "beam_size x (alternatives + 1) x max_length over all sentences"
+        message = f"{what} may be at most {settings.max_decoding_cost}"
+        raise InvalidFields.of("beam_size", message, cost, "ask for less of one of them, or send less text")
+
+
 def make_plan(fields: DecodingFields, bundle: Bundle, engine: Engine, settings: Settings, tag: str) -> Plan:
     """Check a request's options against server and bundle.
 
@@ -102,11 +154,17 @@ def make_plan(fields: DecodingFields, bundle: Bundle, engine: Engine, settings: 
     characters = check_size(fields, settings)
     codec = Codec(bundle)
     options = search_options(fields, bundle, settings)
+    if fields.alignments:
+        options = replace(options, attention=True)
+        if not engine.aligns(bundle.manifest.name):
+            message = f"must be false for {bundle.manifest.name}, which does not say what its words align with"
+            raise InvalidFields.of("alignments", message, True)
     prefix = tuple(bundle.target_vocabulary.encode(fields.prefix)) if fields.prefix else ()
     bulk = characters > settings.bulk_characters if fields.priority is None else fields.priority == "bulk"
     deadline = engine.clock() + request_seconds(fields, settings)
     priority = Priority.BULK if bulk else Priority.INTERACTIVE
-    return Plan(codec, options, replace(options, prefix=prefix), priority, deadline, tag)
+    aligns = engine.aligns(bundle.manifest.name)
+    return Plan(codec, options, replace(options, prefix=prefix), priority, deadline, tag, aligns)
 
 
 def request_seconds(fields: DecodingFields, settings: Settings) -> float:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from service.access import Access, Caller
+from service.detection import Detector
 from service.engine import Engine
+from service.files.jobs import FileJobs
+from service.glossaries import Glossaries
 from service.intake import read_fields
 from service.metrics import Metrics
 from service.readiness import Readiness
-from service.schemas import PosteditRequest, SummarizeRequest, TranslateRequest
+from service.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.settings import Settings
+from service.shelf import ModelShelf
 from service.texts import TextService
 
 
@@ -23,6 +30,12 @@ class Parts:
     texts: TextService
     readiness: Readiness
     metrics: Metrics
+    detector: Detector
+    settings: Settings
+    glossaries: Glossaries
+    access: Access
+    models: ModelShelf
+    files: FileJobs
 
 
 async def parts(request: Request) -> Parts:
@@ -46,6 +59,30 @@ async def summarize_request(request: Request) -> SummarizeRequest:
     return await read_fields(request, SummarizeRequest)
 
 
+def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..., AsyncIterator[Caller]]:
+    """A dependency for routes whose fields ``read`` gives: finds the caller and charges for the texts.
+
+    The characters are given back where the route fails. Raises what ``Access.caller`` and ``Access.charge`` raise.
+    """
+
+    async def charge(request: Request, fields: Any = Depends(read)) -> AsyncIterator[Caller]:
+        access = (await parts(request)).access
+        caller = access.caller(request, fields.api_key)
+        texts = (fields.texts, *fields.further_texts.values())
+        async with access.charged(caller, sum(len(text) for group in texts for text in group)) as receipt:
+            yield caller
+            if request.scope["state"].get("failed"):  # after the reply has begun
+                await access.refund(receipt)
+
+    return charge
+
+
+async def admin(request: Request) -> Caller:
+    """Raises what ``Access.admin`` raises."""
+    return (await parts(request)).access.admin(request)
+
+
+AdminDep = Annotated[Caller, Depends(admin)]
 PartsDep = Annotated[Parts, Depends(parts)]
 RequestId = Annotated[str, Depends(request_id)]
 TranslateFields = Annotated[TranslateRequest, Depends(translate_request)]

@@ -3,7 +3,8 @@
     TandemError
     └── HttpError          carries status, code and headers of its reply
         ├── BadRequest 400, ModelNotFound / PairNotServed / LanguageNotServed 404, TooLarge 413,
-        ├── BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
+        ├── NotOffered / GlossaryLimit 400, SuggestionsOff 403, GlossaryNotFound 404,
+        ├── ModelInUse 409, ModelRefused 422, BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
         └── (the engine's errors and ``OptionError`` are mapped by ``reply_for``)
 
 Replies are ``{"error", "code", "detail"?, "request_id"}`` and hold no traceback, no path and nothing of the model.
@@ -21,6 +22,7 @@ from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from service.storage import StorageError
 
 _DRAIN_RETRY = 5
 _SHOWN = 80
@@ -54,6 +56,10 @@ class HttpError(TandemError):
         self.detail = detail
         super().__init__(message)
 
+    def headers(self) -> Mapping[str, str]:
+        """Headers of its reply."""
+        return {}
+
 
 class BadRequest(HttpError):
     """The body cannot be read: broken JSON, invalid UTF-8, lone surrogates."""
@@ -63,6 +69,21 @@ class ModelNotFound(HttpError):
     """No loaded bundle has that name or does that task."""
 
     status, code = 404, "model_not_found"
+
+
+class ModelInUse(HttpError):
+    """The loaded bundles do not allow that change now."""
+
+    status, code = 409, "model_in_use"
+
+
+class ModelRefused(HttpError):
+    """A bundle could not be loaded; what was served before still is."""
+
+    status, code = 422, "model_refused"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} was not loaded, and nothing has changed: {reason}", {"model": name, "reason": reason})
 
 
 class LanguageNotServed(HttpError):
@@ -75,6 +96,34 @@ class PairNotServed(HttpError):
     """No loaded bundle translates from that language into that one."""
 
     status, code = 404, "pair_not_served"
+
+
+class NotOffered(HttpError):
+    """The request asks for what this server or its models do not do; better refused than left out silently."""
+
+    code = "not_offered"
+
+
+class SuggestionsOff(HttpError):
+    """Somebody suggests a better translation; none are collected."""
+
+    status, code = 403, "suggestions_off"
+
+
+class GlossaryNotFound(HttpError):
+    """The caller has stored no such glossary, or it has no dictionary for that language pair."""
+
+    status, code = 404, "glossary_not_found"
+
+
+class GlossaryLimit(HttpError):
+    """The caller stores as much as it may; names the bound and the value."""
+
+    code = "glossary_limit"
+
+    def __init__(self, what: str, bound: int, value: int) -> None:
+        message = f"a caller may store at most {bound} {what}, and this would make {value}; delete some first"
+        super().__init__(message, {"bound": bound, "value": value})
 
 
 class BodyTimeout(HttpError):
@@ -124,7 +173,7 @@ class NotReady(HttpError):
 def reply_for(error: BaseException) -> ErrorReply:
     """The reply to any error that a request can end with; unknown ones are a bare 500."""
     if isinstance(error, HttpError):
-        headers = _retry(_DRAIN_RETRY) if error.status == 503 else {}
+        headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers()}
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
     if isinstance(error, OptionError):
         fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
@@ -137,6 +186,9 @@ def reply_for(error: BaseException) -> ErrorReply:
         return ErrorReply(503, "draining", str(error), headers=_retry(_DRAIN_RETRY))
     if isinstance(error, DeadlinePassed | TimeoutError):
         return ErrorReply(504, "deadline", str(DeadlinePassed()))
+    if isinstance(error, StorageError):
+        message = "what this server keeps cannot be read or written now; try again later"
+        return ErrorReply(503, "storage_unavailable", message, headers=_retry(_DRAIN_RETRY))
     if isinstance(error, DecodingFailed):
         return ErrorReply(500, "decoding_failed", str(error), {"incident": error.incident})
     if isinstance(error, HTTPException):
@@ -149,17 +201,35 @@ def invalid_fields(error: ValidationError) -> InvalidFields:
     return InvalidFields(*_describe(error.errors(include_url=False)))
 
 
+def invalid_parameters(errors: Sequence[Any]) -> InvalidFields:
+    """FastAPI's findings about parameters of path and query, in our shape."""
+    return InvalidFields(*_describe([{**item, "loc": item["loc"][1:]} for item in errors]))
+
+
 def _describe(errors: Sequence[Any]) -> tuple[str, list[dict[str, Any]]]:
     faults = []
     for item in errors:
-        name = ".".join(str(part) for part in item["loc"]) or "body"
+        name = _place(item["loc"])
         message = {"extra_forbidden": "is not a known field", "missing": "is required"}.get(item["type"], item["msg"])
         fault = {"field": name, "message": message}
         if item["type"] != "missing":
-            fault["value"] = shown(item.get("ctx", {}).get("value", item["input"]))
+            fault["value"] = shown(item.get("ctx", {}).get("value", _measured(item)))
         faults.append(fault)
     sentence = "; ".join(_sentence(fault) for fault in faults[:5])
     return sentence + (f"; and {len(faults) - 5} more" if len(faults) > 5 else ""), faults[:100]
+
+
+def _place(location: Sequence[Any]) -> str:
+    """Where a fault is; of an object's key that is at fault, and of one that is too long, nothing is quoted."""
+    parts = [str(part) for part in location]
+    if parts[-1:] == ["[key]"]:
+        del parts[-2]
+    return ".".join(part if len(part) <= _SHOWN else "…" for part in parts) or "body"
+
+
+def _measured(item: Mapping[str, Any]) -> Any:
+    """The value at fault: of a string that is too long its length, which is what the bound is about."""
+    return len(item["input"]) if item["type"] == "string_too_long" else item["input"]
 
 
 def _sentence(fault: Mapping[str, Any]) -> str:

@@ -8,21 +8,23 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
-from service.errors import BadRequest, UnsupportedMedia, invalid_fields
-from service.schemas import OBJECT_FIELDS
+from service.errors import BadRequest, InvalidFields, UnsupportedMedia, invalid_fields
+from service.schemas import LIST_FIELDS, OBJECT_FIELDS
 
 T = TypeVar("T", bound=BaseModel)
 
 _MAX_FIELDS = 100_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_REPEATED = ("q", "text", "translation")
-_TEXT_FIELDS = frozenset((*_REPEATED, "prefix"))
+_REPEATED = ("q", "text", "translation", *LIST_FIELDS)
+_TEXT_FIELDS = frozenset(("q", "text", "translation", "prefix"))
+_FLAG = TypeAdapter(bool)
+_ANYWHERE = ("stream",)  # also read from the query string of a request with a JSON body
 
 
 async def read_fields(request: Request, model: type[T]) -> T:
@@ -36,10 +38,22 @@ async def read_fields(request: Request, model: type[T]) -> T:
         UnsupportedMedia: another content type or character set.
         InvalidFields: a field breaks its bounds.
     """
+    content = await read_body(request)
+    if isinstance(content, dict):
+        return validate(model, content | _flags(request, model), strict=True)
+    return validate(model, _gather(content, model), strict=False)
+
+
+async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
+    """A JSON object, or the fields of the query string and of a form, in order.
+
+    Raises:
+        BadRequest, UnsupportedMedia: as ``read_fields`` does.
+    """
     kind, options = _content_type(request)
     body = await request.body()
     if kind == "application/json" or kind.endswith("+json"):
-        return _validate(model, _json_object(body), strict=True)
+        return _json_object(body)
     pairs = _query_pairs(request.scope["query_string"])
     if kind == "application/x-www-form-urlencoded":
         pairs += _query_pairs(body)
@@ -50,7 +64,7 @@ async def read_fields(request: Request, model: type[T]) -> T:
             f"content type {kind[:80]!r} is not read here; send application/json, application/x-www-form-urlencoded "
             "or multipart/form-data"
         )
-    return _validate(model, _gather(pairs, model), strict=False)
+    return pairs
 
 
 def _content_type(request: Request) -> tuple[str, dict[bytes, bytes]]:
@@ -61,11 +75,25 @@ def _content_type(request: Request) -> tuple[str, dict[bytes, bytes]]:
     return kind.decode("latin-1").lower(), options
 
 
-def _validate(model: type[T], fields: Mapping[str, Any], strict: bool) -> T:
+def validate(model: type[T], fields: Mapping[str, Any], strict: bool) -> T:
+    """Fields as a model. Raises InvalidFields."""
     try:
         return model.model_validate(fields, strict=strict)
     except ValidationError as error:
         raise invalid_fields(error) from error
+
+
+def _flags(request: Request, model: type[BaseModel]) -> dict[str, bool]:
+    """What may stand in the query string beside a JSON body."""
+    given = dict(_query_pairs(request.scope["query_string"]))
+    flags: dict[str, bool] = {}
+    for name in _ANYWHERE:
+        if given.get(name) and name in model.model_fields:
+            try:
+                flags[name] = _FLAG.validate_python(given[name])
+            except ValidationError as error:
+                raise InvalidFields.of(name, "must be true or false", given[name]) from error
+    return flags
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
@@ -157,7 +185,10 @@ class _Parts:
 
 
 def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, Any]:
-    """Known fields only; a repeated text becomes a list, of anything else the last value counts."""
+    """Known fields only; a repeated text becomes a list, of anything else the last value counts.
+
+    A field that is a list stays one where it is given once; it may also be one JSON list.
+    """
     known = set(model.model_fields) | {"text"}
     texts: dict[str, list[str]] = {}
     fields: dict[str, Any] = {}
@@ -166,10 +197,20 @@ def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, A
             texts.setdefault(name, []).append(value)
         elif name in known and (value or name in _TEXT_FIELDS):
             fields[name] = _nested(value) if name in OBJECT_FIELDS else value
-    given = {name: values[0] if len(values) == 1 else values for name, values in texts.items()}
+    given: dict[str, Any] = {
+        name: _list(values) if name in LIST_FIELDS else values[0] if len(values) == 1 else values
+        for name, values in texts.items()
+    }
     if "text" in given:
         given.setdefault("q", given.pop("text"))
     return {**fields, **{name: value for name, value in given.items() if name != "text"}}
+
+
+def _list(values: list[str]) -> list[str]:
+    """A repeated field's values, or those of the JSON list that its only value is; empty ones count as not given."""
+    given = [value for value in values if value]
+    nested = _nested(given[0]) if len(given) == 1 else None
+    return nested if isinstance(nested, list) and all(isinstance(one, str) for one in nested) else given
 
 
 def _nested(value: str) -> Any:

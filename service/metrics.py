@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client import Histogram as PrometheusHistogram
@@ -17,7 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from service.engine import Backend, Counters, Engine, Histogram
+from service.engine import Backend, Counters, Engine, Histogram, alias_of
 from service.engine.counters import SECONDS
 
 _COUNTERS = {
@@ -46,9 +49,10 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.refused: Tally[str] = Tally()
         self.requests = Counter(
-            "tandem_http_requests", "Requests by route, method and status.", ("route", "method", "status"),
-            registry=self.registry,
+            "tandem_http_requests", "Requests by route, method, status and name of the key.",
+            ("route", "method", "status", "key"), registry=self.registry,
         )  # fmt: skip
         self.in_flight = Gauge("tandem_http_requests_in_flight", "Requests being answered.", registry=self.registry)
         self.seconds = PrometheusHistogram(
@@ -59,16 +63,39 @@ class Metrics:
 
     def watch(self, engine: Engine) -> None:
         """Add an engine's counters to the registry."""
-        self.registry.register(_EngineCollector(engine))
+        self.registry.register(_EngineCollector(engine, self.refused))
+
+    def watch_files(self, files: FileCounts) -> None:
+        """Add the files' counts to the registry."""
+        self.registry.register(_FilesCollector(files))
 
     def render(self) -> tuple[bytes, str]:
         """The exposition, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
 
 
+class FileCounts(Protocol):
+    """What the metrics show of files: jobs by status, and bytes on disk."""
+
+    counts: dict[str, int]
+    stored_bytes: int
+
+
+class _FilesCollector(Collector):
+    def __init__(self, files: FileCounts) -> None:
+        self._files = files
+
+    def collect(self) -> Iterator[Metric]:
+        jobs = GaugeMetricFamily("tandem_file_jobs", "Files by status.", labels=("status",))
+        for status in ("queued", "running", "done", "failed", "cancelled", "expired"):
+            jobs.add_metric((status,), self._files.counts.get(status, 0))
+        yield jobs
+        yield GaugeMetricFamily("tandem_file_bytes", "Bytes of files here.", value=self._files.stored_bytes)
+
+
 class _EngineCollector(Collector):
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, refused: Mapping[str, int]) -> None:
+        self._engine, self._refused = engine, refused
 
     def collect(self) -> Iterator[Metric]:
         counters = self._engine.counters
@@ -76,8 +103,10 @@ class _EngineCollector(Collector):
             yield CounterMetricFamily(name, text, value=getattr(counters, field))
         outcomes = {outcome: getattr(counters, outcome) for outcome in _OUTCOMES}
         yield _labelled("tandem_sentences", "Sentences by outcome.", "outcome", outcomes)
-        yield _labelled("tandem_rejected", "Requests refused at once.", "reason", dict(counters.rejected))
-        yield from self._histograms(counters)
+        refused = dict(counters.rejected) | dict(self._refused)
+        yield _labelled("tandem_rejected", "Requests refused at once.", "reason", refused)
+        yield from _histograms(counters)
+        yield _padding(counters)
         waiting, running = self._engine.sentences
         yield GaugeMetricFamily("tandem_queue_sentences", "Sentences that wait.", value=waiting)
         yield GaugeMetricFamily("tandem_running_sentences", "Sentences in batches.", value=running)
@@ -90,15 +119,53 @@ class _EngineCollector(Collector):
         precisions = ",".join(sorted({backend.precision for backend in backends}))
         info = {"runtime": runtimes, "precision": precisions, "workers": str(options.workers)}
         yield InfoMetricFamily("tandem_engine", "What decodes.", value=info)
+        yield self._models()
+        yield from _gpu_memory()
 
-    def _histograms(self, counters: Counters) -> Iterator[Metric]:
-        wait = HistogramMetricFamily("tandem_wait_seconds", "Seconds until a sentence joined a batch.", labels=())
-        wait.add_metric((), *_buckets(counters.wait))
-        yield wait
-        steps = HistogramMetricFamily("tandem_step_seconds", "Seconds per call of a graph.", labels=("phase",))
-        for phase, histogram in counters.step_seconds.items():
-            steps.add_metric((phase,), *_buckets(histogram))
-        yield steps
+    def _models(self) -> Metric:
+        engine, current = self._engine, set(self._engine.aliases.values())
+        labels = ("model", "alias", "runtime", "precision", "state")
+        models = GaugeMetricFamily(
+            "tandem_model", "1 for each model; 0 where its alias stands for another.", labels=labels
+        )
+        for name, backend in engine.backends.items():
+            state = "draining" if engine.draining or name in engine.leaving else "ready"
+            values = (name, alias_of(name), backend.runtime, backend.precision, state)
+            models.add_metric(values, float(name in current))
+        return models
+
+
+def _histograms(counters: Counters) -> Iterator[Metric]:
+    wait = HistogramMetricFamily("tandem_wait_seconds", "Seconds until a sentence joined a batch.", labels=())
+    wait.add_metric((), *_buckets(counters.wait))
+    yield wait
+    steps = HistogramMetricFamily("tandem_step_seconds", "Seconds per call of a graph.", labels=("phase",))
+    for phase, histogram in counters.step_seconds.items():
+        steps.add_metric((phase,), *_buckets(histogram))
+    yield steps
+    rows = HistogramMetricFamily("tandem_batch_rows", "Rows (sentences x hypotheses) of a step.", labels=())
+    rows.add_metric((), *_buckets(counters.batch_rows))
+    yield rows
+
+
+def _padding(counters: Counters) -> Metric:
+    """Shares since the start; the counters beside it give those of a time."""
+    share = GaugeMetricFamily("tandem_padding_share", "Share of what steps read that is padding.", labels=("of",))
+    share.add_metric(("source",), counters.source_padding / max(1, counters.source_cells))
+    share.add_metric(("slot",), counters.slot_padding / max(1, counters.slot_cells))
+    share.add_metric(("row",), counters.dead_rows / max(1, counters.rows))
+    return share
+
+
+def _gpu_memory() -> Iterator[Metric]:
+    """Where torch runs models on a GPU; looked for only where its runtime was chosen."""
+    runtime = sys.modules.get("service.runtimes.torch")
+    used = runtime.device_memory() if runtime is not None else {}
+    if used:
+        memory = GaugeMetricFamily("tandem_gpu_memory_bytes", "Memory of the GPU.", labels=("device", "kind"))
+        for (device, kind), size in used.items():
+            memory.add_metric((device, kind), size)
+        yield memory
 
 
 def _labelled(name: str, text: str, label: str, values: dict[str, int]) -> CounterMetricFamily:

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import Awaitable, MutableMapping
+from collections.abc import Awaitable, Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -15,19 +15,26 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import BodyTimeout, TooLarge, reply_for
+from service.dialects.errors import in_dialect
+from service.engine import DecodingFailed, Draining, Overloaded
+from service.errors import BodyTimeout, NotReady, TooLarge, reply_for
+from service.json_bounds import JsonBounds
 from service.metrics import Metrics
 
 _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CLIENT_GONE = 499
+_REFUSALS = (401, 403, 413, 429, 503)
+_IN_THREAD = 65_536  # bytes of JSON from which on checking it would hold up the others
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 
 def error_response(error: BaseException, scope: Scope) -> JSONResponse:
-    """The JSON reply to an error, in the shape of every error of ours."""
-    reply = reply_for(error)
-    return JSONResponse(reply.body(scope["state"]["request_id"]), reply.status, dict(reply.headers))
+    """The JSON reply to an error, in the shape of every error of ours, or of the dialect that the request speaks."""
+    reply, body = in_dialect(reply_for(error), scope)
+    if reply.status in _REFUSALS and not isinstance(error, Overloaded | Draining | NotReady):  # counted by the engine
+        scope["state"]["refused"] = reply.code
+    return JSONResponse(body, reply.status, dict(reply.headers))
 
 
 class RequestContext:
@@ -66,7 +73,9 @@ class RequestContext:
             return _CLIENT_GONE
         except Exception as error:
             response = error_response(error, scope)
-            if response.status_code == 500:
+            if isinstance(error, DecodingFailed):  # the worker has logged the cause
+                _log.error("request_failed", incident=error.incident)
+            elif response.status_code == 500:
                 _log.exception("request_failed")
             if status:  # too late for another reply
                 raise
@@ -74,11 +83,15 @@ class RequestContext:
         return status
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "unmatched")
+        route = scope["state"].get("route") or getattr(scope.get("route"), "path", "unmatched")
         method = scope["method"] if scope["method"] in _METHODS else "other"  # labels must not grow without bound
-        self._metrics.requests.labels(route, method, str(status)).inc()
+        # A key's name, never the key; empty where nobody asked for one. Names come from the key store only.
+        caller = scope["state"].get("caller", "")
+        self._metrics.requests.labels(route, method, str(status), caller).inc()
         self._metrics.seconds.labels(route).observe(seconds)
-        _log.info("request", method=method, route=route, status=status, seconds=round(seconds, 6))
+        if refused := scope["state"].get("refused"):
+            self._metrics.refused[refused] += 1
+        _log.info("request", method=method, route=route, status=status, caller=caller, seconds=round(seconds, 6))
 
 
 class RequestBody:
@@ -87,22 +100,53 @@ class RequestBody:
     The cancellation reaches the coroutine that waits for the engine, which takes its sentences back.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int, timeout: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        max_bytes: int,
+        timeout: float,
+        others: Mapping[str, int] | None = None,
+        json_bounds: JsonBounds | None = None,
+        streamed: Mapping[str, int] | None = None,
+    ) -> None:
+        """
+        Args:
+            app: what answers.
+            max_bytes: of a body.
+            timeout: seconds in which it must arrive.
+            others: bounds of bytes for paths that begin so, instead of ``max_bytes``.
+            json_bounds: of bodies that are JSON.
+            streamed: bounds of bytes for the paths whose routes read what is posted to them piece by piece.
+        """
         self._app = app
         self._max_bytes = max_bytes
         self._timeout = timeout
+        self._others = others or {}
+        self._json_bounds = json_bounds
+        self._streamed = streamed or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = await self._read(scope, receive)
+        if scope["method"] == "POST" and scope["path"] in self._streamed:
+            exchange = _StreamedExchange(self._app, receive, send, self._streamed[scope["path"]], self._timeout)
+            await exchange.run(scope)
+            return
+        max_bytes = next((self._others[one] for one in self._others if scope["path"].startswith(one)), self._max_bytes)
+        headers = Headers(scope=scope)
+        body = await self._read(headers, receive, max_bytes)
+        if self._json_bounds is not None and body and "json" in headers.get("content-type", "").lower():
+            if len(body) > _IN_THREAD:
+                await asyncio.to_thread(self._json_bounds.check, body)
+            else:
+                self._json_bounds.check(body)
         await _Exchange(self._app, receive, send, body).run(scope)
 
-    async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdecimal() and int(declared[:20]) > self._max_bytes:
-            raise self._too_large(int(declared[:20]))
+    async def _read(self, headers: Headers, receive: Receive, max_bytes: int) -> bytes:
+        declared = headers.get("content-length", "0")
+        if declared.isdecimal() and int(declared[:20]) > max_bytes:
+            raise _too_large(max_bytes, int(declared[:20]))
         body = bytearray()
         try:
             async with asyncio.timeout(self._timeout):
@@ -113,14 +157,15 @@ class RequestBody:
                         raise ClientDisconnect
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    if len(body) > self._max_bytes:
-                        raise self._too_large(None)
+                    if len(body) > max_bytes:
+                        raise _too_large(max_bytes, None)
         except TimeoutError as error:
             raise BodyTimeout(f"the body did not arrive within {self._timeout:g} s; send it again") from error
         return bytes(body)
 
-    def _too_large(self, value: int | None) -> TooLarge:
-        return TooLarge("bytes in its body", self._max_bytes, value, "send it in several requests")
+
+def _too_large(bound: int, value: int | None) -> TooLarge:
+    return TooLarge("bytes in its body", bound, value, "send it in several requests")
 
 
 class _Exchange:
@@ -166,3 +211,43 @@ class _Exchange:
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self._answered = True  # what comes after is no disconnect, only the end of the exchange
         await self._send(message)
+
+
+class _StreamedExchange(_Exchange):
+    """One request whose body the app reads itself, under the same bounds; it is watched once the app has all of it."""
+
+    def __init__(self, app: ASGIApp, receive: Receive, send: Send, max_bytes: int, timeout: float) -> None:
+        super().__init__(app, receive, send, b"")
+        self._max_bytes, self._timeout = max_bytes, timeout
+        self._until = asyncio.get_running_loop().time() + timeout
+        self._bytes = 0
+        self._whole = asyncio.Event()
+
+    async def run(self, scope: Scope) -> None:
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdecimal() and int(declared[:20]) > self._max_bytes:
+            raise self._over(int(declared[:20]))
+        await super().run(scope)
+
+    async def _watch(self) -> None:
+        await self._whole.wait()
+        await super()._watch()
+
+    async def _replay(self) -> MutableMapping[str, Any]:
+        if self._whole.is_set():
+            await self._gone.wait()
+            return {"type": "http.disconnect"}
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise BodyTimeout(f"the body did not arrive within {self._timeout:g} s; send it again") from error
+        self._bytes += len(message.get("body", b""))
+        if self._bytes > self._max_bytes:
+            raise self._over(None)
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            self._whole.set()
+        return message
+
+    def _over(self, value: int | None) -> TooLarge:
+        return TooLarge("bytes in its body", self._max_bytes, value, "split the file")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from models.bundle import Bundle
 from models.errors import TandemError
+from models.search import SearchOptions
 from service.engine import Draining, Engine, Job, Overloaded
 from service.settings import Settings
 
@@ -15,8 +16,11 @@ _PROBE_LENGTH = 4
 
 
 class Readiness:
-    """Answers ``/readyz``. A finished sentence of a bundle proves it ready for a while, so a busy service needs no
-    probes, and one whose decoding hangs is found out."""
+    """Answers ``/readyz`` for the bundles that aliases stand for.
+
+    A finished sentence of one proves it ready for a while, so a busy service needs no probes, and one whose decoding
+    hangs is found out.
+    """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
@@ -32,11 +36,14 @@ class Readiness:
         if not self._engine.bundles:
             return ["no bundle is loaded"]
         async with self._probing:
-            faults = [await self._probe(name, bundle) for name, bundle in self._engine.bundles.items()]
+            faults = [await self._probe(name) for name in self._engine.aliases.values()]
         return [fault for fault in faults if fault]
 
-    async def _probe(self, name: str, bundle: Bundle) -> str | None:
+    async def _probe(self, name: str) -> str | None:
         engine, bound = self._engine, self._settings.probe_timeout
+        bundle = engine.bundles.get(name)
+        if bundle is None:  # unloaded while others were probed
+            return None
         last = engine.last_finished(name)
         if last is not None and engine.clock() - last < self._settings.probe_interval:
             return None
@@ -48,13 +55,22 @@ class Readiness:
         except (Draining, TimeoutError):
             return f"{name} did not decode a probe sentence within {bound:g} s"
         except TandemError as error:
-            return f"{name} cannot decode a probe sentence: {error}"
+            return f"{name} cannot decode a probe sentence: {error}" if name in engine.bundles else None
         return None
 
 
-def _probe_job(bundle: Bundle, deadline: float) -> Job:
-    options = replace(
+def probe_options(bundle: Bundle) -> SearchOptions:
+    """How a probe is searched for: greedily, and not far."""
+    return replace(
         bundle.manifest.decoding, beam_size=1, n_best=1, min_length=0, max_length=_PROBE_LENGTH, coverage_penalty=0.0
     )
-    sources = tuple((*vocabulary.encode(_PROBE), vocabulary.eos) for vocabulary in bundle.source_vocabularies)
-    return Job(bundle.manifest.name, sources, options, deadline=deadline, cache=False, tag="probe")
+
+
+def probe_tokens(bundle: Bundle) -> tuple[tuple[int, ...], ...]:
+    """A sentence that every model can read: per source its tokens, with EOS."""
+    return tuple((*vocabulary.encode(_PROBE), vocabulary.eos) for vocabulary in bundle.source_vocabularies)
+
+
+def _probe_job(bundle: Bundle, deadline: float) -> Job:
+    name, tokens, options = bundle.manifest.name, probe_tokens(bundle), probe_options(bundle)
+    return Job(name, tokens, options, deadline=deadline, cache=False, tag="probe")

@@ -1,4 +1,4 @@
-"""Requests and replies of our own routes, as pydantic models. The OpenAPI document is made from them."""
+"""Requests of our own routes, as pydantic models, and their replies. The OpenAPI document is made from them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,77 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from service.replies import (
+    Combination,
+    DecodingReply,
+    DetectedLanguage,
+    ErrorBody,
+    Fault,
+    GlossaryTerm,
+    Language,
+    ModelInfo,
+    PosteditReply,
+    ProtectedSpan,
+    SentenceAlignment,
+    SentenceDetail,
+    SourceAlignment,
+    Span,
+    Status,
+    SummarizeReply,
+    TextDetail,
+    Time,
+    TokenWeights,
+    TranslateReply,
+    Usage,
+    WordPair,
+)
+
+__all__ = [
+    "LIST_FIELDS",
+    "MAX_GLOSSARY",
+    "MAX_OTHERS",
+    "MAX_PROTECT",
+    "MAX_TERM",
+    "OBJECT_FIELDS",
+    "STREAM",
+    "Combination",
+    "DecodingFields",
+    "DecodingReply",
+    "DetectRequest",
+    "DetectedLanguage",
+    "ErrorBody",
+    "Fault",
+    "GlossaryTerm",
+    "Language",
+    "ModelInfo",
+    "PosteditReply",
+    "PosteditRequest",
+    "ProtectedSpan",
+    "SamplingFields",
+    "SentenceAlignment",
+    "SentenceDetail",
+    "SourceAlignment",
+    "Span",
+    "Status",
+    "SummarizeReply",
+    "SummarizeRequest",
+    "TextDetail",
+    "Time",
+    "TokenWeights",
+    "TranslateReply",
+    "TranslateRequest",
+    "Usage",
+    "WordPair",
+]
+
 MAX_OTHERS = 15
-OBJECT_FIELDS = ("others", "sampling")
+MAX_GLOSSARY = 5_000
+MAX_PROTECT = 100
+MAX_TERM = 500
+OBJECT_FIELDS = ("others", "sampling", "glossary")
 """Fields that hold an object: a form has them as JSON."""
+LIST_FIELDS = ("protect",)
+"""Fields that hold a list of strings: a form repeats them, or has them as JSON."""
 
 
 def _texts(value: Any) -> str | list[str]:
@@ -42,8 +110,28 @@ Others = Annotated[
 ]
 
 
+def _by_term(value: Any) -> Any:
+    """Refuses what is no object and what has too many entries, before any of them is looked at."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("glossary", "must be an object of source term -> target term")
+    if len(value) > MAX_GLOSSARY:
+        context = {"bound": MAX_GLOSSARY, "value": len(value)}
+        raise PydanticCustomError("too_many_terms", "may hold at most {bound} terms", context)
+    return value
+
+
+Term = Annotated[str, Field(min_length=1, max_length=MAX_TERM)]
+Glossary = Annotated[dict[Term, Term], Field(max_length=MAX_GLOSSARY), BeforeValidator(_by_term)]
+
+
 def _listed(texts: str | list[str]) -> list[str]:
     return [texts] if isinstance(texts, str) else texts
+
+
+STREAM = (
+    "Sends each finished sentence as a server-sent event, and the whole reply at the end; so does "
+    "`Accept: text/event-stream`. May stand in the query string of any request."
+)
 
 
 class SamplingFields(BaseModel):
@@ -68,7 +156,12 @@ class DecodingFields(BaseModel):
     alternatives: int = Field(default=0, ge=0, description="Further hypotheses, best first; at most beam_size - 1.")
     details: bool = Field(default=False, description="Adds `model`, `usage`, `time` and `details` to the reply.")
     scores: bool = Field(default=False, description="Adds log-probabilities; implies `details`.")
-    model: str | None = Field(default=None, max_length=200, description="Bundle name; see GET /models.")
+    alignments: bool = Field(
+        default=False,
+        description="Adds to each sentence the attention between its tokens and the words that it aligns; implies "
+        "`details`.",
+    )
+    model: str | None = Field(default=None, max_length=200, description="Model, by alias or name; see GET /models.")
     beam_size: int | None = Field(default=None, ge=1, description="Hypotheses searched at once; 1 = greedy.")
     length_penalty: float | None = Field(default=None, ge=0, le=10, description="p; the bundle fixes the form.")
     coverage_penalty: float | None = Field(default=None, ge=0, le=10, description="Weight of the coverage term.")
@@ -79,6 +172,12 @@ class DecodingFields(BaseModel):
     sampling: SamplingFields | None = Field(default=None, description="Draw instead of search.")
     timeout: float | None = Field(default=None, gt=0, description="Seconds for the whole request; else the server's.")
     priority: Literal["interactive", "bulk"] | None = Field(default=None, description="By size where not given.")
+    api_key: str | None = Field(
+        default=None,
+        max_length=512,
+        repr=False,
+        description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`.",
+    )
 
     @property
     def texts(self) -> list[str]:
@@ -93,20 +192,39 @@ class DecodingFields(BaseModel):
     @property
     def wants_details(self) -> bool:
         """Whether the reply carries the details block."""
-        return self.details or self.scores
+        return self.details or self.scores or self.alignments
 
 
 class TranslateRequest(DecodingFields):
     """Text to translate."""
 
-    source: str = Field(max_length=35, description="Language code of the text. `auto` is not available yet.")
+    source: str = Field(
+        default="auto",
+        max_length=35,
+        description="Language code of the text; `auto` = detected, per text.",
+    )
     target: str = Field(max_length=35, description="Language code to translate into.")
     others: Others | None = Field(
         default=None,
         description="The same text in further source languages, by language code, for models that read several at "
         "once (GET /languages lists their combinations); each a string or, where `q` is one, a list as long as `q`.",
     )
-    format: Literal["text"] = Field(default="text", description="Only plain text so far.")
+    format: Literal["text", "html"] = Field(
+        default="text", description="`html`: the text nodes are translated and the markup is kept."
+    )
+    glossary: Glossary = Field(
+        default_factory=dict,
+        description="Source term -> target term, enforced: the longest match counts, at word boundaries. The reply's "
+        "`glossary` says which were found in the translation.",
+    )
+    protect: list[Term] = Field(
+        default_factory=list,
+        max_length=MAX_PROTECT,
+        description="What is to come back as it was: `placeholders`, `urls`, `emails`, `numbers`, `regex:` and an "
+        "expression in RE2's syntax, or any other string literally (after `literal:` whatever it is). The reply's "
+        "`protected` says what was kept.",
+    )
+    stream: bool = Field(default=False, description=STREAM)
 
     @property
     def further_texts(self) -> dict[str, list[str]]:
@@ -121,7 +239,7 @@ class PosteditRequest(DecodingFields):
         description="The machine translation of `q`; a string or, where `q` is one, a list as long as `q`."
     )
     source: str | None = Field(
-        default=None, max_length=35, description="Language code of the text. `auto` is not available yet."
+        default=None, max_length=35, description="Language code of the text, where several models post-edit."
     )
     target: str | None = Field(default=None, max_length=35, description="Language code of the translation.")
 
@@ -135,133 +253,18 @@ class SummarizeRequest(DecodingFields):
     """Text to summarize."""
 
     language: str | None = Field(default=None, max_length=35, description="Language code of the text.")
+    stream: bool = Field(default=False, description=STREAM)
 
 
-class Usage(BaseModel):
-    """What a request amounted to."""
+class DetectRequest(BaseModel):
+    """Text whose language is wanted."""
 
-    characters: int
-    source_tokens: int
-    target_tokens: int
+    model_config = ConfigDict(extra="forbid")
 
-
-class Time(BaseModel):
-    """Seconds; of the sentence that took longest, and of the request as a whole."""
-
-    queue: float
-    encode: float
-    decode: float
-    total: float
-
-
-class Span(BaseModel):
-    """Characters `start` to `end` (exclusive)."""
-
-    start: int
-    end: int
-
-
-class SentenceDetail(BaseModel):
-    """One sentence: where it stands in the text sent (after Unicode NFC) and in the reply, and how sure the model is.
-
-    The text sent is `q`, for /postedit `translation`.
-    """
-
-    source: Span
-    target: Span
-    score: float = Field(description="Log-probability of the whole sentence.")
-    tokens: list[str]
-    token_scores: list[float] | None = Field(default=None, description="Per token and for the end of the sentence.")
-
-
-class TextDetail(BaseModel):
-    """The sentences of one text."""
-
-    sentences: list[SentenceDetail]
-
-
-class DecodingReply(BaseModel):
-    """What replies of decoding routes share. Fields that were not asked for are absent."""
-
-    alternatives: list[str] | list[list[str]] | None = None
-    details: list[TextDetail] | None = None
-    model: str | None = None
-    usage: Usage | None = None
-    time: Time | None = None
-
-
-class TranslateReply(DecodingReply):
-    """A translation; a list where `q` was one."""
-
-    translatedText: str | list[str]
-
-
-class PosteditReply(DecodingReply):
-    """The corrected translation; a list where `q` was one."""
-
-    translatedText: str | list[str]
-
-
-class SummarizeReply(DecodingReply):
-    """A summary; a list where `q` was one."""
-
-    summary: str | list[str]
-    truncated: bool | list[bool] = Field(description="Whether the text was longer than the model takes, and was cut.")
-
-
-class Combination(BaseModel):
-    """Source languages that a model reads together: all of them are needed, in any order."""
-
-    sources: list[str]
-    target: str
-
-
-class Language(BaseModel):
-    """A source language and what it can be translated into."""
-
-    code: str
-    name: str
-    targets: list[str] = Field(description="Of this language alone.")
-    combinations: list[Combination] | None = Field(
-        default=None, description="Together with further source languages, which `others` of POST /translate takes."
+    q: str = Field(validation_alias=AliasChoices("q", "text"), description="The text; `text` is an alias of `q`.")
+    api_key: str | None = Field(
+        default=None,
+        max_length=512,
+        repr=False,
+        description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`.",
     )
-
-
-class ModelInfo(BaseModel):
-    """A loaded bundle."""
-
-    name: str
-    task: str
-    source_languages: list[str]
-    sources: int = Field(description="Texts that it reads at once: 1 of any source language, or one of each.")
-    target_language: str
-    architecture: str
-    runtime: str
-    precision: str
-    licence: str
-    attribution: list[str] = Field(description="Of the training text.")
-    scores: list[dict[str, Any]]
-    state: Literal["ready", "draining"]
-
-
-class Status(BaseModel):
-    """State of the process."""
-
-    status: str
-
-
-class Fault(BaseModel):
-    """One bad field."""
-
-    field: str
-    message: str
-    value: Any = None
-
-
-class ErrorBody(BaseModel):
-    """Every error of our own routes."""
-
-    error: str = Field(description="A sentence for people.")
-    code: str = Field(description="For machines.")
-    detail: Any = Field(default=None, description="For 422 a list of faults, each with field, message and value.")
-    request_id: str

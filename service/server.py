@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
+import os
+import signal
 import socket
+import threading
 from types import FrameType
+from typing import cast
 
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
+from models.errors import TandemError
 from service.app import create_app
+from service.connections import ConnectionBounds, bounded_protocol
 from service.engine import Engine
+from service.listening import closing_all, listen, url_of
 from service.loading import build_engine
 from service.logs import configure_logging
 from service.settings import Settings
@@ -28,11 +36,25 @@ def run(settings: Settings) -> None:
     most ``settings.shutdown_timeout`` seconds. A second signal ends the process now.
 
     Raises:
-        ConfigError, BundleError: a bundle cannot be served.
-        SystemExit: the address cannot be listened on.
+        ConfigError, BundleError: a bundle cannot be served, or a setting does not fit this machine.
+        AddressTaken: another program listens there.
+        Interrupted: a second signal has ended it.
     """
     configure_logging(settings)
-    engine = build_engine(settings)
+    sockets = listen(settings.host, settings.port)  # first, for loading takes seconds
+    _log.info("loading", bundles=[str(path) for path in settings.bundles], pid=os.getpid())
+    with closing_all(sockets):
+        serve_engine(settings, build_engine(settings), sockets)
+
+
+def serve_engine(settings: Settings, engine: Engine, sockets: list[socket.socket] | None = None) -> None:
+    """Serve an engine that holds its bundles, as :func:`run` does; logging is the caller's to configure."""
+    if sockets is None:
+        with closing_all(listen(settings.host, settings.port)) as sockets:
+            return serve_engine(settings, engine, sockets)
+    bounds = ConnectionBounds(
+        settings.max_connections, settings.max_header_bytes, settings.header_timeout, settings.reply_timeout
+    )
     config = uvicorn.Config(
         create_app(settings, engine),
         host=settings.host,
@@ -40,33 +62,61 @@ def run(settings: Settings) -> None:
         log_config=None,
         access_log=False,  # the app logs each request itself, with its id
         server_header=False,
-        timeout_keep_alive=30,
+        http=bounded_protocol(bounds),
+        h11_max_incomplete_event_size=settings.max_header_bytes,
+        ws="none",
+        timeout_keep_alive=math.ceil(settings.keep_alive_timeout),
         timeout_graceful_shutdown=_LAST_REPLIES,
     )
-    DrainingServer(config, engine, settings.shutdown_timeout).run()
+    server = DrainingServer(config, engine, settings.shutdown_timeout)
+    server.run(sockets)
+    if server.signalled_twice:
+        raise Interrupted("ended by a second signal, before running work was finished")
+
+
+class Interrupted(TandemError):
+    """A second signal has ended the service before its work was finished."""
 
 
 class DrainingServer(uvicorn.Server):
-    """Keeps listening while it drains, so that readiness can be seen to be 503."""
+    """Keeps listening while it drains, so that readiness can be seen to be 503.
+
+    The app's lifespan is entered here and not by uvicorn, which logs a traceback where it fails, and hides the error.
+    """
 
     def __init__(self, config: uvicorn.Config, engine: Engine, timeout: float) -> None:
+        config.lifespan = "off"
         super().__init__(config)
         self._engine = engine
         self._timeout = timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
-        self._signalled = False
+        self._signalled, self._signal = False, ""
 
     async def _serve(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        await super()._serve(sockets)
+        app = cast("FastAPI", self.config.app)
+        async with app.router.lifespan_context(app):
+            await super()._serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections, and say where."""
+        await super().startup(sockets)
+        if self.started:
+            _log.info("listening", url=url_of([one for server in self.servers for one in server.sockets]))
+
+    @property
+    def signalled_twice(self) -> bool:
+        """Whether it was ended before it had drained."""
+        return self._signalled and self.force_exit
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Signal handler. The signal is not raised again at the end, as uvicorn would: the exit status is 0."""
         if self._signalled or self._loop is None or not self.started:
             self.should_exit = self.force_exit = True
+            threading.Thread(target=self._engine.stop, args=(0.0,), daemon=True).start()  # waits for a step to end
             return
-        self._signalled = True
+        self._signalled, self._signal = True, signal.Signals(sig).name
         # In a context of its own: the signal may have arrived amid a request, whose id is not this one's.
         self._loop.call_soon_threadsafe(self._start_drain, context=contextvars.Context())
 
@@ -74,8 +124,10 @@ class DrainingServer(uvicorn.Server):
         self._drain = asyncio.get_running_loop().create_task(self._finish_work())
 
     async def _finish_work(self) -> None:
-        _log.info("draining", at_most_seconds=math.ceil(self._timeout))
-        self._engine.close()
+        waiting, running = self._engine.sentences
+        work = {"waiting_sentences": waiting, "running_sentences": running}
+        _log.info("draining", signal=self._signal, **work, at_most_seconds=math.ceil(self._timeout))
+        self._engine.drain()
         finished = await asyncio.to_thread(self._engine.wait_until_idle, self._timeout)
         _log.info("drained", everything_finished=finished)
         if not finished:

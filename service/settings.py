@@ -1,16 +1,32 @@
-"""Every setting of the service, typed, bounded and described; from ``TANDEM_*`` variables or given by the caller."""
+"""Every setting of the service, typed, bounded and described.
+
+Given by the caller (the flags of ``tandem serve``), else from ``TANDEM_*`` variables, else from the TOML file that
+``config`` names, else the default.
+"""
 
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
+from models.bundle.manifest import NAME
+from models.errors import ConfigError
 from service.cgroups import usable_cores
 from service.engine import EngineOptions, SchedulerLimits
+
+_QUEUE_TOKENS = 12_288  # for each decode worker: some four seconds of a model of 12M parameters on an ordinary core
 
 
 class Settings(BaseSettings):
@@ -18,10 +34,19 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="TANDEM_", extra="forbid", frozen=True)
 
+    config: Path | None = Field(
+        default=None,
+        description="TOML file of settings by name; flags and variables go before it.",
+    )
     bundles: Annotated[tuple[Path, ...], NoDecode] = Field(
         default=(Path("bundles"),),
         description="Bundle folders, or folders of bundles; in the environment separated by the path separator (':').",
         min_length=1,
+    )
+    versions: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Of models with several versions those to serve at first, such as de-en@1, separated by commas;"
+        " others start with their newest.",
     )
     runtime: Literal["onnx", "torchscript", "torch", "auto"] = Field(
         default="onnx",
@@ -42,6 +67,41 @@ class Settings(BaseSettings):
         description="Decode workers; 0 = one per core that may be used but one, which is left to the HTTP side.",
     )
 
+    data: Path | None = Field(
+        default=None,
+        description="Folder of what outlives a restart (keys, quotas, glossaries, file jobs); none = nothing does.",
+    )
+
+    require_key: bool = Field(
+        default=False, description="Refuse requests for text without a key of `tandem keys`; needs `data`."
+    )
+    admin_key: SecretStr | None = Field(
+        default=None,
+        min_length=20,
+        description="A key for the admin routes, besides those of `tandem keys add --admin`; at least 20 characters.",
+    )
+    anonymous_rate: int = Field(
+        default=0, ge=0, description="Requests a minute of all callers without a key together; 0 = without bound."
+    )
+    anonymous_quota: int = Field(
+        default=0,
+        ge=0,
+        description="Characters a month of all callers without a key together; 0 = without bound, and not counted.",
+    )
+    limits_url: SecretStr | None = Field(
+        default=None,
+        description="Store of rate limits and quotas that several replicas share, such as redis://host:6379/0; none ="
+        " SQLite in `data`.",
+    )
+    limits_failure: Literal["open", "closed"] = Field(
+        default="open", description="While that store is down: answer requests uncounted, or refuse them with 503."
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Origins whose web pages may use the API, such as https://example.org, separated by commas; * = all"
+        " of them; none = no CORS.",
+    )
+
     host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 = any free one.")
     shutdown_timeout: float = Field(
@@ -49,8 +109,36 @@ class Settings(BaseSettings):
     )
 
     max_characters: int = Field(default=20_000, ge=1, le=10_000_000, description="Characters of a request's texts.")
+    max_markup_depth: int = Field(default=200, ge=1, le=200, description="HTML or XML elements within one another.")
+    max_markup_elements: int = Field(default=20_000, ge=1, le=1_000_000, description="HTML or XML elements of a text.")
     max_texts: int = Field(default=100, ge=1, le=100_000, description="Texts of a request.")
     max_body_bytes: int = Field(default=1_048_576, ge=1024, le=1 << 30, description="Bytes of a request's body.")
+    max_json_depth: int = Field(
+        default=16, ge=2, le=200, description="Levels to which the arrays and objects of a JSON body may nest."
+    )
+    max_number_length: int = Field(
+        default=40, ge=20, le=4000, description="Characters of a number in a JSON body, checked before it is read."
+    )
+    max_decoding_cost: int = Field(
+        default=50_000_000,
+        ge=1,
+        description="Beam size x (alternatives + 1) x target tokens at most, summed over a request's sentences.",
+    )
+    max_connections: int = Field(
+        default=1_000, ge=1, le=1_000_000, description="Open connections; requests of further ones get 503."
+    )
+    max_header_bytes: int = Field(
+        default=32_768, ge=1024, le=1 << 20, description="Bytes of a request's line and headers."
+    )
+    header_timeout: float = Field(
+        default=10.0, gt=0, le=3600, description="Seconds in which a connection must send a request's headers."
+    )
+    keep_alive_timeout: float = Field(
+        default=30.0, gt=0, le=3600, description="Seconds that a connection may idle between two requests."
+    )
+    reply_timeout: float = Field(
+        default=30.0, gt=0, le=3600, description="Seconds that a client may take to read the next part of a reply."
+    )
     max_beam_size: int = Field(default=10, ge=1, le=100, description="Beam size that a request may ask for.")
     request_timeout: float = Field(default=60.0, gt=0, le=3600, description="Seconds that a request may take.")
     bulk_characters: int = Field(
@@ -58,6 +146,48 @@ class Settings(BaseSettings):
         ge=1,
         description="Requests with more characters count as bulk, unless they say otherwise.",
     )
+
+    deepl_timeout: float = Field(
+        default=9.0,
+        gt=0,
+        lt=10,
+        description="Seconds that a request of the DeepL dialect may take; its clients give up after 10 and ask again.",
+    )
+    max_glossaries: int = Field(default=1_000, ge=0, le=100_000, description="Glossaries that a caller may store.")
+    max_glossary_characters: int = Field(
+        default=2_000_000, ge=0, le=1 << 30, description="Characters of all glossaries that a caller may store."
+    )
+
+    file_bytes: int = Field(default=10 << 20, ge=1024, le=1 << 30, description="Bytes of a file to translate.")
+    file_unpacked_bytes: int = Field(
+        default=100 << 20, ge=1024, le=1 << 30, description="Bytes of what a document's archive holds, unpacked."
+    )
+    file_characters: int = Field(
+        default=500_000, ge=1, le=100_000_000, description="Characters to translate of a file."
+    )
+    file_slice_characters: int = Field(
+        default=1_500,
+        ge=100,
+        le=100_000,
+        description="Characters of a file that are translated together; more is a little faster, and in others' way.",
+    )
+    file_workers: int = Field(default=2, ge=1, le=64, description="Slices of files that are translated at a time.")
+    file_keep_seconds: float = Field(
+        default=86_400.0,
+        ge=1,
+        le=31_536_000,
+        description="Seconds after which the files of a finished job are deleted.",
+    )
+    files_per_caller: int = Field(
+        default=10, ge=1, le=100_000, description="Unfinished files of a caller; all callers without a key are one."
+    )
+    file_characters_per_caller: int = Field(
+        default=2_000_000, ge=1, description="Characters of a caller's unfinished files."
+    )
+    file_bytes_per_caller: int = Field(
+        default=200 << 20, ge=1024, description="Bytes of a caller's files here, finished ones included."
+    )
+    file_bytes_of_all: int = Field(default=2 << 30, ge=1024, description="Bytes of all callers' files here.")
 
     shortlist: bool = Field(
         default=True, description="Let a sentence use only the target tokens that its bundle's shortlist selects."
@@ -70,7 +200,11 @@ class Settings(BaseSettings):
     )
     max_batch_sentences: int = Field(default=64, ge=1, le=4096, description="Sentences of one batch.")
     max_queue_tokens: int = Field(
-        default=65_536, ge=16, le=1 << 30, description="Predicted tokens, waiting and running, before 503 is answered."
+        default=0,
+        ge=0,
+        le=1 << 30,
+        description="Predicted tokens, waiting and running, before 503 is answered; 0 = 12,288 for each decode worker,"
+        " a few seconds of work.",
     )
     bulk_handicap: float = Field(
         default=5.0, ge=0, le=3600, description="Seconds by which bulk sentences count as younger than they are."
@@ -82,8 +216,31 @@ class Settings(BaseSettings):
     probe_interval: float = Field(
         default=10.0, ge=0, le=3600, description="Seconds for which a decoded sentence proves a model ready."
     )
+    traces_endpoint: str | None = Field(
+        default=None,
+        pattern=r"^https?://",
+        description="OpenTelemetry collector that gets traces over OTLP/HTTP, such as http://localhost:4318; needs the"
+        " extra [telemetry]; none = OTEL_EXPORTER_OTLP_ENDPOINT, or no traces.",
+    )
     log_format: Literal["json", "text"] = Field(default="json", description="Log lines as JSON, or for people.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least level logged.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags before environment before file. Raises ConfigError where the file cannot be read."""
+        given = init_settings.init_kwargs if isinstance(init_settings, InitSettingsSource) else {}
+        path = given.get("config") or os.environ.get("TANDEM_CONFIG")
+        if not path:
+            return init_settings, env_settings
+        file_content(path)
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=path)
 
     @field_validator("bundles", mode="before")
     @classmethod
@@ -91,6 +248,21 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part for part in value.split(os.pathsep) if part)
         return (value,) if isinstance(value, Path) else value
+
+    @field_validator("versions", mode="after")
+    @classmethod
+    def _check_versions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        faults = [name for name in value if not NAME.fullmatch(name) or "@" not in name]
+        if faults:
+            raise ValueError(f"each must be a name with a version, such as de-en@1, but {faults[0]!r} is not")
+        if len({name.partition("@")[0] for name in value}) < len(value):
+            raise ValueError("each model may be named once")
+        return value
+
+    @field_validator("cors_origins", "versions", mode="before")
+    @classmethod
+    def _split_list(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
     @property
     def decode_workers(self) -> int:
@@ -100,7 +272,7 @@ class Settings(BaseSettings):
     def engine_options(self) -> EngineOptions:
         """The part that the engine needs."""
         limits = SchedulerLimits(
-            max_queue_tokens=self.max_queue_tokens,
+            max_queue_tokens=self.max_queue_tokens or _QUEUE_TOKENS * self.decode_workers,
             max_batch_tokens=self.max_batch_tokens,
             max_batch_sentences=self.max_batch_sentences,
             max_join_tokens=self.max_join_tokens,
@@ -108,3 +280,13 @@ class Settings(BaseSettings):
         )
         precision = "float32" if self.runtime in ("torch", "torchscript") else self.precision
         return EngineOptions(self.decode_workers, self.cache_sentences, limits, self.runtime, precision)
+
+
+def file_content(path: str | Path) -> dict[str, Any]:
+    """The settings of a TOML file, by name, as they stand there. Raises ConfigError where it cannot be read."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the file of settings: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: the file of settings is not TOML: {error}") from error

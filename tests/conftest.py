@@ -34,6 +34,8 @@ def _group(item: pytest.Function) -> str:
     """Tests of one group run in one process, one after another; the empty name for tests that may run anywhere."""
     from tests.models.architectures import LEARNERS
 
+    if "browser" in item.path.parts:  # they share one server
+        return "browser"
     if EXPORTING & set(item.fixturenames) and "export" in item.path.parts:
         callspec = getattr(item, "callspec", None)
         architecture = callspec.params.get("exported", "") if callspec else ""

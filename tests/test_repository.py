@@ -158,9 +158,9 @@ def locked(name: str) -> dict[str, Requirement]:
     [
         ("models", declared() | {"torch"}),
         ("training", declared("train")),
-        ("service", declared("http", "serve") | {"torch"}),
+        ("service", declared("http", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "bench")),
-        ("tests", declared("http", "serve", "train", "bench", "dev")),
+        ("tests", declared("http", "telemetry", "serve", "train", "bench", "dev")),
     ],
 )
 def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> None:
@@ -252,7 +252,7 @@ def test_documented_tandem_commands_exist(path: Path) -> None:
         name, *arguments = line.split()
         assert name in known, line
         command = known[name]
-        while group := getattr(command, "commands", {}):  # `tandem bench decode`
+        while arguments and (group := getattr(command, "commands", {})):  # `tandem bench decode`, not `tandem bench`
             name, *arguments = arguments
             assert name in group, line
             command = group[name]

@@ -164,3 +164,32 @@ def profile(
     from deploy.bench.profile import ProfileOptions, profile_command
 
     profile_command(bundle, ProfileOptions(batch, beam_size, repeats, precision, shortlist), json_wanted=as_json)
+
+
+@bench.command()
+def reliability(
+    bundle: Annotated[Path, typer.Option(help="Bundle folder, such as bundles/de-en.")],
+    only: Annotated[str, typer.Option(help="Trials to run, such as overload,kill. [all]")] = "",
+    duration: Annotated[float, typer.Option(min=1, max=600, help="Seconds of each load.")] = 20.0,
+    clients: Annotated[int, typer.Option(min=1, max=1024, help="Requests in flight in closed loops.")] = 64,
+    workers: Annotated[int, typer.Option(min=0, help="Decode workers; 0 = as the service chooses.")] = 0,
+    fuzzing: Annotated[int, typer.Option(min=1, max=3600, help="Seconds of generated requests.")] = 300,
+    requests: Annotated[int, typer.Option(min=8, help="Requests of the soak, after a quarter as many.")] = 12_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")] = None,
+) -> None:
+    """Put the service through overload, abuse, faults and sudden death; exit status 1 where something is lost.
+
+    docs/reliability.md explains the trials and holds what they found.
+
+    Example: tandem bench reliability --bundle bundles/de-en --only overload,kill
+    """
+    from deploy.bench.options import names
+    from deploy.bench.reliability.command import TRIALS, reliability_command
+    from deploy.bench.reliability.trials import Setting
+    from deploy.bench.report import Output
+
+    setting = Setting(bundle, duration, clients, workers, fuzzing=fuzzing, requests=requests)
+    wanted = names(only, "--only", tuple(TRIALS)) if only else ()
+    if not reliability_command(setting, wanted, Output(as_json, out)):
+        raise typer.Exit(1)

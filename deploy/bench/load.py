@@ -43,12 +43,14 @@ class Outcome:
             ``unfinished`` when the run ended.
         lag: seconds from when it was due until it was sent.
         fault: what came instead of an answer.
+        retry_after: seconds after which a rejection asks to try again; None where it does not say.
     """
 
     latency: float
     ending: Ending
     lag: float = 0.0
     fault: str = ""
+    retry_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +208,18 @@ def _session() -> aiohttp.ClientSession:
 async def _send(session: aiohttp.ClientSession, url: str, body: bytes, due: float) -> Outcome:
     sent = time.perf_counter()
     ending: Ending = "answered"
-    fault = ""
+    fault, again = "", None
     try:
         async with session.post(url, data=body) as response:
             content = await response.read()
         if response.status != 200:
             ending = "rejected" if response.status in _REJECTED else "failed"
             fault = f"{response.status} {content[:200].decode(errors='replace')}"
+            seconds = response.headers.get("Retry-After", "")
+            again = int(seconds) if seconds.isdecimal() else None
     except (aiohttp.ClientError, TimeoutError) as error:
         ending, fault = "failed", f"{type(error).__name__}: {error}"
-    return Outcome(time.perf_counter() - due, ending, sent - due, fault)
+    return Outcome(time.perf_counter() - due, ending, sent - due, fault, again)
 
 
 def _ended(result: Outcome | BaseException, due: float) -> Outcome:

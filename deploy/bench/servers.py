@@ -87,6 +87,24 @@ class Server:
             raise RuntimeError("the service has not been started")
         return self._process.pid
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the process."""
+        os.kill(self.pid, number)
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit status once the process has ended; None where it has not within so many seconds."""
+        assert self._process is not None
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def log(self) -> str:
+        """What it has logged so far."""
+        assert self._log is not None
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")
+
     def memory(self) -> dict[str, float]:
         """Resident memory of the process, see :func:`memory_of`."""
         return memory_of(self.pid)
@@ -108,8 +126,7 @@ class Server:
             if self._process.poll() is not None:
                 break
             time.sleep(0.02)
-        self._log.seek(0)
-        log = self._log.read().decode(errors="replace")[-_SHOWN_LOG:].strip()
+        log = self.log()[-_SHOWN_LOG:].strip()
         state = self._process.poll()
         what = f"did not answer within {_STARTS_WITHIN:g} s" if state is None else f"ended with status {state}"
         raise ConfigError(f"the service {' '.join(self._command[1:])} {what}: {log or 'it wrote no log'}")

@@ -8,6 +8,7 @@ belongs to the warm-up. After it, resident memory is noted at regular points, an
 from __future__ import annotations
 
 import contextlib
+import html
 import itertools
 import math
 from collections import Counter
@@ -197,7 +198,9 @@ def distinct_texts(bundle: Bundle, file: Path | None, count: int, seed: int = 0)
 
 
 def soak_bodies(bundle: Bundle, texts: Sequence[str], seed: int = 0) -> list[bytes]:
-    """Requests of one text each with mixed options: beams, alternatives, penalties, bounds, sampling, details."""
+    """Requests of one text each with mixed options: beams, alternatives, penalties, bounds, sampling, details; to be
+    translated also as HTML, with alignments, protected spans and glossaries.
+    """
     rng = np.random.default_rng([seed, 2])
     kinds: list[dict[str, Any]] = [
         {},
@@ -211,8 +214,19 @@ def soak_bodies(bundle: Bundle, texts: Sequence[str], seed: int = 0) -> list[byt
         {"min_length": 4, "priority": "bulk"},
         {"sampling": {"temperature": 0.8, "top_k": 10, "seed": 1}, "beam_size": 1},
     ]
+    if bundle.manifest.task == "translate":
+        kinds += [{"format": "html"}, {"protect": ["numbers", "urls"]}, {"glossary": {"und": "plus"}}]
+        aligns = any("align" in bundle.graph_specs(precision) for precision in bundle.precisions)
+        kinds += [{"alignments": True}] if aligns else []
     drawn = rng.integers(len(kinds), size=len(texts)).tolist()
-    return [tandem_body(bundle, text, **kinds[kind]) for text, kind in zip(texts, drawn, strict=True)]
+    return [_body(bundle, text, kinds[kind]) for text, kind in zip(texts, drawn, strict=True)]
+
+
+def _body(bundle: Bundle, text: str, options: dict[str, Any]) -> bytes:
+    if options.get("format") == "html":
+        first, _, rest = html.escape(text).partition(" ")
+        text = f"<p><b>{first}</b> {rest}</p>"
+    return tandem_body(bundle, text, **options)
 
 
 def checkpoints(requests: int) -> list[int]:

@@ -6,33 +6,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from models.errors import ConfigError
+from deploy.commands.configuration import with_bundles
+from service.configuration import read_configuration
 from service.server import run
 from service.settings import Settings
 
 
-def serve_command(bundles: Sequence[Path] | None, options: Mapping[str, Any]) -> None:
-    """Serve until stopped; options that were not given come from the environment or their defaults.
+def serve_command(paths: Sequence[Path] | None, flags: Mapping[str, Any]) -> None:
+    """Serve until stopped; settings that were not given come from environment, file or their defaults.
 
     Raises:
-        ConfigError: a setting is out of bounds; every fault is named.
+        ConfigError: a setting is unknown or out of bounds, every fault is named; or it cannot listen there.
+        BundleError: a bundle cannot be served.
+        AddressTaken: another program listens there.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    if bundles:
-        given["bundles"] = tuple(bundles)
-    run(read_settings(given))
+    run(read_settings(with_bundles(paths, flags)))
 
 
 def read_settings(given: Mapping[str, Any]) -> Settings:
-    """The settings given, and the others from the environment or their defaults.
+    """The settings given, and the others from the environment, the file or their defaults.
 
     Raises:
-        ConfigError: a setting is out of bounds; every fault is named.
+        ConfigError: a setting is unknown or out of bounds; every fault is named.
     """
-    try:
-        return Settings(**given)
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}, but is {e['input']!r}" for e in error.errors())
-        raise ConfigError("; ".join(faults)) from None
+    return read_configuration(given).settings

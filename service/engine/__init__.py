@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.engine.counters import Counters, Histogram
-from service.engine.engine import Backend, Engine, EngineOptions
+from service.engine.engine import Backend, Engine, EngineOptions, alias_of
 from service.engine.errors import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.engine.jobs import Decoded, Job, Lane, Load, Priority, Ticket
 from service.engine.scheduler import Scheduler, SchedulerLimits
@@ -27,4 +27,5 @@ __all__ = [
     "SchedulerLimits",
     "Ticket",
     "UnknownModel",
+    "alias_of",
 ]

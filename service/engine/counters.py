@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 # Upper bounds in seconds, 1 ms to 10 s.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+ROWS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
 
 
 @dataclass(slots=True)
@@ -41,6 +42,7 @@ class Counters:
         cache_hits, cache_misses: look-ups in the result cache.
         rejected: requests refused before they waited, by reason.
         wait: seconds from admission until a sentence joined a batch.
+        batch_rows: rows (sentences x hypotheses) of a step.
         step_seconds: seconds of a call by phase, ``encode`` or ``decode``.
     """
 
@@ -63,4 +65,5 @@ class Counters:
     cache_misses: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     wait: Histogram = field(default_factory=Histogram)
+    batch_rows: Histogram = field(default_factory=lambda: Histogram(ROWS))
     step_seconds: dict[str, Histogram] = field(default_factory=lambda: {"encode": Histogram(), "decode": Histogram()})

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from models.search import Counters as SearchCounters
 from service.engine.cache import ResultCache
 from service.engine.counters import Counters
-from service.engine.errors import DeadlinePassed, Draining, Overloaded
+from service.engine.errors import DeadlinePassed, Draining, Overloaded, UnknownModel
 from service.engine.jobs import Decoded, Job, Lane, Load, Ticket
 from service.engine.scheduler import Scheduler
+from service.engine.sessions import Sessions
 
 DecodedFuture = asyncio.Future[Decoded]
 Outcome = Decoded | Exception
@@ -35,7 +36,8 @@ class Desk:
         self._clock = clock
         self._lock = threading.RLock()
         self._work = threading.Condition(self._lock)  # sentences wait, or the workers must end
-        self._done = threading.Condition(self._lock)  # sentences have left
+        self._done = threading.Condition(self._lock)  # sentences have left, or sessions have ended
+        self._sessions = Sessions(self._done)
         self._futures: dict[int, DecodedFuture] = {}
         self._idle_workers = 0
         self._closed = False
@@ -91,15 +93,47 @@ class Desk:
 
         return withdraw
 
+    def session(self) -> AbstractContextManager[None]:
+        """A piece of work that may submit until it ends, though the desk drains meanwhile. Raises Draining."""
+        if self._sessions.closed:
+            with self._lock:
+                self.counters.rejected["draining"] += 1
+        return self._sessions.session()
+
+    def drain(self) -> None:
+        """Let no further session begin; those that are open may still submit."""
+        self._sessions.close()
+
     def close(self) -> None:
         """Take no new work from here on; what was admitted goes on."""
         with self._lock:
+            self._sessions.close()
             self._closed = True
 
     def wait_until_idle(self, timeout: float) -> bool:
-        """Block until nothing waits or runs. Returns False where that took longer than ``timeout`` seconds."""
+        """Block until nothing waits or runs and no session is open. Returns False where that took longer (seconds)."""
         with self._lock:
-            return self._done.wait_for(lambda: self.sentences == (0, 0), timeout)
+            return self._done.wait_for(lambda: self.sentences == (0, 0) and not len(self._sessions), timeout)
+
+    def let_go(self, bundle: str, timeout: float) -> bool:
+        """Block until nothing of a bundle waits or runs, nor can come from sessions that are open now.
+
+        What is left after ``timeout`` seconds fails as ``UnknownModel``. Returns whether nothing was.
+        """
+        until = self._clock() + timeout
+        ended = self._sessions.wait_for_present(timeout)
+        with self._lock:
+            left = max(0.0, until - self._clock())
+            finished = self._done.wait_for(lambda: not self._scheduler.tickets_of(bundle), left)
+            if not finished:
+                self._drop(bundle)
+            return ended and finished
+
+    def _drop(self, bundle: str) -> None:
+        tickets = self._scheduler.tickets_of(bundle)
+        self.counters.failed += self._scheduler.cancel([ticket.id for ticket in tickets])
+        self._settle((ticket, UnknownModel(f"{bundle} was unloaded before this text was done")) for ticket in tickets)
+        self._done.notify_all()
 
     def stop(self) -> None:
         """Let the workers end at their next step boundary; what still waits fails as drained."""
@@ -117,14 +151,20 @@ class Desk:
             self._done.notify_all()
 
     def forget(self, bundle: str) -> None:
-        """Drop cached results of a bundle."""
+        """Drop cached results of a bundle, and when it finished a sentence."""
         with self._lock:
             self._cache.forget(bundle)
+            self._last_finished.pop(bundle, None)
 
     @property
-    def closed(self) -> bool:
-        """Whether new work is refused."""
-        return self._closed
+    def stopped(self) -> bool:
+        """Whether the workers have been told to end."""
+        return self._stopped
+
+    @property
+    def draining(self) -> bool:
+        """Whether new sessions, or all new work, is refused."""
+        return self._sessions.closed
 
     @property
     def sentences(self) -> tuple[int, int]:
@@ -141,6 +181,15 @@ class Desk:
         """Entries of all books about sentences: none are left where nothing waits or runs, whatever came before."""
         with self._lock:
             return self._scheduler.records + len(self._futures)
+
+    def refuse_if_full(self) -> None:
+        """Raises Overloaded, and counts it, where the queue has no room for any request."""
+        if not self._scheduler.full:  # read without the lock: who finds room too early is refused when it submits
+            return
+        with self._lock:
+            if self._scheduler.full:
+                self.counters.rejected["queue_full"] += 1
+                raise self._scheduler.overloaded()
 
     def retry_after(self) -> float:
         """Seconds until the present queue should be worked off."""
@@ -203,6 +252,7 @@ class Desk:
             counters.steps += after.steps - before.steps
             counters.sentence_steps += sentences
             counters.rows += after.rows - before.rows
+            counters.batch_rows.observe(after.rows - before.rows)
             counters.dead_rows += after.dead_rows - before.dead_rows
             counters.source_cells += after.source_cells - before.source_cells
             counters.source_padding += after.source_padding - before.source_padding

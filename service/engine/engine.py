@@ -12,8 +12,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
+from typing import TypeAlias
 
 from models.bundle import Bundle
 from models.search import DecodeBatch, Graphs
@@ -25,6 +28,8 @@ from service.engine.errors import UnknownModel
 from service.engine.jobs import Decoded, Job, Lane
 from service.engine.scheduler import Scheduler, SchedulerLimits
 from service.engine.worker import BatchFactory, Worker
+
+Watch: TypeAlias = Callable[[int, Decoded], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +73,29 @@ class Engine:
         self.options = options or EngineOptions()
         self.clock = clock
         self._desk = Desk(Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences), clock)
+        # What the asyncio side reads is replaced as a whole, so that threads may look at it, too.
         self._bundles: dict[str, Bundle] = {}
+        self._leaving: dict[str, Bundle] = {}
+        self._aliases: dict[str, str] = {}
         self._backends: dict[str, Backend] = {}
+        self._aligning: set[str] = set()
         self._factories: dict[str, BatchFactory] = {}
         self._threads: list[threading.Thread] = []
 
     @property
     def bundles(self) -> Mapping[str, Bundle]:
-        """The loaded bundles by name, in the order in which they were added."""
+        """The loaded bundles by name, with their version where they have one, in the order in which they were added."""
         return MappingProxyType(self._bundles)
+
+    @property
+    def leaving(self) -> Mapping[str, Bundle]:
+        """Bundles that are being removed: work that has begun goes on, no other work finds them."""
+        return MappingProxyType(self._leaving)
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """Which loaded bundle a name without a version stands for: ``{"de-en": "de-en@2"}``."""
+        return MappingProxyType(self._aliases)
 
     @property
     def backends(self) -> Mapping[str, Backend]:
@@ -101,7 +120,7 @@ class Engine:
     @property
     def draining(self) -> bool:
         """Whether new work is refused."""
-        return self._desk.closed
+        return self._desk.draining
 
     @property
     def alive(self) -> bool:
@@ -110,6 +129,8 @@ class Engine:
 
     def add(self, bundle: Bundle, graphs: Graphs, backend: Backend | None = None, *, shortlist: bool = False) -> None:
         """Serve a bundle under its manifest's name; one of the same name is replaced for sentences yet to start.
+
+        Of several versions (``de-en@1``, ``de-en@2``) the alias stands for the one added first, until ``point``.
 
         Args:
             bundle: a loaded bundle.
@@ -120,8 +141,64 @@ class Engine:
         name = bundle.manifest.name
         self._desk.forget(name)
         self._factories[name] = _factory(graphs, bundle.shortlist if shortlist else None)
-        self._backends[name] = backend or Backend(self.options.runtime, self.options.precision)
-        self._bundles[name] = bundle
+        self._aligning.discard(name)
+        if "align" in graphs.specs:
+            self._aligning.add(name)
+        self._backends = {**self._backends, name: backend or Backend(self.options.runtime, self.options.precision)}
+        self._bundles = {**self._bundles, name: bundle}
+        if alias_of(name) not in self._aliases:
+            self._aliases = {**self._aliases, alias_of(name): name}
+
+    def point(self, alias: str, name: str) -> None:
+        """Let an alias stand for a loaded bundle from here on; what has begun stays with the one it began with.
+
+        Raises:
+            UnknownModel: the bundle is not loaded.
+        """
+        self._require(name)
+        self._aliases = {**self._aliases, alias: name}
+
+    def hide(self, name: str) -> None:
+        """Let no further work find a bundle, as the first half of ``remove``; its aliases are gone with it.
+
+        Raises:
+            UnknownModel: the bundle is not loaded.
+        """
+        self._require(name)
+        self._leaving = {**self._leaving, name: self._bundles[name]}
+        self._aliases = {alias: stands for alias, stands in self._aliases.items() if stands != name}
+        self._bundles = {other: bundle for other, bundle in self._bundles.items() if other != name}
+
+    def remove(self, name: str, timeout: float = 30.0) -> bool:
+        """Let go of a bundle and all that belongs to it. Blocks: sessions and sentences that have begun end first.
+
+        Args:
+            name: of a bundle that is loaded, or hidden already.
+            timeout: seconds that they may take; what is left then fails as ``UnknownModel``.
+
+        Returns:
+            Whether everything was finished.
+
+        Raises:
+            UnknownModel: the bundle is not loaded.
+        """
+        if name not in self._leaving:
+            self.hide(name)
+        finished = self._desk.let_go(name, timeout)
+        self._factories.pop(name, None)
+        self._aligning.discard(name)
+        self._backends = {other: backend for other, backend in self._backends.items() if other != name}
+        self._leaving = {other: bundle for other, bundle in self._leaving.items() if other != name}
+        self._desk.forget(name)
+        return finished
+
+    def _require(self, name: str) -> None:
+        if name not in self._bundles:
+            raise UnknownModel(f"no model named {name!r} is loaded; there are {', '.join(self._bundles)}")
+
+    def aligns(self, bundle: str) -> bool:
+        """Whether a loaded bundle's hypotheses can carry their attention (``SearchOptions.attention``)."""
+        return bundle in self._aligning
 
     def start(self) -> None:
         """Start the decode workers. Call once."""
@@ -139,12 +216,16 @@ class Engine:
             Draining, Overloaded: the work is refused, all of it.
         """
         for job in jobs:
-            if job.bundle not in self._bundles:
-                raise UnknownModel(f"no model named {job.bundle!r} is loaded; there are {', '.join(self._bundles)}")
+            if job.bundle not in self._leaving:
+                self._require(job.bundle)
         return self._desk.submit(jobs)
 
-    async def decode(self, jobs: Sequence[Job]) -> list[Decoded]:
+    async def decode(self, jobs: Sequence[Job], watch: Watch | None = None) -> list[Decoded]:
         """Decode a request's sentences. When cancelled, or when one fails, the others are given up too.
+
+        Args:
+            jobs: one per sentence.
+            watch: told of each sentence as soon as it is finished: its number among the jobs, and the result.
 
         Raises:
             UnknownModel, Draining, Overloaded: see ``submit``.
@@ -152,11 +233,22 @@ class Engine:
             DecodingFailed: a step crashed.
         """
         futures = self.submit(jobs)
+        if watch is not None:
+            for number, future in enumerate(futures):
+                future.add_done_callback(partial(_tell, watch, number))
         try:
             return list(await asyncio.gather(*futures))
         finally:
             for future in futures:
                 future.cancel()
+
+    def refuse_if_full(self) -> None:
+        """Turn away a request that cannot be let in, before anything is spent on it.
+
+        Raises:
+            Overloaded: the queue has no room for any request.
+        """
+        self._desk.refuse_if_full()
 
     def retry_after(self) -> float:
         """Seconds until the present queue should be worked off."""
@@ -166,12 +258,26 @@ class Engine:
         """When a sentence of a bundle was last decoded, on ``clock``; None = never."""
         return self._desk.last_finished(bundle)
 
+    def session(self) -> AbstractContextManager[None]:
+        """A piece of work, from looking for its bundle to its last sentence, as a ``with`` block.
+
+        It may submit until it ends, though the engine drains or the bundle is hidden meanwhile.
+
+        Raises:
+            Draining: no new work is taken.
+        """
+        return self._desk.session()
+
+    def drain(self) -> None:
+        """Refuse new sessions from here on; those that are open go on, and may submit."""
+        self._desk.drain()
+
     def close(self) -> None:
         """Refuse new work from here on; what was admitted goes on."""
         self._desk.close()
 
     def wait_until_idle(self, timeout: float) -> bool:
-        """Block until nothing waits or runs. Returns False where that took longer than ``timeout`` seconds."""
+        """Block until nothing waits or runs and no session is open. Returns False where that took longer (seconds)."""
         return self._desk.wait_until_idle(timeout)
 
     def stop(self, timeout: float = 30.0) -> bool:
@@ -183,12 +289,24 @@ class Engine:
         Returns:
             Whether everything was finished.
         """
+        if self._desk.stopped:  # by somebody who would not wait
+            timeout = 0.0
         self._desk.close()
         finished = not self._threads or self._desk.wait_until_idle(timeout)
         self._desk.stop()
         for thread in self._threads:
-            thread.join(timeout=5.0)
+            thread.join(timeout=5.0 if timeout else 0.5)  # a step that hangs does not hold up who would not wait
         return finished
+
+
+def _tell(watch: Watch, number: int, future: DecodedFuture) -> None:
+    if not future.cancelled() and future.exception() is None:
+        watch(number, future.result())
+
+
+def alias_of(name: str) -> str:
+    """A bundle's name without its version."""
+    return name.partition("@")[0]
 
 
 def _factory(graphs: Graphs, shortlist: Shortlist | None) -> BatchFactory:

@@ -9,7 +9,9 @@ No sentence is ever held back in the hope of company. A batch that runs takes jo
 that come during a step gather by themselves; an idle worker would only waste its time. (Measured: letting joiners wait
 20 to 100 ms beside a running batch halves the calls of the encoder and changes the throughput by less than the noise.)
 
-The queue is bounded in predicted tokens, of waiting and running sentences together.
+The queue is bounded in predicted tokens, of waiting and running sentences together. A request counts at most half of
+the bound when it asks to be let in: the bound is about seconds of waiting, and a long document would otherwise find
+room only when nobody else is there.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class SchedulerLimits:
     """Bounds of the queue and of a batch.
 
     Attributes:
-        max_queue_tokens: predicted tokens, waiting and running.
+        max_queue_tokens: predicted tokens, waiting and running; more where the last request let in is a large one.
         max_batch_tokens: rows (sentences x beam size) times the longest source of one running batch.
         max_batch_sentences: sentences of one running batch.
         max_join_tokens: source tokens that a worker with running batches encodes between two of their steps; one
@@ -80,6 +82,11 @@ class Scheduler:
         return len(self._running)
 
     @property
+    def full(self) -> bool:
+        """Whether no request would be let in, however small."""
+        return self.queued_tokens >= self._limits.max_queue_tokens
+
+    @property
     def records(self) -> int:
         """Entries of all its books: what must not grow with the number of sentences that have come and gone."""
         queues = sum(1 + len(bucket) for buckets in self._waiting.values() for bucket in buckets.values())
@@ -89,20 +96,24 @@ class Scheduler:
     def admit(self, jobs: Sequence[Job]) -> list[Ticket]:
         """Take all jobs of a request, or none.
 
-        A request larger than the whole bound is admitted when nothing else is there: it could never run otherwise.
+        A request larger than half of the bound is admitted when half of it is free: it could hardly ever run otherwise.
 
         Raises:
             Overloaded: the queue has no room for all of them.
         """
         tokens = [job.predicted_tokens for job in jobs]
         bound = self._limits.max_queue_tokens
-        if jobs and self.queued_tokens and self.queued_tokens + sum(tokens) > bound:
-            raise Overloaded(self.queued_tokens, bound, self.retry_after())
+        if jobs and self.queued_tokens and self.queued_tokens + min(sum(tokens), bound // 2) > bound:
+            raise self.overloaded()
         now = self._clock()
         tickets = [self._ticket(job, now, predicted) for job, predicted in zip(jobs, tokens, strict=True)]
         for ticket in tickets:
             self._enter(ticket)
         return tickets
+
+    def overloaded(self) -> Overloaded:
+        """What a request that finds no room is told."""
+        return Overloaded(self.queued_tokens, self._limits.max_queue_tokens, self.retry_after())
 
     def retry_after(self) -> float:
         """Seconds, 1 to 60, until the present queue should be worked off."""
@@ -170,6 +181,10 @@ class Scheduler:
                 self._rate.add(ticket.tokens)
             self._leave(ticket)
         return wanted
+
+    def tickets_of(self, bundle: str) -> list[Ticket]:
+        """What of a bundle waits or runs."""
+        return [ticket for ticket in self._active.values() if ticket.job.bundle == bundle]
 
     def drop_waiting(self) -> list[Ticket]:
         """Remove all that waits."""

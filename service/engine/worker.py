@@ -19,7 +19,7 @@ import structlog
 from models.errors import OptionError
 from models.search import DecodeBatch, Finished, Sentence, SentenceError
 from service.engine.desk import Desk
-from service.engine.errors import DecodingFailed, Draining
+from service.engine.errors import DecodingFailed, Draining, UnknownModel
 from service.engine.jobs import Decoded, Lane, Load, Ticket
 
 _log = structlog.get_logger("tandem.engine")
@@ -49,8 +49,8 @@ class RunningBatch:
     def tickets(self) -> list[Ticket]:
         return [member.ticket for member in self.members.values()]
 
-    def load(self, current: BatchFactory) -> Load:
-        """What it holds; closed where its bundle is served by another factory by now."""
+    def load(self, current: BatchFactory | None) -> Load:
+        """What it holds; closed where its bundle is served by another factory by now, or not at all."""
         longest = max((ticket.job.length for ticket in self.tickets), default=0)
         return Load(len(self.members), longest, closed=current is not self.factory)
 
@@ -77,12 +77,16 @@ class Worker:
             try:
                 self._sweep()
                 self._admit()
-                for batch in sorted(self._batches.values(), key=lambda batch: batch.lane.priority):
-                    self._step(batch)
+                self._step_all()
             except Exception:
                 self._give_up_all()
         for batch in list(self._batches.values()):
             self._abandon(batch)
+
+    def _step_all(self) -> None:
+        # Not in the loop of ``run``, whose variables would keep the last batch, and its bundle, while it waits.
+        for batch in sorted(self._batches.values(), key=lambda batch: batch.lane.priority):
+            self._step(batch)
 
     def _sweep(self) -> None:
         """Take out who has gone, before others are let in: their places are free at once."""
@@ -92,12 +96,14 @@ class Worker:
             self._close_if_empty(batch)
 
     def _admit(self) -> None:
-        loads = {lane: batch.load(self._factories[lane.bundle]) for lane, batch in self._batches.items()}
+        loads = {lane: batch.load(self._factories.get(lane.bundle)) for lane, batch in self._batches.items()}
         plans = self._desk.plan(loads)
         self._joining = [ticket for _, tickets in plans for ticket in tickets]
         for lane, tickets in plans:
             try:
                 self._join(self._batch(lane), tickets)
+            except UnknownModel as error:
+                self._desk.fail(tickets, error)
             except Exception:
                 self._fail(lane, tickets)
                 if lane in self._batches:
@@ -106,7 +112,9 @@ class Worker:
 
     def _batch(self, lane: Lane) -> RunningBatch:
         if lane not in self._batches:
-            factory = self._factories[lane.bundle]
+            factory = self._factories.get(lane.bundle)
+            if factory is None:
+                raise UnknownModel(f"{lane.bundle} was unloaded before this text was done")
             self._batches[lane] = RunningBatch(lane, factory(lane), factory)
         return self._batches[lane]
 
@@ -196,7 +204,7 @@ class Worker:
             queue = member.joined - ticket.arrival
             results.append((ticket, Decoded(item.hypotheses, False, queue, member.encode, decode)))
         if results:
-            self._desk.deliver(results, keep=self._factories[batch.lane.bundle] is batch.factory)
+            self._desk.deliver(results, keep=self._factories.get(batch.lane.bundle) is batch.factory)
         for ticket, _ in results:
             del batch.members[ticket.id]
 

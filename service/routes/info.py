@@ -1,12 +1,11 @@
-"""What is served: ``GET /languages``, ``GET /models`` and the front page."""
+"""What is served: ``GET /languages``."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
-from fastapi.responses import RedirectResponse
 
 from service.dependencies import PartsDep
-from service.schemas import Language, ModelInfo
+from service.schemas import Language
 
 router = APIRouter(tags=["information"])
 
@@ -15,15 +14,3 @@ router = APIRouter(tags=["information"])
 async def languages(parts: PartsDep) -> list[Language]:
     """Source languages, each with the targets that it can be translated into, alone or together with others."""
     return parts.texts.catalog.languages()
-
-
-@router.get("/models")
-async def models(parts: PartsDep) -> list[ModelInfo]:
-    """The loaded models."""
-    return parts.texts.catalog.models()
-
-
-@router.get("/", include_in_schema=False)
-async def front_page() -> RedirectResponse:
-    """The documentation, until there is a page of our own."""
-    return RedirectResponse("docs")

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request, Response
 
-from service.dependencies import PartsDep, PosteditFields, RequestId, SummarizeFields, TranslateFields
-from service.openapi import (
-    POSTEDIT_EXAMPLES,
-    SUMMARIZE_EXAMPLES,
-    TRANSLATE_EXAMPLES,
-    error_responses,
-    reply_example,
-    request_body,
+from service.dependencies import (
+    PartsDep,
+    PosteditFields,
+    RequestId,
+    SummarizeFields,
+    TranslateFields,
+    charged,
+    postedit_request,
+    summarize_request,
+    translate_request,
 )
+from service.errors import InvalidFields
+from service.examples import (
+    POSTEDIT_EXAMPLES,
+    POSTEDIT_REPLIES,
+    SUMMARIZE_EVENTS,
+    SUMMARIZE_EXAMPLES,
+    SUMMARIZE_REPLIES,
+    TRANSLATE_EVENTS,
+    TRANSLATE_EXAMPLES,
+    TRANSLATE_REPLIES,
+)
+from service.openapi import error_responses, reply_examples, request_body
 from service.schemas import (
     PosteditReply,
     PosteditRequest,
@@ -21,18 +35,22 @@ from service.schemas import (
     TranslateReply,
     TranslateRequest,
 )
+from service.streaming import stream, wants_events
 
-router = APIRouter(tags=["text"], responses=error_responses(400, 404, 413, 415, 422, 500, 503, 504))
+router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504))
 
 
 @router.post(
     "/translate",
+    dependencies=[Depends(charged(translate_request))],
     response_model=TranslateReply,
     response_model_exclude_none=True,
-    responses=reply_example({"translatedText": "Where is the train station?"}),
+    responses=reply_examples(TRANSLATE_REPLIES, TRANSLATE_EVENTS),
     openapi_extra=request_body(TranslateRequest, TRANSLATE_EXAMPLES),
 )
-async def translate(fields: TranslateFields, parts: PartsDep, request_id: RequestId) -> TranslateReply:
+async def translate(
+    fields: TranslateFields, parts: PartsDep, request_id: RequestId, request: Request
+) -> TranslateReply | Response:
     """Translate a text or several. Paragraphs, lists and indentation come back as they were.
 
     A model that reads several languages at once needs the same text in all of them: `q` in `source`, the rest in
@@ -40,15 +58,23 @@ async def translate(fields: TranslateFields, parts: PartsDep, request_id: Reques
     sentence. The layout is kept where a text has equally many lines with words in all languages, or else equally many
     sentences. Where it has neither, the whole text is translated as one sentence: the translation then stands on one
     line, and paragraphs and lists are lost.
+
+    With `stream`, or where events are accepted, the reply is a stream of server-sent events: `sentence` for each
+    sentence as soon as it is finished, whatever its place, then `done` with the whole reply, or `error`.
     """
+    if wants_events(request, fields.stream):
+        if fields.format == "html":
+            raise InvalidFields.of("stream", "must be false where the format is 'html'", True)
+        return await stream(lambda progress: parts.texts.translate(fields, request_id, progress), request)
     return await parts.texts.translate(fields, request_id)
 
 
 @router.post(
     "/postedit",
+    dependencies=[Depends(charged(postedit_request))],
     response_model=PosteditReply,
     response_model_exclude_none=True,
-    responses=reply_example({"translatedText": "Klicken Sie auf die Schaltfläche OK."}),
+    responses=reply_examples(POSTEDIT_REPLIES),
     openapi_extra=request_body(PosteditRequest, POSTEDIT_EXAMPLES),
 )
 async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestId) -> PosteditReply:
@@ -64,10 +90,20 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
 
 @router.post(
     "/summarize",
+    dependencies=[Depends(charged(summarize_request))],
     response_model=SummarizeReply,
     response_model_exclude_none=True,
+    responses=reply_examples(SUMMARIZE_REPLIES, SUMMARIZE_EVENTS),
     openapi_extra=request_body(SummarizeRequest, SUMMARIZE_EXAMPLES),
 )
-async def summarize(fields: SummarizeFields, parts: PartsDep, request_id: RequestId) -> SummarizeReply:
-    """Summarize a text or several. `truncated` says whether a text was longer than the model takes."""
+async def summarize(
+    fields: SummarizeFields, parts: PartsDep, request_id: RequestId, request: Request
+) -> SummarizeReply | Response:
+    """Summarize a text or several. `truncated` says whether a text was longer than the model takes.
+
+    With `stream`, or where events are accepted, the reply is a stream of server-sent events: `summary` for each text as
+    soon as it is finished, then `done` with the whole reply, or `error`.
+    """
+    if wants_events(request, fields.stream):
+        return await stream(lambda progress: parts.texts.summarize(fields, request_id, progress), request)
     return await parts.texts.summarize(fields, request_id)

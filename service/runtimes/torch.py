@@ -19,3 +19,19 @@ def open_torch_graphs(bundle: Bundle, threads: int) -> Graphs:
     """
     torch.set_num_threads(threads)
     return TorchGraphs(load_bundle_model(bundle))
+
+
+def device_memory() -> dict[tuple[str, str], int]:
+    """Bytes of GPU memory by device and kind: ``allocated`` to tensors, ``reserved`` by this process, ``free`` there.
+
+    Empty where this process has not used a GPU.
+    """
+    if not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return {}
+    found = {}
+    for number in range(torch.cuda.device_count()):
+        device = f"cuda:{number}"
+        found[device, "allocated"] = torch.cuda.memory_allocated(number)
+        found[device, "reserved"] = torch.cuda.memory_reserved(number)
+        found[device, "free"] = torch.cuda.mem_get_info(number)[0]
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.text.layout import Document, Piece, is_translatable
+from service.text.layout import Document, Piece, Splitting, is_translatable
 from service.text.parallel import ParallelDocument
 from service.text.segmentation import split_sentences
 from service.text.splitting import Measure, cut_to_limit, split_long
@@ -12,6 +12,7 @@ __all__ = [
     "Measure",
     "ParallelDocument",
     "Piece",
+    "Splitting",
     "cut_to_limit",
     "is_translatable",
     "split_long",

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from service.text.segmentation import split_sentences
 from service.text.splitting import Measure, split_long
@@ -17,9 +18,12 @@ from service.text.splitting import Measure, split_long
 _BULLET = re.compile(r"(?:[-*+•‣◦▪·–—]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\([a-z]\))\s+")
 # "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
 _NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
+_LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _KEPT_AROUND = frozenset(("So", "Sk", "Cf", "Zs", "Zl", "Zp"))
 _NO_SPACES = frozenset(("ja", "zh", "zt", "yue", "th", "lo", "km", "my"))
 
+Splitting = Literal["lines", "sentences", "whole"]
+"""Where a text is split: at line breaks and ends of sentences; at ends of sentences only; not at all."""
 Part = tuple[str, bool]
 """Some of a text, and whether it is to be translated."""
 
@@ -46,7 +50,9 @@ class Document:
     spaced: bool = False
 
     @classmethod
-    def parse(cls, text: str, source: str, target: str, limit: int, measure: Measure) -> Document:
+    def parse(
+        cls, text: str, source: str, target: str, limit: int, measure: Measure, splitting: Splitting = "lines"
+    ) -> Document:
         """Split a normalised text.
 
         Args:
@@ -54,8 +60,15 @@ class Document:
             source, target: language codes.
             limit: tokens that the model takes in one sentence, without EOS.
             measure: counts them.
+            splitting: where it is split, apart from sentences that are too long for the model.
         """
-        lines = split_lines(text, source, lambda sentence: split_long(sentence, limit, measure))
+
+        def shorten(sentence: str) -> list[str]:
+            return split_long(sentence, limit, measure)
+
+        if splitting != "lines":
+            return cls.of(_unbroken(text, source, shorten, whole=splitting == "whole"), source, target)
+        lines = split_lines(text, source, shorten)
         return cls.of((part for line in lines for part in line), source, target)
 
     @classmethod
@@ -103,6 +116,15 @@ def split_lines(text: str, language: str, shorten: Callable[[str], list[str]]) -
     lines = text.splitlines(keepends=True)
     numbered = sum(bool(_NUMBERED.match(line.lstrip())) for line in lines) > 1
     return [list(_line(line, _prefix(line, numbered), language, shorten)) for line in lines]
+
+
+def _unbroken(text: str, language: str, shorten: Callable[[str], list[str]], *, whole: bool) -> Iterator[Part]:
+    """The parts of a text whose line breaks count as spaces; they come back where they stand between sentences."""
+    sentences = [text] if whole else split_sentences(_LINE_BREAK.sub(" ", text), language)
+    start = 0
+    for sentence in sentences:
+        yield from _sentence(text[start : start + len(sentence)], shorten)
+        start += len(sentence)
 
 
 def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:

@@ -4,6 +4,9 @@ The rules are sentencex's (Wikimedia, MIT, Rust): maintained, offline, no model,
 languages with fallbacks, linear in time on hostile input, and it prefers two sentences in one piece to one in two.
 Looked at and not taken: pysbd (unmaintained), blingfire (dormant, one rule set for all languages), sentence-splitter
 (few languages, dormant), wtpsplit (better on unpunctuated text, but needs a model and a runtime of its own).
+
+Where it divides what belongs together, the pieces are put together again: after abbreviations of German, English and
+French that its lists lack, after German ordinals, within names such as ``System.Out``, and before closing brackets.
 """
 
 from __future__ import annotations
@@ -12,8 +15,41 @@ import re
 
 import sentencex  # type: ignore[import-untyped]
 
+_LOOKED_AT = 40  # characters at the end of a piece; more holds no abbreviation, and would cost time
 # A lone initial or title ("M. Dupont", "J. Doe") is never a sentence of its own.
 _INITIAL = re.compile(r"\W*[^\W\d_]\.\s*")
+_LAST_WORD = re.compile(r"(?<![\w.-])([\w.-]+\.)\s*\Z")
+_NAME, _INSIDE = re.compile(r"\w\.\Z"), re.compile(r"[A-Za-z0-9_-]")
+_CLOSING = re.compile(r"[)\]}»”’]+(?:\s+|\Z)")
+
+# What the library's lists lack and what stands before something else: never a sentence's end.
+_NEVER_LAST = {
+    "de": """abb. abs. allg. anm. art.-nr. aufl. ausg. bd. bes. bsp. bspw. dipl.-ing. einschl. entspr. evtl. exkl. fa.
+        frl. geb. gez. hrsg. inkl. insb. jew. kap. max. mind. staatl. svw. tab. tel. verh. zz. zzgl. ziff. überw.""",
+    "en": """approx. ch. ed. eds. eq. eqs. est. figs. ft. incl. max. messrs. misc. ms. resp. tab. tbsp. tel. tsp.
+        vol.""",
+    "fr": """c.-à-d. dr. i.e. m. max. me. mgr. min. mlle. mme. nb. op. pr. réf. st. ste. trad.""",
+}
+# What may end a sentence: the next one begins with a capital.
+_SOMETIMES_LAST = {
+    "de": """hbf. jh. okt. pkt. sek.""",
+    "en": """a.m. b.a. m.d. p.m. ph.d.""",
+    "fr": """avr. bd. cit. déc. févr. j.-c. janv. juil. nov. oct. qqch. qqn. sept.""",
+}
+_ALWAYS = {language: frozenset(words.split()) for language, words in _NEVER_LAST.items()}
+_BEFORE_SMALL = {language: frozenset(words.split()) for language, words in _SOMETIMES_LAST.items()}
+
+# "am 1. Mai", "das 19. Jahrhundert"; but "Er kam am 5. Sie ging."
+_ORDINAL = re.compile(
+    r"(?<!\w)(?:am|an|im|in|beim|bis|vom|zum|zur|de[rmns]|die|das|ih[rn]\w*|sein\w*|mein\w*|unser\w*|jede\w*|und|,)"
+    r"\s+\d{1,3}\.\s+\Z",
+    re.IGNORECASE,
+)
+_BEGINNING = re.compile(
+    r"(?:Aber|Also|Am|An|Auch|Auf|Bei|Da|Dabei|Dafür|Damit|Danach|Dann|Das|Dem|Den|Denn|Der|Deshalb|Die|Dies\w*|Doch|Ein"
+    r"|Eine\w*|Er|Es|Für|Hier|Ich|Ihr\w*|Im|In|Ja|Jetzt|Man|Mit|Nach|Nein|Nun|Nur|Oder|Sein\w*|Seit|Sie|So|Und|Von|Vor"
+    r"|Wann|Warum|Was|Wenn|Wer|Wie|Wir|Wo|Zu|Zum|Zur)\b"
+)
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -25,13 +61,37 @@ def split_sentences(text: str, language: str) -> list[str]:
     """
     if not text:
         return []
-    pieces: list[str] = list(sentencex.segment(language.split("-")[0], text))
+    base = language.split("-")[0]
+    pieces: list[str] = list(sentencex.segment(base, text))
     if "".join(pieces) != text:  # the library's promise, on which the layout rests
         return [text]
-    merged: list[str] = []
+    found: list[str] = []
     for piece in pieces:
-        if merged and (_INITIAL.fullmatch(merged[-1]) or not piece.strip()):
-            merged[-1] += piece
+        if found and (closing := _closing(found[-1], piece)):
+            found[-1], piece = found[-1] + piece[:closing], piece[closing:]
+        if found and (not piece.strip() or _belongs(found[-1], piece, base)):
+            found[-1] += piece
         else:
-            merged.append(piece)
-    return merged
+            found.append(piece)
+    return found
+
+
+def _closing(before: str, piece: str) -> int:
+    """Characters at a piece's beginning that close what was opened before."""
+    match = None if before[-1:].isspace() else _CLOSING.match(piece)
+    return match.end() if match else 0
+
+
+def _belongs(before: str, piece: str, language: str) -> bool:
+    """Whether a piece goes on with the sentence of the one before."""
+    if _INITIAL.fullmatch(before):
+        return True
+    if _INSIDE.match(piece) and _NAME.search(before[-2:]):  # a name, or a space forgotten
+        return True
+    end = before[-_LOOKED_AT:]
+    match = _LAST_WORD.search(end)
+    word = match[1].lower() if match else ""
+    small = piece.lstrip()[:1].islower() or piece.lstrip()[:1].isdigit()
+    if word in _ALWAYS.get(language, ()) or (small and word in _BEFORE_SMALL.get(language, ())):
+        return True
+    return language == "de" and bool(_ORDINAL.search(end)) and not _BEGINNING.match(piece)

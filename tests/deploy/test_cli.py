@@ -11,21 +11,22 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app, main
-from deploy.reference import configuration_page, recipes_page
+from deploy.reference import recipes_page
+from deploy.settings_page import configuration_page
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     *("corpus", "prepare", "train", "export", "verify", "ensemble"),
-    *("evaluate", "compare", "describe", "translate", "analyse", "serve", "doctor", "shortlist"),
+    *("evaluate", "compare", "describe", "translate", "analyse", "serve", "config", "doctor", "shortlist"),
 )
 
 
-def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run the command, which must end with status 1; what it printed as error."""
+def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1) -> str:
+    """Run the command, which must end with that status; what it printed as error."""
     monkeypatch.setattr(sys, "argv", ["tandem", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
-    assert ended.value.code == 1
+    assert ended.value.code == status
     return capsys.readouterr().err
 
 
@@ -71,7 +72,7 @@ def test_describe_for_people_shows_the_total() -> None:
 
 
 def test_a_missing_recipe_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no-such.toml: cannot read the recipe" in fails(monkeypatch, capsys, "describe", "no-such.toml")
+    assert "no-such.toml: cannot read the recipe" in fails(monkeypatch, capsys, "describe", "no-such.toml", status=2)
 
 
 def test_a_folder_that_is_no_bundle_is_refused(
@@ -86,7 +87,7 @@ def test_an_unknown_key_lists_the_known_ones(
     text = (ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml").read_text(encoding="utf-8")
     recipe = tmp_path / "typo.toml"
     recipe.write_text(text.replace("join_share", "joinshare"), encoding="utf-8")
-    message = fails(monkeypatch, capsys, "describe", str(recipe))
+    message = fails(monkeypatch, capsys, "describe", str(recipe), status=2)
     assert "typo.toml data has no key 'joinshare': did you mean 'join_share'?" in message
     assert "max_source_tokens" in message
 
@@ -111,7 +112,7 @@ def test_a_setting_out_of_bounds_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TANDEM_MAX_BEAM_SIZE", "1000")
-    assert "max_beam_size" in fails(monkeypatch, capsys, "serve", str(tmp_path))
+    assert "max_beam_size" in fails(monkeypatch, capsys, "serve", str(tmp_path), status=2)
 
 
 @pytest.mark.parametrize(("page", "written"), [("configuration", configuration_page), ("recipes", recipes_page)])

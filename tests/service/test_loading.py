@@ -23,7 +23,7 @@ from service.engine import Engine, Job
 from service.loading import build_engine, find_bundles
 from service.runtimes import open_graphs
 from service.settings import Settings
-from tests.service.support import tiny_bundle, tiny_vocabulary
+from tests.service.support import copying, tiny_bundle, tiny_vocabulary
 
 
 def test_every_setting_is_described_and_bounded() -> None:
@@ -68,7 +68,7 @@ def test_a_broken_bundle_stops_the_start(tmp_path: Path) -> None:
 
 
 def test_two_bundles_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.loading.open_graphs", lambda *_: object())
+    monkeypatch.setattr("service.loading.open_graphs", lambda bundle, *_: copying(bundle))
     first, second = tmp_path / "first", tmp_path / "second"
     tiny_bundle(first)
     tiny_bundle(second)
@@ -93,7 +93,7 @@ def test_two_bundles_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest
 def test_a_bundle_that_no_route_can_serve_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, languages: tuple[str, ...], sources: int, fault: str
 ) -> None:
-    monkeypatch.setattr("service.loading.open_graphs", lambda *_: object())
+    monkeypatch.setattr("service.loading.open_graphs", lambda bundle, *_: copying(bundle))
     file = VocabularyFile("source.model")
     vocabularies = Vocabularies((file,) * sources, file)
     tiny_bundle(tmp_path, task=task, source_languages=languages, vocabularies=vocabularies)

@@ -199,6 +199,7 @@ async def test_what_is_served_is_described_truthfully(together: Served) -> None:
     assert (await together.client.get("/languages")).json() == [
         {"code": "cs", "name": "Czech", "targets": [], "combinations": [combination]},
         {"code": "de", "name": "German", "targets": ["en"], "combinations": [combination]},
+        {"code": "en", "name": "English", "targets": []},
         {"code": "fr", "name": "French", "targets": [], "combinations": [combination]},
     ]
     models = (await together.client.get("/models")).json()

@@ -170,7 +170,7 @@ async def test_nothing_is_kept_of_sentences_that_have_gone() -> None:
     graphs = TableGraphs(hashed(SIZE), SIZE, poison={(8, 8): 1})
     rng, clock, short = np.random.default_rng(0), Clock(), SearchOptions(beam_size=1, max_length=2)
     before = _tickets()
-    async with bench(plain(graphs), workers=2, clock=clock, cached=5, max_queue_tokens=550) as running:
+    async with bench(plain(graphs), workers=2, clock=clock, cached=5, max_queue_tokens=180) as running:
         admitted = 0
         with capture_logs():
             for _ in range(150):

@@ -43,7 +43,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         deadline = None if seconds is None else self.clock.now + seconds
         jobs = [job(n, beam, bundle, priority=priority, deadline=deadline) for n in lengths]
         before, tokens = self.queue.queued_tokens, sum(one.predicted_tokens for one in jobs)
-        if before and before + tokens > QUEUE:
+        if before and before + min(tokens, QUEUE // 2) > QUEUE:
             with pytest.raises(Overloaded) as refused:
                 self.queue.admit(jobs)
             assert 1 <= refused.value.retry_after <= 60

@@ -1,0 +1,221 @@
+"""How well a glossary is enforced, and what it costs the translations, on a parallel text.
+
+    python benchmarks/glossary.py bundles/de-en SOURCE TARGET [--seen SOURCE TARGET] [--terms 200] [--lines 600]
+
+Terms are words of the source (some of them two words) that stand in few of its lines, each with a target term drawn
+from the target text that stands in no line that translates the source term, here or in the text named by ``--seen``
+(give the training text): a pair that nothing can have been learnt of. Printed are the share of the terms' places whose
+translation has the target term, counted in the text that comes back; how many of the misses the reply names; and chrF
+of the lines without and with terms, each translated with and without the glossary. ``usual`` is a second glossary, of
+the words that go together most in the text itself: its chrF says what enforcing costs where the terms are right.
+
+Files may be packed (``.xz``, ``.gz``); the bundle runs as it is served, in one worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import json
+import lzma
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics.chrf import CHRF
+
+from service.loading import build_engine
+from service.schemas import GlossaryTerm, TranslateRequest
+from service.settings import Settings
+from service.text.glossary import Glossary
+from service.texts import TextService
+
+Pairs = list[tuple[str, str]]
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_TWO_WORDS = 0.2  # of the terms
+_MOST_LINES = 8  # that a term stands in
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """Lines as they came back, and what the reply says of the terms in each."""
+
+    lines: list[str]
+    terms: list[list[GlossaryTerm]]
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file, packed or not."""
+    unpack = {".xz": lzma.decompress, ".gz": gzip.decompress}.get(path.suffix, bytes)
+    return unpack(path.read_bytes()).decode("utf-8").split("\n")[:-1]
+
+
+def words(line: str, size: int = 1) -> list[str]:
+    """Runs of so many words with single spaces between them."""
+    found = list(_WORD.finditer(line))
+    runs = [found[at : at + size] for at in range(len(found) - size + 1)]
+    return [line[run[0].start() : run[-1].end()] for run in runs if run[-1].end() - run[0].start() == _width(run)]
+
+
+def _width(run: Sequence[re.Match[str]]) -> int:
+    return sum(len(match[0]) for match in run) + len(run) - 1
+
+
+def unseen_terms(pairs: Pairs, seen: Pairs, count: int, rng: np.random.Generator) -> dict[str, str]:
+    """Source terms with target terms that never translate them."""
+    chosen: dict[str, str] = {}
+    for size, wanted in ((2, round(_TWO_WORDS * count)), (1, count)):
+        places: dict[str, list[int]] = defaultdict(list)
+        for number, (source, _) in enumerate(pairs):
+            for term in set(words(source, size)):
+                places[term].append(number)
+        terms = sorted(term for term, lines in places.items() if len(lines) <= _MOST_LINES)
+        targets = sorted({one for _, target in pairs for one in words(target, size)})
+        taken: set[str] = set()
+        for index in rng.permutation(len(terms)).tolist():
+            if len(chosen) >= wanted:
+                break
+            term = terms[index]
+            known = {word for other in chosen for word in other.split()}
+            if known.isdisjoint(term.split()) and not taken & {*places[term]}:
+                target = _unrelated(term, targets, [*pairs, *seen], rng)
+                if target:
+                    chosen[term] = target
+    return chosen
+
+
+def _unrelated(term: str, targets: Sequence[str], pairs: Pairs, rng: np.random.Generator) -> str:
+    """A target that stands in no line that translates the term; empty where ten drawn ones all do."""
+    texts = [target.casefold() for source, target in pairs if term.casefold() in source.casefold()]
+    for index in rng.integers(0, len(targets), 10).tolist():
+        if not any(targets[index].casefold() in text for text in texts):
+            return str(targets[index])
+    return ""
+
+
+def usual_terms(pairs: Pairs, count: int) -> dict[str, str]:
+    """The words that go together most: of the commoner source words the target word with the best Dice score."""
+    together: dict[str, Counter[str]] = defaultdict(Counter)
+    sources, targets = Counter[str](), Counter[str]()
+    for source, target in pairs:
+        read, written = set(words(source)), {word.lower() for word in words(target)}
+        sources.update(read)
+        targets.update(written)
+        for word in read:
+            together[word].update(written)
+    scored = []
+    for word, amount in sources.items():
+        if 3 <= amount <= 30:
+            other, both = max(together[word].items(), key=lambda one: 2 * one[1] / (amount + targets[one[0]]))
+            scored.append((2 * both / (amount + targets[other]), word, other))
+    return {word: other for _, word, other in sorted(scored, reverse=True)[:count]}
+
+
+async def translate(
+    service: TextService, route: tuple[str, str], lines: Sequence[str], glossary: Mapping[str, str]
+) -> Translated:
+    """Lines as the service translates them, some at a time."""
+    found = Translated([], [])
+    for at in range(0, len(lines), 50):
+        request = TranslateRequest(
+            q=list(lines[at : at + 50]), source=route[0], target=route[1], glossary=dict(glossary), priority="bulk"
+        )
+        reply = await service.translate(request, "benchmark")
+        found.lines.extend(reply.translatedText)
+        found.terms.extend(reply.glossary or [[] for _ in reply.translatedText])  # type: ignore[arg-type]
+    return found
+
+
+def enforced(lines: Sequence[str], found: Translated, glossary: Mapping[str, str]) -> dict[str, Any]:
+    """Places of terms, how many of their translations have the target term, and how many misses the reply names."""
+    finder = Glossary.of(glossary)
+    places = kept = named = 0
+    for line, written, terms in zip(lines, found.lines, found.terms, strict=True):
+        due = Counter(hidden.target for _, hidden in finder.find(line))
+        for target, amount in due.items():
+            there = len(re.findall(rf"(?<!\w){re.escape(target)}(?!\w)", written, re.IGNORECASE))
+            places, kept = places + amount, kept + min(amount, there)
+            named += there < amount and any(one.target == target and not one.found for one in terms)
+    share = 100 * kept / places if places else 100.0
+    return {"terms": len(glossary), "places": places, "enforced": kept, "percent": round(share, 2), "named": named}
+
+
+def chrf(lines: Sequence[str], references: Sequence[str]) -> float:
+    """Of a corpus, as sacrebleu has it."""
+    return round(CHRF().corpus_score(list(lines), [list(references)]).score, 2) if lines else 0.0
+
+
+async def measure(
+    service: TextService, route: tuple[str, str], pairs: Pairs, glossary: Mapping[str, str], most: int
+) -> dict[str, Any]:
+    """Everything about one glossary."""
+    finder = Glossary.of(glossary)
+    having = [pair for pair in pairs if finder.find(pair[0])]
+    lacking = [pair for pair in pairs if not finder.find(pair[0])]
+    result: dict[str, Any] = {}
+    for name, some in (("with terms", having[:most]), ("without terms", lacking[:most])):
+        lines, references = [source for source, _ in some], [target for _, target in some]
+        plain = await translate(service, route, lines, {})
+        found = await translate(service, route, lines, glossary)
+        if name == "with terms":
+            result |= enforced(lines, found, glossary)
+            result["plain percent"] = enforced(lines, plain, glossary)["percent"]
+        result[name] = {
+            "lines": len(lines),
+            "chrF plain": chrf(plain.lines, references),
+            "chrF with glossary": chrf(found.lines, references),
+            "changed": sum(one != other for one, other in zip(plain.lines, found.lines, strict=True)),
+        }
+    return result
+
+
+async def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The whole measurement."""
+    pairs = list(zip(read_lines(arguments.source), read_lines(arguments.target), strict=True))
+    seen = list(zip(*map(read_lines, arguments.seen), strict=True)) if arguments.seen else []
+    settings = Settings(bundles=(arguments.bundle,), workers=1, cache_sentences=0, log_level="error")
+    engine = build_engine(settings)
+    service = TextService(engine, settings)
+    engine.start()
+    try:
+        (bundle,) = engine.bundles.values()
+        route = bundle.manifest.source_languages[0], bundle.manifest.target_language
+        glossaries = {
+            "unseen": unseen_terms(pairs, seen, arguments.terms, np.random.default_rng(arguments.seed)),
+            "usual": usual_terms(pairs, arguments.terms),
+        }
+        return {name: await measure(service, route, pairs, one, arguments.lines) for name, one in glossaries.items()}
+    finally:
+        engine.stop()
+        service.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--seen", type=Path, nargs=2, default=None, metavar=("SOURCE", "TARGET"))
+    parser.add_argument("--terms", type=int, default=200)
+    parser.add_argument("--lines", type=int, default=600, help="of each kind, at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    result = asyncio.run(run(arguments))
+    if arguments.json:
+        print(json.dumps(result, indent=1))
+        return
+    for name, one in result.items():
+        print(f"{name}: {one['terms']} terms, {one['places']} places, {one['enforced']} enforced = {one['percent']} %")
+        print(f"  without glossary {one['plain percent']} %; misses that the reply names: {one['named']}")
+        for kind in ("with terms", "without terms"):
+            print(f"  lines {kind}: " + ", ".join(f"{key} {value}" for key, value in one[kind].items()))
+
+
+if __name__ == "__main__":
+    main()

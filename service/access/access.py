@@ -1,0 +1,252 @@
+"""Who is calling, and what the call costs: the one place that routes ask."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
+
+from models.errors import ConfigError
+from service.access import counters, keys
+from service.access.errors import AdminRequired, KeyInvalid, KeyMissing
+from service.access.keys import PREFIX, KeyStore, Limits, digest_of
+from service.access.meter import Meter, Receipt
+from service.settings import Settings
+from service.storage import Database, StorageError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ANONYMOUS = "anonymous"
+"""The name of callers without a key."""
+ADMIN = "admin"
+"""The name of the caller with the admin key of the settings."""
+KEYS_FILE = "keys.db"
+LIMITS_FILE = "limits.db"
+
+_log = structlog.get_logger("tandem.access")
+_SCHEMES = ("bearer", "deepl-auth-key")
+_REFRESH = 1.0  # seconds after which a change of the keys by another process holds here
+_THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is calling.
+
+    Attributes:
+        name: of the key, for logs and metrics; ``anonymous`` without one.
+        admin: may use the admin routes.
+    """
+
+    name: str
+    admin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Characters of this calendar month.
+
+    Attributes:
+        count: charged so far.
+        limit: the quota; None without one.
+    """
+
+    count: int
+    limit: int | None
+
+
+class Access:
+    """Finds callers by their keys, and charges them.
+
+    Keys are checked against a snapshot in memory, which follows the store within ``_REFRESH`` seconds; where the store
+    cannot be read, the last one stays in use. Counting happens in threads.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        """Open the stores in the data folder, or in memory where there is none.
+
+        Args:
+            settings: see ``Settings``; ``require_key``, ``admin_key`` and those about limits are read.
+            clock: seconds since 1970.
+
+        Raises:
+            ConfigError: a store cannot be opened, or keys are required and none could exist.
+        """
+        self._settings, self._clock = settings, clock
+        admin_key = settings.admin_key.get_secret_value() if settings.admin_key else None
+        if settings.require_key and settings.data is None and admin_key is None:
+            raise ConfigError("require_key needs the setting data, the folder that 'tandem keys' keeps the keys in")
+        self._admin_digest = digest_of(admin_key) if admin_key else None
+        self._anonymous = Limits(settings.anonymous_rate, settings.anonymous_quota)
+        self._databases = [open_keys(settings)]
+        self.keys = KeyStore(self._databases[0], clock)
+        self._snapshot = self.keys.snapshot()
+        self.meter = make_meter(settings, self._databases, clock)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tandem-access")
+        self._follower: asyncio.Task[None] | None = None
+        self._stale = False
+
+    def start(self) -> None:
+        """Begin to follow changes that other processes make to the keys. Needs a running event loop."""
+        if self._settings.data is not None:
+            self._follower = asyncio.get_running_loop().create_task(self._follow())
+
+    async def close(self) -> None:
+        """Stop following, and close the stores."""
+        if self._follower is not None:
+            self._follower.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._follower
+        await asyncio.to_thread(self._threads.shutdown)
+        for database in self._databases:
+            database.close()
+
+    def refresh(self) -> None:
+        """Take over changes of the key store now. Blocks."""
+        try:
+            self._snapshot = self.keys.snapshot(self._snapshot)
+        except StorageError as error:
+            if not self._stale:
+                _log.error("keys_not_readable", cause=type(error.__cause__).__name__, used="those known so far")
+            self._stale = True
+        else:
+            self._stale = False
+
+    def caller(self, connection: HTTPConnection | Scope, api_key: str | None = None) -> Caller:
+        """Who sends this request: from ``Authorization``, else from the field ``api_key``. Does not block.
+
+        Where no keys are required, what is no key of ours counts as none: clients of other services always send one.
+
+        Raises:
+            KeyMissing: keys are required, and there is none.
+            KeyInvalid: the key is unknown, revoked or expired.
+        """
+        scope = connection.scope if isinstance(connection, HTTPConnection) else connection
+        secret = _from_header(scope) or api_key
+        found = self._find(secret) if secret else None
+        if found is None:
+            if secret and (self._settings.require_key or secret.startswith(PREFIX)):
+                raise KeyInvalid
+            if self._settings.require_key:
+                raise KeyMissing
+            found = Caller(ANONYMOUS)
+        scope.setdefault("state", {})["caller"] = found.name
+        structlog.contextvars.bind_contextvars(caller=found.name)
+        return found
+
+    def admin(self, connection: HTTPConnection | Scope) -> Caller:
+        """The administrator who sends this request; the key is taken from the header only.
+
+        Raises:
+            KeyMissing, KeyInvalid: see ``caller``.
+            AdminRequired: the key is no admin's, or there is no admin key at all.
+        """
+        scope = connection.scope if isinstance(connection, HTTPConnection) else connection
+        if self._admin_digest is None and not self._snapshot.has_admin:
+            raise AdminRequired.without_any()
+        secret = _from_header(scope)
+        if not secret:
+            raise KeyMissing
+        if self._find(secret) is None:
+            raise KeyInvalid
+        found = self.caller(scope)
+        if not found.admin:
+            raise AdminRequired.for_other_key()
+        return found
+
+    async def charge(self, caller: Caller, characters: int) -> Receipt:
+        """Count a request of so many characters, before it is worked on.
+
+        Raises:
+            RateLimited, QuotaExceeded: beyond a limit.
+            LimitsUnavailable: the store of counters is down, and the settings say to refuse then.
+        """
+        limits = self.limits_of(caller.name)
+        if caller.name == ANONYMOUS and limits == Limits():
+            return Receipt()  # open to everybody: there is nothing to count for
+        return await self._in_thread(self.meter.charge, caller.name, limits, characters)
+
+    async def refund(self, receipt: Receipt) -> None:
+        """Give back what ``charge`` has counted, apart from the request itself."""
+        if receipt.characters:
+            await self._in_thread(self.meter.refund, receipt)
+
+    @asynccontextmanager
+    async def charged(self, caller: Caller, characters: int) -> AsyncIterator[Receipt]:
+        """Charge for what happens in this block; its characters are given back where it raises.
+
+        A client that leaves (``CancelledError``) pays: its text was being worked on.
+
+        Raises:
+            RateLimited, QuotaExceeded, LimitsUnavailable: see ``charge``.
+        """
+        receipt = await self.charge(caller, characters)
+        try:
+            yield receipt
+        except Exception:
+            await self.refund(receipt)
+            raise
+
+    async def usage(self, caller: Caller) -> Usage:
+        """This month's characters. Anonymous ones are counted only where they have a limit.
+
+        Raises:
+            LimitsUnavailable: see ``charge``.
+        """
+        quota = self.limits_of(caller.name).quota
+        return Usage(await self._in_thread(self.meter.used, caller.name), quota or None)
+
+    def limits_of(self, name: str) -> Limits:
+        """The limits of a caller."""
+        if name == ANONYMOUS:
+            return self._anonymous
+        return self._snapshot.limits_of(name) or Limits()
+
+    def _find(self, secret: str) -> Caller | None:
+        if self._admin_digest is not None and hmac.compare_digest(digest_of(secret), self._admin_digest):
+            return Caller(ADMIN, admin=True)
+        key = self._snapshot.find(secret, self._clock())
+        return None if key is None else Caller(key.caller, key.admin)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(_REFRESH)
+            await self._in_thread(self.refresh)
+
+    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+
+
+def open_keys(settings: Settings) -> Database:
+    """The database of the keys. Raises ConfigError where it cannot be opened."""
+    return Database(settings.data and settings.data / KEYS_FILE, keys.MIGRATIONS)
+
+
+def make_meter(settings: Settings, opened: list[Database], clock: Callable[[], float] = time.time) -> Meter:
+    """A meter with its store: the shared one of the settings, else SQLite; its database is added to ``opened``.
+
+    Raises:
+        ConfigError: the store cannot be opened.
+    """
+    if settings.limits_url is not None:
+        return Meter(counters.shared_counters(settings.limits_url.get_secret_value()), settings.limits_failure, clock)
+    opened.append(Database(settings.data and settings.data / LIMITS_FILE, counters.MIGRATIONS))
+    return Meter(counters.SqliteCounters(opened[-1], clock), settings.limits_failure, clock)
+
+
+def _from_header(scope: Scope) -> str | None:
+    """A key in the Authorization header; other schemes are a proxy's business."""
+    scheme, _, value = Headers(scope=scope).get("authorization", "").partition(" ")
+    return value.strip() or None if scheme.lower() in _SCHEMES else None

@@ -1,0 +1,129 @@
+"""Settings from flags, environment, file and defaults, in this order, with the origin of each and clear refusals."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import SecretStr, ValidationError
+
+from models.errors import ConfigError
+from service.settings import Settings, file_content
+
+PREFIX = "TANDEM_"
+# What Kubernetes puts into the environment of every container where a service is called "tandem".
+_FOREIGN = re.compile(r"TANDEM_(SERVICE_.*|PORT_\d+_.*)")
+MASK = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings, and where each comes from: ``--port``, ``TANDEM_PORT``, the file's path, or ``default``."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def read_configuration(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Configuration:
+    """The effective settings.
+
+    Args:
+        flags: settings by name that were given on the command line; they go before all others.
+        environment: the process's, for unknown names and origins; None = ``os.environ``.
+
+    Raises:
+        ConfigError: a setting is unknown or out of bounds, or the file cannot be read; every fault is named.
+    """
+    variables = {name.upper(): value for name, value in (os.environ if environment is None else environment).items()}
+    path = flags.get("config") or variables.get(f"{PREFIX}CONFIG")
+    content = file_content(path) if path else {}
+    origins = _origins(flags, variables, content, str(path))
+    faults = [*_unknown_variables(variables), *_unknown_keys(content, str(path))]
+    try:
+        settings = Settings(**flags)
+    except ValidationError as error:
+        faults += [fault for item in error.errors(include_url=False) if (fault := _describe(item, origins))]
+    if faults:
+        raise ConfigError("; ".join(faults))
+    return Configuration(settings, origins)
+
+
+def shown(name: str, value: Any) -> Any:
+    """A setting's value as it may be printed: in plain types, secrets and passwords in addresses masked."""
+    if isinstance(value, SecretStr) or (value is not None and is_secret(name)):
+        return MASK
+    if isinstance(value, tuple | list):
+        return [shown(name, item) for item in value]
+    if isinstance(value, str) and "://" in value:
+        return _without_password(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting must never be printed, or stand on a command line, which every user of a machine can read."""
+    return "SecretStr" in str(Settings.model_fields[name].annotation)
+
+
+def flag_of(name: str) -> str:
+    """The flag of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+def _origins(
+    flags: Mapping[str, Any], variables: Mapping[str, str], content: Mapping[str, Any], path: str
+) -> dict[str, str]:
+    origins = {}
+    for name in Settings.model_fields:
+        if name in flags:
+            origins[name] = flag_of(name)
+        elif variable_of(name) in variables:
+            origins[name] = variable_of(name)
+        else:
+            origins[name] = path if name in content else "default"
+    return origins
+
+
+def _unknown_variables(variables: Mapping[str, str]) -> list[str]:
+    known = {variable_of(name) for name in Settings.model_fields}
+    unknown = (name for name in variables if name.startswith(PREFIX) and not _FOREIGN.fullmatch(name))
+    return [f"there is no setting {name}{_near(name, known)}" for name in sorted(unknown) if name not in known]
+
+
+def _unknown_keys(content: Mapping[str, Any], path: str) -> list[str]:
+    known = set(Settings.model_fields) - {"config"}
+    return [f"{path}: there is no setting {key!r}{_near(key, known)}" for key in content if key not in known]
+
+
+def _near(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=3)
+    return f": did you mean {' or '.join(near)}?" if near else "; docs/configuration.md lists all of them"
+
+
+def _describe(item: Any, origins: Mapping[str, str]) -> str:
+    """One finding of pydantic, without the value of a secret; nothing for what is named as unknown already."""
+    name = str(item["loc"][0]) if item["loc"] else ""
+    if item["type"] == "extra_forbidden":
+        return "" if name not in origins or name == "config" else f"there is no setting {name}"
+    message = item["msg"].removeprefix("Value error, ")
+    origin = origins.get(name, "default")
+    where = f"{name} ({origin})" if origin != "default" else name
+    value = "" if not name or is_secret(name) else f", but is {item['input']!r}"
+    return f"{where}: {message[:1].lower()}{message[1:]}{value}"
+
+
+def _without_password(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.password is None:
+        return address
+    user, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:{MASK}@{host}"))

@@ -1,0 +1,227 @@
+"""Requests and replies of DeepL's API, as pydantic models. Unknown fields are ignored, as DeepL does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+MAX_TAGS = 100
+MAX_GLOSSARIES = 5
+
+
+def _absent_if_empty(value: Any) -> Any:
+    """Forms say `field=` for a field that is not set."""
+    return None if value == "" else value
+
+
+def _listed(value: Any) -> Any:
+    """One text is a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+def _names(value: Any) -> Any:
+    """Names in a list, or in one string with commas between them, as forms have them."""
+    parts = [value] if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise PydanticCustomError("names", "must be a list of names, or names with commas between them")
+    return tuple(name.strip() for part in parts for name in part.split(",") if name.strip())
+
+
+def _as_text(value: Any) -> Any:
+    """JSON clients write 0 and 1 as numbers, too."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _absent_if_empty(value)
+
+
+Language = Annotated[str, Field(min_length=1, max_length=35)]
+Optional = BeforeValidator(_absent_if_empty)
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(max_length=MAX_TAGS)]
+Identifier = Annotated[str | None, Optional, Field(max_length=200)]
+SplitSentences = Literal["0", "1", "nonewlines"]
+Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
+ModelType = Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"]
+
+
+class DeepLFields(BaseModel):
+    """What all of DeepL's requests share."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+    auth_key: Annotated[str | None, Optional] = Field(
+        default=None, max_length=512, repr=False, description="Key; or `Authorization: DeepL-Auth-Key …`."
+    )
+
+
+class DeepLTranslateRequest(DeepLFields):
+    """Texts to translate, as DeepL's clients send them."""
+
+    text: Annotated[list[str], BeforeValidator(_listed)] = Field(min_length=1, description="A form repeats it.")
+    target_lang: Language = Field(description="`DE`, `EN-GB`, `PT-BR` ...; see GET /v2/languages?type=target.")
+    source_lang: Annotated[Language | None, Optional] = Field(default=None, description="Left out = detected per text.")
+    split_sentences: Annotated[SplitSentences | None, BeforeValidator(_as_text)] = Field(
+        default=None,
+        description="`0`: a text is one sentence; `1`: split at punctuation and line breaks; `nonewlines`: at "
+        "punctuation only. Left out: `1`, and `nonewlines` for HTML.",
+    )
+    preserve_formatting: Annotated[bool | None, Optional] = Field(
+        default=None, description="Sentences begin and end as they do in the text: their case and punctuation."
+    )
+    formality: Annotated[Formality | None, Optional] = Field(
+        default=None, description="No model here has it: `more` and `less` are refused."
+    )
+    tag_handling: Annotated[Literal["xml", "html"] | None, Optional] = Field(default=None)
+    tag_handling_version: Annotated[Literal["v1", "v2"] | None, Optional] = Field(
+        default=None, description="Both mean the one way there is here."
+    )
+    outline_detection: Annotated[bool | None, Optional] = Field(
+        default=None, description="False: XML elements split sentences only where `splitting_tags` names them."
+    )
+    splitting_tags: Names = Field(default=(), description="XML elements that split sentences.")
+    non_splitting_tags: Names = Field(default=(), description="XML elements that never split sentences.")
+    ignore_tags: Names = Field(default=(), description="XML elements whose text is not translated.")
+    glossary_id: Identifier = Field(default=None, description="A stored glossary; needs `source_lang`.")
+    glossary_ids: Names = Field(
+        default=(), max_length=MAX_GLOSSARIES, description="Several, of which the first with a term counts."
+    )
+    model_type: Annotated[ModelType | None, Optional] = Field(
+        default=None, description="There is one model per pair, of the quick kind: `quality_optimized` is refused."
+    )
+    show_billed_characters: Annotated[bool | None, Optional] = Field(default=None, description="They are always shown.")
+    context: Annotated[str | None, Optional] = Field(default=None, description="Refused: no model here reads it.")
+    style_id: Annotated[Any, Optional] = Field(default=None, description="Refused: there are no styles here.")
+    custom_instructions: Any = Field(default=None, description="Refused: no model here follows instructions.")
+    translation_memory_id: Annotated[Any, Optional] = Field(default=None, description="Refused: there are none here.")
+
+
+class LanguagesRequest(DeepLFields):
+    """Which languages to list."""
+
+    type: Annotated[Literal["source", "target"] | None, Optional] = Field(default=None)
+
+
+class DeepLTranslation(BaseModel):
+    """One translated text."""
+
+    detected_source_language: str
+    text: str
+    billed_characters: int
+    model_type_used: str | None = Field(default=None, description="Where `model_type` was given.")
+
+
+class DeepLTranslateReply(BaseModel):
+    """The translations, in the order of the texts."""
+
+    translations: list[DeepLTranslation]
+
+
+class DeepLUsage(BaseModel):
+    """Characters of the caller's quota."""
+
+    character_count: int
+    character_limit: int = Field(description="1000000000000 where there is no limit.")
+
+
+class DeepLError(BaseModel):
+    """Every error of DeepL's API."""
+
+    message: str
+    detail: str | None = None
+
+
+class LanguagePair(BaseModel):
+    """A pair for which a glossary can be stored."""
+
+    source_lang: str
+    target_lang: str
+
+
+class LanguagePairs(BaseModel):
+    """Pairs for which glossaries can be stored."""
+
+    supported_languages: list[LanguagePair]
+
+
+class DictionaryFields(DeepLFields):
+    """The terms of one language pair."""
+
+    source_lang: Language
+    target_lang: Language
+    entries: str = Field(description="Terms, one pair on a line.")
+    entries_format: Literal["tsv", "csv"] = "tsv"
+
+
+class GlossaryRequest(DictionaryFields):
+    """A new glossary of one language pair."""
+
+    name: str
+
+
+class MultilingualGlossaryRequest(DeepLFields):
+    """A new glossary of several language pairs."""
+
+    name: str
+    dictionaries: list[DictionaryFields]
+
+
+class GlossaryChange(DeepLFields):
+    """A glossary's new name, and terms that it gets."""
+
+    name: str | None = None
+    dictionaries: list[DictionaryFields] = Field(default=[])
+
+
+class DeepLGlossary(BaseModel):
+    """A glossary of one language pair."""
+
+    glossary_id: str
+    name: str
+    ready: bool
+    source_lang: str
+    target_lang: str
+    creation_time: str
+    entry_count: int
+
+
+class DeepLGlossaries(BaseModel):
+    """The caller's glossaries of one language pair."""
+
+    glossaries: list[DeepLGlossary]
+
+
+class DictionaryInfo(BaseModel):
+    """The size of a dictionary."""
+
+    source_lang: str
+    target_lang: str
+    entry_count: int
+
+
+class MultilingualGlossary(BaseModel):
+    """A glossary of any number of language pairs."""
+
+    glossary_id: str
+    name: str
+    dictionaries: list[DictionaryInfo]
+    creation_time: str
+
+
+class MultilingualGlossaries(BaseModel):
+    """The caller's glossaries."""
+
+    glossaries: list[MultilingualGlossary]
+
+
+class DictionaryEntries(BaseModel):
+    """The terms of one language pair."""
+
+    source_lang: str
+    target_lang: str
+    entries: str
+    entries_format: Literal["tsv"] = "tsv"
+
+
+class GlossaryEntries(BaseModel):
+    """The dictionary of a language pair, in a list of one."""
+
+    dictionaries: list[DictionaryEntries]

@@ -1,0 +1,86 @@
+"""The rest of LibreTranslate's API: what its clients and its page ask for beside the routes that are ours as well.
+
+Differences of errors for its form clients are in ``service.dialects.errors``.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from service.dependencies import PartsDep
+from service.errors import SuggestionsOff
+from service.files.formats import FORMATS
+from service.languages import language_name
+from service.schemas import ErrorBody, Language, Status
+
+_TYPING_PAUSE = 500
+"""Milliseconds that LibreTranslate's page waits after a key before it translates."""
+
+router = APIRouter(tags=["LibreTranslate"])
+
+
+class NamedLanguage(BaseModel):
+    """A language's code and English name."""
+
+    code: str
+    name: str
+
+
+class DefaultLanguages(BaseModel):
+    """What a page shows at first."""
+
+    source: NamedLanguage
+    target: NamedLanguage
+
+
+class FrontendSettings(BaseModel):
+    """What LibreTranslate's clients may know about a server."""
+
+    charLimit: int = Field(description="Characters of a request.")
+    frontendTimeout: int = Field(description="Milliseconds after the last key before a page translates.")
+    apiKeys: bool = Field(description="Whether keys mean anything here.")
+    keyRequired: bool
+    suggestions: bool = Field(description="Never: POST /suggest is off.")
+    filesTranslation: bool
+    supportedFilesFormat: list[str] = Field(description="File name endings.")
+    language: DefaultLanguages
+
+
+@router.get("/frontend/settings")
+async def frontend_settings(parts: PartsDep) -> FrontendSettings:
+    """Limits, and what is switched on."""
+    settings = parts.settings
+    return FrontendSettings(
+        charLimit=settings.max_characters,
+        frontendTimeout=_TYPING_PAUSE,
+        apiKeys=settings.require_key,
+        keyRequired=settings.require_key,
+        suggestions=False,
+        filesTranslation=True,
+        supportedFilesFormat=[f".{ending}" for ending in sorted(FORMATS)],
+        language=_defaults(parts.texts.catalog.languages()),
+    )
+
+
+@router.post("/suggest", responses={403: {"model": ErrorBody, "description": "Suggestions are off."}})
+async def suggest() -> None:
+    """Always refused: translations are not collected here, and models learn from corpora only."""
+    raise SuggestionsOff("suggestions are switched off on this server")
+
+
+@router.get("/health")
+async def health() -> Status:
+    """The process is alive; GET /readyz says whether it can translate."""
+    return Status(status="ok")
+
+
+def _defaults(served: list[Language]) -> DefaultLanguages:
+    """Detection, and the first language that anything is translated into."""
+    targets = sorted({target for language in served for target in language.targets})
+    names = {language.code: language.name for language in served}
+    target = targets[0] if targets else "en"
+    return DefaultLanguages(
+        source=NamedLanguage(code="auto", name="Auto Detect"),
+        target=NamedLanguage(code=target, name=names.get(target) or language_name(target)),
+    )

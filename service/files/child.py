@@ -1,0 +1,78 @@
+"""Reads or writes one file in a process of its own: ``python -m service.files.child`` with an order on its input.
+
+What people upload is parsed here and not in the server: a file that makes a parser slow, hungry or crash costs this
+process, whose time, memory and output are limited by the operating system.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+CPU_SECONDS = 30
+MEMORY = 2 << 30
+OUTPUT = 1 << 30
+
+
+def main() -> int:
+    """Do what the order says; the report goes to the standard output as JSON."""
+    _limit()
+    order = json.load(sys.stdin)
+    from service.files.bounds import FileRefused  # behind the limits, like everything that it imports
+
+    try:
+        report = read(order) if order["action"] == "read" else write(order)
+    except FileRefused as error:
+        refused = {"status": error.status, "code": error.code, "message": str(error), "detail": error.detail}
+        report = {"refused": refused}
+    except (MemoryError, RecursionError):
+        report = {"too_much": True}
+    json.dump(report, sys.stdout)
+    return 0
+
+
+def read(order: dict[str, Any]) -> dict[str, Any]:
+    """Cut a file into slices, into a file of JSON lines. Raises FileRefused."""
+    from service.files.bounds import Bounds
+    from service.files.formats import FORMATS
+    from service.files.slices import slices_of
+
+    bounds = Bounds(**order["bounds"])
+    characters = slices = 0
+    with Path(order["slices"]).open("w", encoding="utf-8") as lines:
+        for one in slices_of(FORMATS[order["format"]].read(Path(order["source"]), bounds), bounds):
+            lines.write(json.dumps(asdict(one)) + "\n")
+            characters += one.characters
+            slices += 1
+    return {"characters": characters, "slices": slices}
+
+
+def write(order: dict[str, Any]) -> dict[str, Any]:
+    """Write a file with its texts replaced by those of a JSON list. Raises FileRefused."""
+    from service.files.bounds import Bounds
+    from service.files.formats import FORMATS
+
+    translations = json.loads(Path(order["translations"]).read_text(encoding="utf-8"))
+    form = FORMATS[order["format"]]
+    form.write(Path(order["source"]), translations, Path(order["result"]), Bounds(**order["bounds"]))
+    return {}
+
+
+def _limit() -> None:
+    """Bound this process, as far as the system can; the parent bounds its time in any case."""
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return
+    limits = ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_FSIZE, OUTPUT))
+    for kind, bound in (*limits, (resource.RLIMIT_CORE, 0)):
+        with suppress(ValueError, OSError):  # a lower limit is set already, or the system knows no such limit
+            resource.setrlimit(kind, (bound, bound))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,279 @@
+"""The inline content of a Word paragraph as rows of items: texts in a format, objects, and borders between rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from lxml import etree  # type: ignore[import-untyped]
+
+_WORD = (
+    "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "http://purl.oclc.org/ooxml/wordprocessingml/main",
+)
+_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_CHARACTERS = {"noBreakHyphen": "\u2011", "softHyphen": "\u00ad"}
+_BORDERS = frozenset(("tab", "ptab", "br", "cr"))
+_FIELD = frozenset(("fldChar", "instrText", "delInstrText"))
+_HINTS = frozenset(("proofErr", "lastRenderedPageBreak"))  # word processors make these anew
+_WRAPPERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "bdo", "dir"))
+_NOT_FORMAT = frozenset(("lang", "noProof", "rPrChange"))
+_KEPT = frozenset(
+    ("del", "moveFrom", "fldSimple", "bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd",
+     "permStart", "permEnd", "moveFromRangeStart", "moveFromRangeEnd", "moveToRangeStart", "moveToRangeEnd",
+     "oMath", "subDoc")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wrap:
+    """What stands around runs: a link, a tracked insertion, or a field whose result the runs are.
+
+    Attributes:
+        shell: an emptied element that holds the runs; None = before and after stand beside them.
+    """
+
+    shell: Any = None
+    before: tuple[Any, ...] = ()
+    after: tuple[Any, ...] = ()
+
+    def around(self, runs: Sequence[Any]) -> list[Any]:
+        """A copy of it with other runs."""
+        if self.shell is None:
+            return [*map(deepcopy, self.before), *runs, *map(deepcopy, self.after)]
+        shell = deepcopy(self.shell)
+        shell.extend(runs)
+        return [shell]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Style:
+    """A format: the run that it is taken from, without its text, and what stands around."""
+
+    run: Any
+    wrap: Wrap | None
+    key: tuple[int, bytes]
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """A text in a format, or an object that stays near its word.
+
+    Attributes:
+        elements: the paragraph's children that it is made of.
+        text: nothing for an object.
+        style: None for an object.
+    """
+
+    elements: list[Any]
+    text: str = ""
+    style: Style | None = None
+
+    @property
+    def hint(self) -> bool:
+        """Whether a word processor makes it anew, so that it can go."""
+        return self.style is None and all(
+            local_name(element) in _HINTS
+            or (is_word(element, "r") and all(local_name(child) in _HINTS for child in _contents(element)))
+            for element in self.elements
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """Items that follow one another in one parent element, without a border between them."""
+
+    parent: Any
+    items: list[Item] = field(default_factory=list)
+
+
+def local_name(element: Any) -> str:
+    """An element's name without namespace; nothing for comments and processing instructions."""
+    return etree.QName(element).localname if isinstance(element.tag, str) else ""
+
+
+def is_word(element: Any, name: str) -> bool:
+    """Whether it is WordprocessingML's element of that name."""
+    return isinstance(element.tag, str) and any(element.tag == f"{{{space}}}{name}" for space in _WORD)
+
+
+def rows(parent: Any) -> Iterator[Row]:
+    """The rows of a paragraph, and of what in it holds rows of its own. Runs with several contents are split first."""
+    _split_runs(parent)
+    children = list(parent)
+    row, number = Row(parent), 0
+    while number < len(children):
+        end = _field_end(children, number)
+        unit = children[number : end + 1]
+        number = end + 1
+        items = _field(unit) if len(unit) > 1 else _items(unit[0])
+        if items is not None:
+            row.items += items
+            continue
+        if row.items:
+            yield row
+        row = Row(parent)
+        yield from _inner_rows(unit[0])
+    if row.items:
+        yield row
+
+
+def build(sequence: Sequence[tuple[Style, str] | Item]) -> list[Any]:
+    """Elements for texts in formats and for objects; neighbours in one link stand in one link."""
+    elements: list[Any] = []
+    runs: list[Any] = []
+    wrap: Wrap | None = None
+    for part in sequence:
+        own = None if isinstance(part, Item) else part[0].wrap
+        if runs and (isinstance(part, Item) or own is not wrap):
+            elements += wrap.around(runs) if wrap else runs
+            runs = []
+        wrap = own
+        if isinstance(part, Item):
+            elements += part.elements
+        elif part[1]:
+            runs.append(_run(*part))
+    return elements + (wrap.around(runs) if wrap and runs else runs)
+
+
+def _run(style: Style, text: str) -> Any:
+    run = deepcopy(style.run)
+    node = etree.SubElement(run, _named(run, "t"))
+    node.text = _ILLEGAL.sub("", text)
+    node.set(_SPACE, "preserve")
+    return run
+
+
+def _named(relative: Any, name: str) -> str:
+    return f"{{{etree.QName(relative).namespace}}}{name}"
+
+
+def _split_runs(parent: Any) -> None:
+    """Give each run one kind of content, so that a text and the tab behind it can be told apart."""
+    for run in [child for child in parent if is_word(child, "r")]:
+        contents = [child for child in run if not is_word(child, "rPr")]
+        groups: list[list[Any]] = []
+        for child in contents:
+            if groups and _is_text(child) and _is_text(groups[-1][-1]):
+                groups[-1].append(child)
+            else:
+                groups.append([child])
+        if len(groups) < 2:
+            continue
+        shell = deepcopy(run)
+        for child in [child for child in shell if not is_word(child, "rPr")]:
+            shell.remove(child)
+        place = parent.index(run)
+        for offset, group in enumerate(groups[1:], 1):
+            further = deepcopy(shell)
+            further.extend(group)
+            parent.insert(place + offset, further)
+
+
+def _is_text(child: Any) -> bool:
+    return is_word(child, "t") or (local_name(child) in _CHARACTERS and is_word(child, local_name(child)))
+
+
+def _contents(run: Any) -> list[Any]:
+    return [child for child in run if not is_word(child, "rPr")]
+
+
+def _items(element: Any) -> list[Item] | None:
+    """What a child of a paragraph adds to a row; None = a border."""
+    name = local_name(element)
+    if is_word(element, "r"):
+        contents = _contents(element)
+        names = {local_name(child) for child in contents}
+        if names & (_BORDERS | _FIELD):
+            return None
+        if contents and all(map(_is_text, contents)):
+            return [Item([element], _text(contents), _style(element, None))]
+        return [Item([element])]
+    if name in _HINTS or name in _KEPT or not name:
+        return [Item([element])]
+    return _wrapped(element) if name in _WRAPPERS else None
+
+
+def _text(contents: Sequence[Any]) -> str:
+    return "".join(_CHARACTERS.get(local_name(child)) or child.text or "" for child in contents)
+
+
+def _style(run: Any, wrap: Wrap | None) -> Style:
+    """A run's format; the language that it was checked in and marks of the spelling checker are no part of that."""
+    shell = deepcopy(run)
+    for child in _contents(shell):
+        shell.remove(child)
+    key = b"".join(
+        etree.tostring(one, method="c14n")
+        for properties in shell
+        for one in properties
+        if local_name(one) not in _NOT_FORMAT
+    )
+    return Style(shell, wrap, (id(wrap) if wrap else 0, key))
+
+
+def _wrapped(element: Any) -> list[Item] | None:
+    """The texts in a link or insertion, where it holds nothing else; None = it has rows of its own."""
+    _split_runs(element)
+    items = [item for child in element for item in (_items(child) if is_word(child, "r") else None) or [Item([child])]]
+    texts = [item for item in items if item.style]
+    if not texts or not all(item.style or item.hint for item in items):
+        return None
+    shell = deepcopy(element)
+    for child in list(shell):
+        shell.remove(child)
+    return _in_wrap(texts, Wrap(shell), [element])
+
+
+def _in_wrap(items: Sequence[Item], wrap: Wrap, elements: list[Any]) -> list[Item]:
+    """Texts of one wrap; the first one answers for the elements."""
+    found = []
+    for number, item in enumerate(items):
+        found.append(Item(elements if number == 0 else [], item.text, _style(item.elements[0], wrap)))
+    return found
+
+
+def _field_kind(element: Any) -> str:
+    for child in element if is_word(element, "r") else ():
+        if is_word(child, "fldChar"):
+            return str(child.get(_named(child, "fldCharType"), ""))
+    return ""
+
+
+def _field_end(children: Sequence[Any], start: int) -> int:
+    """The last child of the field that begins at ``start``; ``start`` where none begins, or it ends elsewhere."""
+    depth = 0
+    for number in range(start, len(children)):
+        kind = _field_kind(children[number])
+        depth += (kind == "begin") - (kind == "end")
+        if depth == 0:
+            return number
+    return start
+
+
+def _field(unit: Sequence[Any]) -> list[Item]:
+    """The text of a link; any other field is one object: page numbers and references come from the word processor."""
+    kinds = [_field_kind(child) for child in unit]
+    if "separate" in kinds and kinds.count("begin") == 1:
+        border = kinds.index("separate") + 1
+        code = "".join(text for child in unit[:border] for text in child.itertext())
+        items = [item for child in unit[border:-1] for item in _items(child) or [Item([child])]]
+        texts = [item for item in items if item.style]
+        if code.strip().upper().startswith("HYPERLINK") and texts and all(item.style or item.hint for item in items):
+            return _in_wrap(texts, Wrap(before=tuple(unit[:border]), after=(unit[-1],)), list(unit))
+    return [Item(list(unit))]
+
+
+def _inner_rows(border: Any) -> Iterator[Row]:
+    """Rows inside of a border: a link with pictures in it, a content control in the line."""
+    name = local_name(border)
+    if name in _WRAPPERS:
+        yield from rows(border)
+    elif is_word(border, "sdt"):
+        for content in border:
+            if is_word(content, "sdtContent"):
+                yield from rows(content)

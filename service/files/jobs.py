@@ -1,0 +1,292 @@
+"""Files translated in the background: what the routes ask for, and the loops that do it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from models.errors import ConfigError
+from service.access import ANONYMOUS, Access, Caller
+from service.engine import Draining, Engine
+from service.files.bounds import FileRefused
+from service.files.disk import hold, read_slices, sample_of
+from service.files.errors import RefusedFile
+from service.files.records import MIGRATIONS, OPEN, FileJob
+from service.files.room import bounds_of, check_room
+from service.files.runner import Runner
+from service.files.sandbox import Contents, Sandbox
+from service.files.slices import Slice
+from service.files.store import JobStore
+from service.files.uploads import Upload
+from service.routing import guessed_route
+from service.schemas import TranslateRequest
+from service.settings import Settings
+from service.storage import Database, StorageError
+from service.texts import TextService
+
+JOBS_FILE = "jobs.db"
+
+_log = structlog.get_logger("tandem.files")
+_SWEEP = 60.0  # seconds between two looks for files whose time is over
+_LAST_STEPS = 5.0
+
+
+class FileJobs:
+    """Accepts, shows, cancels and deletes jobs. Needs ``start`` in a running event loop, and ``close``."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        texts: TextService,
+        engine: Engine,
+        access: Access,
+        clock: Callable[[], float] = time.time,
+        retry_seconds: float = 1.0,
+    ) -> None:
+        """Open the store in the data folder, or in a temporary one.
+
+        Args:
+            settings: those that begin with ``file`` are read, and the limits of a request.
+            texts: translates.
+            engine: whose shutdown ends the work.
+            access: charges callers.
+            clock: seconds since 1970.
+            retry_seconds: before a slice that was refused or failed is tried again; doubled each time.
+
+        Raises:
+            ConfigError: the folder cannot be used, or another process uses it.
+        """
+        self._settings, self._texts, self._engine, self._access, self._clock = settings, texts, engine, access, clock
+        self._data = settings.data or Path(tempfile.mkdtemp(prefix="tandem-files-"))
+        folder = self._data / "files"
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = hold(folder / "lock")
+        except OSError as error:
+            raise ConfigError(f"{folder}: files cannot be kept here ({error.strerror})") from error
+        self._database = Database(self._data / JOBS_FILE, MIGRATIONS)
+        self._store = JobStore(self._database, folder)
+        self._sandbox = Sandbox(bounds_of(settings))
+        self._runner = Runner(self._store, self._sandbox, self._translate, self._finish, self._stopped, retry_seconds)
+        self._accepting = asyncio.Lock()
+        self._waiting: set[tuple[str, asyncio.Event]] = set()  # for jobs, until they are finished
+        self._sweeper: asyncio.Task[None] | None = None
+        self.counts: dict[str, int] = {}
+        self.stored_bytes = 0
+
+    async def start(self) -> None:
+        """Take up the jobs that an earlier process left, and begin to work."""
+        await asyncio.to_thread(self._recover)
+        for job in await asyncio.to_thread(self._store.unfinished):
+            self._runner.add(job)
+        self._runner.start(self._settings.file_workers)
+        self._sweeper = asyncio.create_task(self._keep_sweeping())
+
+    async def close(self) -> None:
+        """End the loops; jobs that are not finished wait for the next start."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+        await self._runner.close(_LAST_STEPS)
+        await asyncio.to_thread(self._put_away)
+
+    async def accept(self, upload: Upload, caller: Caller) -> FileJob:
+        """Keep a file and queue its translation. When this returns, not even a power cut loses the job.
+
+        Raises:
+            RefusedFile: the file cannot be translated.
+            TooManyFiles, FilesFull: there is no room for it.
+            HttpError: its languages or its model are not served; the caller is over a limit.
+            Draining: the service is shutting down.
+            StorageError: it cannot be kept.
+        """
+        if self._engine.draining:
+            raise Draining
+        await self._require_room(caller, 0, 0)
+        job = await asyncio.to_thread(self._store.new_folder)
+        try:
+            accepted = await self._read(job, upload, caller)
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(self._store.delete, job))
+            raise
+        self._runner.add(accepted)
+        await self._count()
+        return accepted
+
+    async def find(self, job: str, caller: Caller) -> FileJob | None:
+        """A job of the caller's, or any job for an administrator."""
+        found = await asyncio.to_thread(self._store.get, job)
+        return found if found and (caller.admin or found.owner == caller.name) else None
+
+    def is_shared(self, caller: Caller) -> bool:
+        """Whether a caller is many people: everybody without a key. Such a caller's jobs are shown by id only."""
+        return caller.name == ANONYMOUS
+
+    async def listed(self, caller: Caller, limit: int) -> list[FileJob]:
+        """The caller's newest jobs, the newest first."""
+        return await asyncio.to_thread(self._store.of_owner, caller.name, limit)
+
+    async def of_download(self, name: str) -> FileJob | None:
+        """The job whose result has that unguessable name."""
+        return await asyncio.to_thread(self._store.of_download, name)
+
+    def result_path(self, job: FileJob) -> Path:
+        """Where the result of a job lies that is done."""
+        return self._store.folder_of(job.id) / "result"
+
+    async def remove(self, job: FileJob) -> None:
+        """Cancel a job that is not finished, and delete its files; delete a finished one altogether."""
+        if await self._close_job(job.id, "cancelled", None):
+            self._runner.cancel(job.id)
+        else:
+            await asyncio.to_thread(self._store.delete, job.id)
+        await self._count()
+
+    async def wait(self, job: FileJob, seconds: float) -> FileJob | None:
+        """A job once it is finished; None where it was deleted.
+
+        Raises:
+            TimeoutError: that takes too long.
+            Draining: it will not be finished before the service shuts down.
+        """
+        ended = (job.id, asyncio.Event())
+        self._waiting.add(ended)
+        try:
+            found = await asyncio.to_thread(self._store.get, job.id)
+            if found is not None and found.status in OPEN:
+                async with asyncio.timeout(seconds):
+                    await ended[1].wait()
+                found = await asyncio.to_thread(self._store.get, job.id)
+            if found is not None and found.status in OPEN:
+                raise Draining
+            return found
+        finally:
+            self._waiting.discard(ended)
+
+    async def sweep(self) -> None:
+        """Delete the files of jobs whose time is over."""
+        keep = self._settings.file_keep_seconds
+        expired = await asyncio.to_thread(self._store.expire, self._clock(), keep)
+        if expired:
+            _log.info("files_expired", jobs=expired)
+        await self._count()
+
+    async def _read(self, job: str, upload: Upload, caller: Caller) -> FileJob:
+        folder = self._store.folder_of(job)
+        size = await upload.save(folder / "source")
+        await self._require_room(caller, size, 0)
+        try:
+            contents = await self._sandbox.read(upload.format, folder / "source", folder / "slices")
+        except FileRefused as error:
+            raise RefusedFile(error) from error
+        source, confidence = await self._language(upload, folder / "slices", contents)
+        made = FileJob(
+            job, caller.name, upload.name, upload.format, source, upload.target, upload.model, "queued",
+            self._clock(), contents.characters, size, confidence=confidence, download=secrets.token_urlsafe(24),
+        )  # fmt: skip
+        async with self._accepting:
+            await self._require_room(caller, size, contents.characters)
+            async with self._access.charged(caller, contents.characters):
+                adding = asyncio.ensure_future(asyncio.to_thread(self._add, made, folder / "slices"))
+                try:
+                    await asyncio.shield(adding)
+                except asyncio.CancelledError:
+                    await asyncio.wait((adding,))  # or it would add the job after it was deleted
+                    raise
+        return made
+
+    async def _language(self, upload: Upload, slices: Path, contents: Contents) -> tuple[str, float | None]:
+        """The language of a file, and how sure that is where it was detected; checks that it is served."""
+        source = upload.source
+        if not contents.slices:
+            return source, None
+        if source.lower() == "auto":
+            sample = await asyncio.to_thread(sample_of, slices)
+            guesses = await asyncio.to_thread(self._texts.detector.detect, sample)
+            request = TranslateRequest(q=sample, target=upload.target, model=upload.model)
+            routed = guessed_route(self._texts.catalog, request, guesses, "the file")
+            found = routed.guess or guesses[0]
+            return found.language if routed.route else upload.target, found.confidence
+        self._texts.catalog.translator(source, upload.target, upload.model)
+        return source, None
+
+    async def _require_room(self, caller: Caller, size: int, characters: int) -> None:
+        """Raises TooManyFiles or FilesFull where a file of that size is too much."""
+        own = await asyncio.to_thread(self._store.holdings, caller.name)
+        everybody = await asyncio.to_thread(self._store.holdings)
+        check_room(self._settings, own, everybody, size, characters)
+
+    def _add(self, job: FileJob, slices: Path) -> None:
+        self._store.add(job, read_slices(slices))
+        slices.unlink()
+
+    async def _translate(self, job: FileJob, one: Slice) -> list[str]:
+        if job.confidence is not None and job.source == job.target:
+            return list(one.texts)  # it is in that language already
+        await self._count()
+        request = TranslateRequest(
+            q=list(one.texts),
+            source=job.source,
+            target=job.target,
+            model=job.model,
+            format="html" if one.markup else "text",
+            priority="bulk",
+        )
+        reply = await self._texts.translate(request, f"file-{job.id[:8]}")
+        return [reply.translatedText] if isinstance(reply.translatedText, str) else reply.translatedText
+
+    async def _finish(self, job: str, status: str, fault: tuple[str, str] | None) -> None:
+        await self._close_job(job, status, fault)
+        await self._count()
+
+    async def _close_job(self, job: str, status: str, fault: tuple[str, str] | None) -> bool:
+        """Mark an unfinished job as finished. Returns whether it was unfinished."""
+        now = self._clock()
+        expires = now + self._settings.file_keep_seconds
+        closed = await asyncio.to_thread(self._store.finish, job, status, now, expires, fault)
+        if closed:
+            _log.info("file_finished", job=job[:8], status=status, code=fault[1] if fault else None)
+            await asyncio.to_thread(self._store.shed, job)
+        for waited, ended in self._waiting:
+            if waited == job:
+                ended.set()
+        return closed
+
+    def _stopped(self) -> None:
+        """Nobody needs to wait any more."""
+        for _, ended in self._waiting:
+            ended.set()
+
+    def _recover(self) -> None:
+        self._store.requeue()
+        self._store.tidy()
+
+    def _put_away(self) -> None:
+        with suppress(StorageError):
+            self._store.requeue()
+        self._database.close()
+        self._lock.close()
+        if self._settings.data is None:
+            shutil.rmtree(self._data, ignore_errors=True)
+
+    async def _keep_sweeping(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except StorageError as error:
+                _log.error("files_not_swept", cause=type(error.__cause__).__name__)
+            await asyncio.sleep(_SWEEP)
+
+    async def _count(self) -> None:
+        """What the metrics show."""
+        self.counts = await asyncio.to_thread(self._store.counts)
+        self.stored_bytes = (await asyncio.to_thread(self._store.holdings)).bytes

@@ -1,0 +1,80 @@
+"""What is written down about a file job, and the tables that hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIGRATIONS = (
+    """
+    CREATE TABLE jobs (
+        id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, format TEXT NOT NULL, source TEXT NOT NULL,
+        target TEXT NOT NULL, model TEXT, status TEXT NOT NULL, created REAL NOT NULL, finished REAL, expires REAL,
+        characters INTEGER NOT NULL, done INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL, error TEXT, code TEXT,
+        download TEXT UNIQUE, confidence REAL
+    );
+    CREATE INDEX jobs_by_owner ON jobs (owner, created);
+    CREATE INDEX jobs_by_status ON jobs (status, created);
+    CREATE TABLE slices (
+        job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE, number INTEGER NOT NULL, markup INTEGER NOT NULL,
+        segments TEXT NOT NULL, texts TEXT NOT NULL, characters INTEGER NOT NULL, translations TEXT,
+        PRIMARY KEY (job, number)
+    ) WITHOUT ROWID;
+    """,
+)
+OPEN = ("queued", "running")
+"""Statuses of jobs that are not finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileJob:
+    """A file that is being translated, or was.
+
+    Attributes:
+        id: unguessable.
+        owner: name of the caller who sent it.
+        name: of the file, as it was sent, without folders.
+        format: see ``FORMATS``.
+        source, target: language codes; ``source`` is ``auto`` only where there is nothing to translate.
+        model: the bundle that was asked for; None = any.
+        status: queued, running, done, failed, cancelled or expired.
+        created, finished, expires: seconds since 1970; the last two once it is finished.
+        characters: to translate.
+        done: those of finished slices.
+        bytes: on disk.
+        error, code: of a job that failed: a sentence for people, and for machines.
+        download: unguessable name of the result, where anybody who knows it may have it.
+        confidence: per cent, where ``source`` was detected.
+    """
+
+    id: str
+    owner: str
+    name: str
+    format: str
+    source: str
+    target: str
+    model: str | None
+    status: str
+    created: float
+    characters: int
+    bytes: int
+    finished: float | None = None
+    expires: float | None = None
+    done: int = 0
+    error: str | None = None
+    code: str | None = None
+    download: str | None = None
+    confidence: float | None = None
+
+    @property
+    def progress(self) -> float:
+        """Share of the characters that are translated, 0..1."""
+        return 1.0 if self.status == "done" else self.done / self.characters if self.characters else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a caller, or all callers, have here: unfinished jobs, their characters, bytes on disk."""
+
+    waiting: int
+    characters: int
+    bytes: int

@@ -1,0 +1,210 @@
+"""Files: ``/files`` of our own, ``POST /translate_file`` and ``GET /download_file/…`` as LibreTranslate has them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from service.dependencies import PartsDep
+from service.engine import Draining
+from service.files.errors import FileFailed, FileGone, FileNotFound, FileNotReady, FileUnfinished
+from service.files.formats import FORMATS
+from service.files.records import OPEN, FileJob
+from service.files.schemas import FileStatus, result_name
+from service.files.sending import Attachment
+from service.files.uploads import FORM_BYTES, read_upload
+from service.openapi import error_responses, reply_example
+from service.settings import Settings
+
+router = APIRouter(tags=["files"])
+
+_MOST_LISTED = 100
+_EXAMPLE: dict[str, Any] = {
+    "id": "q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh", "name": "letter.docx", "status": "running", "progress": 0.25,
+    "source": "de", "target": "en", "characters": 4021, "created": "2025-05-06T07:08:09Z",
+}  # fmt: skip
+_SENT: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
+}
+_ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /files` returned it.")]
+
+
+class FileUrl(BaseModel):
+    """Where a translated file can be fetched."""
+
+    translatedFileUrl: str = Field(description="Unguessable, and good without a key until the file expires.")
+
+
+def upload_bounds(settings: Settings) -> dict[str, int]:
+    """By path, the bytes of a request that sends a file."""
+    return dict.fromkeys(("/files", "/translate_file"), settings.file_bytes + FORM_BYTES)
+
+
+def _form(needed: list[str]) -> dict[str, Any]:
+    endings = ", ".join(f".{ending}" for ending in sorted(FORMATS))
+    code = {"type": "string", "maxLength": 35}
+    fields = {
+        "file": {"type": "string", "format": "binary", "description": f"Its name ends in one of {endings}."},
+        "source": {**code, "default": "auto", "description": "Language code; `auto` = detected, for the whole file."},
+        "target": {**code, "description": "Language code to translate into."},
+        "model": {"type": "string", "maxLength": 200, "description": "Model, by alias or name."},
+        "api_key": {"type": "string", "maxLength": 512, "description": "Or `Authorization: Bearer …`."},
+    }
+    schema = {"type": "object", "required": needed, "properties": fields}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+def _accepted(example: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
+    header = {"Location": {"schema": {"type": "string"}, "description": "Path of the job."}}
+    content = {"application/json": {"example": example}}
+    return {202: {"description": "Kept, and queued.", "headers": header, "content": content}}
+
+
+@router.post(
+    "/files",
+    status_code=202,
+    response_model=FileStatus,
+    response_model_exclude_none=True,
+    responses=_accepted(_EXAMPLE | {"status": "queued", "progress": 0.0})
+    | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 503),
+    openapi_extra=_form(["file", "target"]),
+)
+async def send_file(request: Request, parts: PartsDep, response: Response) -> FileStatus:
+    """Have a file translated in the background. Formatting, layout, times of subtitles and the like stay.
+
+    The answer comes once the file is read and kept: from then on a restart loses nothing. Ask for the job with
+    `GET /files/{id}` until its status is `done`, and fetch the result. A caller's files are translated one after
+    another; texts that somebody waits for go first.
+    """
+    job = await _accept(request, parts)
+    response.headers["Location"] = f"/files/{job.id}"
+    return FileStatus.of(job)
+
+
+@router.get(
+    "/files",
+    response_model=list[FileStatus],
+    response_model_exclude_none=True,
+    responses=reply_example([_EXAMPLE]) | error_responses(401, 403, 422, 503),
+)
+async def list_files(
+    request: Request,
+    parts: PartsDep,
+    id: Annotated[
+        list[Annotated[str, Field(max_length=64)]],
+        Query(max_length=_MOST_LISTED, description="Only these; may be repeated."),
+    ] = [],  # noqa: B006  # FastAPI copies it
+) -> list[FileStatus]:
+    """The caller's newest files, the newest first, at most 100.
+
+    Callers without a key are many people: they see the files whose ids they name, and no others.
+    """
+    caller = parts.access.caller(request)
+    if id:
+        found = [await parts.files.find(one, caller) for one in dict.fromkeys(id)]
+        return [FileStatus.of(job) for job in found if job is not None]
+    if parts.files.is_shared(caller):
+        return []
+    return [FileStatus.of(job) for job in await parts.files.listed(caller, _MOST_LISTED)]
+
+
+@router.get(
+    "/files/{id}",
+    response_model=FileStatus,
+    response_model_exclude_none=True,
+    responses=reply_example(_EXAMPLE) | error_responses(401, 403, 404, 422, 503),
+)
+async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
+    """How far a file is. Only who sent it, or an administrator, can ask."""
+    return FileStatus.of(await _find(request, parts, id))
+
+
+@router.get(
+    "/files/{id}/result",
+    response_class=Response,
+    responses=_SENT | error_responses(401, 403, 404, 409, 410, 422, 503),
+)
+async def fetch_result(request: Request, parts: PartsDep, id: _ID) -> Response:
+    """The translated file, as an attachment named like the one that was sent: `letter.docx` is `letter.en.docx`."""
+    return await _send_result(parts, await _find(request, parts, id))
+
+
+@router.delete("/files/{id}", status_code=204, responses=error_responses(401, 403, 404, 422, 503))
+async def delete_file(request: Request, parts: PartsDep, id: _ID) -> None:
+    """Cancel a file that is not finished, and delete what is kept of it; delete a finished one altogether.
+
+    A cancelled file leaves the running batch within one step. Its status can still be asked for until it expires.
+    """
+    await parts.files.remove(await _find(request, parts, id))
+
+
+@router.post(
+    "/translate_file",
+    tags=["LibreTranslate"],
+    responses=reply_example({"translatedFileUrl": "https://example.org/download_file/AbC…xyz.letter.en.docx"})
+    | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504),
+    openapi_extra=_form(["file", "source", "target"]),
+)
+async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
+    """Translate a file and wait for it, as LibreTranslate does: for at most as long as a request may take.
+
+    What takes longer is a 504 that names the job, which goes on: see `GET /files/{id}`. It is cancelled where the
+    client leaves, or the service shuts down.
+    """
+    until = asyncio.get_running_loop().time() + parts.settings.request_timeout
+    job = await _accept(request, parts)
+    try:
+        done = await parts.files.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
+    except TimeoutError as error:
+        raise FileUnfinished(job.id, parts.settings.request_timeout) from error
+    except (asyncio.CancelledError, Draining):
+        await asyncio.shield(parts.files.remove(job))
+        raise
+    if done is None or done.status != "done":
+        raise FileFailed((done.error if done else None) or "the file was deleted before it was finished")
+    name = quote(f"{done.download}.{result_name(done)}", safe="")
+    return FileUrl(translatedFileUrl=str(request.url_for("download_file", name=name)))
+
+
+@router.get(
+    "/download_file/{name}",
+    tags=["LibreTranslate"],
+    name="download_file",
+    response_class=Response,
+    responses=_SENT | error_responses(404, 410, 422, 503),
+)
+async def download_file(parts: PartsDep, name: Annotated[str, Path(max_length=400)]) -> Response:
+    """A translated file, to whoever knows its address, until it expires."""
+    job = await parts.files.of_download(name.partition(".")[0])
+    if job is None:
+        raise FileNotFound
+    return await _send_result(parts, job)
+
+
+async def _accept(request: Request, parts: PartsDep) -> FileJob:
+    async with read_upload(request) as upload:
+        return await parts.files.accept(upload, parts.access.caller(request, upload.api_key))
+
+
+async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:
+    job = await parts.files.find(id, parts.access.caller(request))
+    if job is None:
+        raise FileNotFound
+    return job
+
+
+async def _send_result(parts: PartsDep, job: FileJob) -> Response:
+    if job.status in OPEN:
+        raise FileNotReady(f"the file is not translated yet, but {job.progress:.0%} of it; try again later")
+    if job.status == "failed":
+        raise FileNotReady(f"the file could not be translated: {job.error}")
+    path, form = parts.files.result_path(job), FORMATS[job.format]
+    try:
+        return await asyncio.to_thread(Attachment, path, result_name(job), form.media_type)
+    except FileNotFoundError as error:
+        raise FileGone("the file is gone: it was cancelled, or its time was over; send it again") from error

@@ -1,0 +1,90 @@
+"""Takes the address before anything else is done: what cannot listen should say so at once, in one line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from models.errors import ConfigError, TandemError
+
+_ELSEWHERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+class AddressTaken(TandemError):
+    """Another program listens there."""
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Sockets that are bound to every address of a host; connections are refused until they are served.
+
+    Args:
+        host: an address or a name; ``0.0.0.0`` and ``::`` mean all of one family.
+        port: 0 = any free one, the same for all addresses.
+
+    Raises:
+        AddressTaken: another program listens there.
+        ConfigError: there is no such address on this machine, or it may not be used.
+    """
+    sockets: list[socket.socket] = []
+    try:
+        for family, address in _addresses(host, port):
+            taken = address[1] or (sockets[0].getsockname()[1] if sockets else 0)
+            try:
+                sockets.append(_bound(family, (address[0], taken, *address[2:])))
+            except OSError as error:
+                # A name may stand for addresses of a family that this machine does not use.
+                if error.errno not in _ELSEWHERE or not sockets:
+                    raise
+    except OSError as error:
+        for one in sockets:
+            one.close()
+        raise _refusal(error, host, port) from error
+    return sockets
+
+
+@contextmanager
+def closing_all(sockets: list[socket.socket]) -> Iterator[list[socket.socket]]:
+    """Close all of them at the end of the block."""
+    try:
+        yield sockets
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def url_of(sockets: Sequence[socket.socket]) -> str:
+    """Where the first of them listens, for people."""
+    host, port = sockets[0].getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _addresses(host: str, port: int) -> list[tuple[int, tuple[str, int]]]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))  # type: ignore[misc]
+
+
+def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.bind(address)
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def _refusal(error: OSError, host: str, port: int) -> TandemError:
+    where = f"cannot listen on {host} port {port}"
+    if error.errno == errno.EADDRINUSE:
+        return AddressTaken(f"{where}: another program does; stop it, or set another port (0 = any free one)")
+    if error.errno == errno.EACCES:
+        return ConfigError(f"{where}: it is not allowed to; ports below 1024 often need a privilege")
+    reason = "there is no such host" if isinstance(error, socket.gaierror) else error.strerror or str(error)
+    return ConfigError(f"{where}: {reason}; set host to an address of this machine")

@@ -1,0 +1,248 @@
+"""Replies of our own routes, as pydantic models. The OpenAPI document is made from them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+
+class Usage(BaseModel):
+    """What a request amounted to."""
+
+    characters: int
+    source_tokens: int
+    target_tokens: int
+
+
+class Time(BaseModel):
+    """Seconds; of the sentence that took longest, and of the request as a whole."""
+
+    queue: float
+    encode: float
+    decode: float
+    total: float
+
+
+class Span(BaseModel):
+    """Characters `start` to `end` (exclusive)."""
+
+    start: int
+    end: int
+
+
+class TokenWeights(BaseModel):
+    """The attention with which each token was written."""
+
+    source: list[str] = Field(description="The source's tokens, without the end of the sentence.")
+    target: list[str] = Field(description="The written tokens, without the end of the sentence.")
+    weights: list[list[float]] | None = Field(
+        default=None,
+        description="Per target token one weight per source token, rounded to 4 digits; absent where the reply's "
+        "matrices have more than 250000 numbers in all already.",
+    )
+
+
+class WordPair(BaseModel):
+    """A word of the source and a word of the target that belong together."""
+
+    source: Span = Field(description="In the text sent, after Unicode NFC.")
+    target: Span = Field(description="In the reply's text.")
+
+
+class SourceAlignment(BaseModel):
+    """What one source's tokens and words align with."""
+
+    tokens: TokenWeights
+    words: list[WordPair]
+
+
+class SentenceAlignment(SourceAlignment):
+    """What a sentence aligns with in the text whose layout the reply keeps, and in the model's further sources."""
+
+    others: dict[str, SourceAlignment] | None = Field(
+        default=None,
+        description="By request field, of models that read several texts; there `source` of `words` counts from the "
+        "start of the sentence.",
+    )
+
+
+class SentenceDetail(BaseModel):
+    """One sentence: where it stands in the text sent (after Unicode NFC) and in the reply, and how sure the model is.
+
+    The text sent is `q`, for /postedit `translation`. With the format `html`, both texts are those of the blocks
+    without their markup, each block on a line.
+    """
+
+    source: Span
+    target: Span
+    score: float = Field(description="Log-probability of the whole sentence.")
+    tokens: list[str]
+    token_scores: list[float] | None = Field(default=None, description="Per token and for the end of the sentence.")
+    alignment: SentenceAlignment | None = Field(default=None, description="Where `alignments` were asked for.")
+    repetition: bool | None = Field(default=None, description="True where the model repeated itself and was cut.")
+
+
+class TextDetail(BaseModel):
+    """The sentences of one text."""
+
+    sentences: list[SentenceDetail]
+
+
+class DetectedLanguage(BaseModel):
+    """The language that a text seems to be written in."""
+
+    language: str
+    confidence: float = Field(ge=0, le=100, description="Percent.")
+
+
+class ProtectedSpan(BaseModel):
+    """A part of the text that was to come back as it was."""
+
+    text: str
+    kept: bool = Field(description="Whether the translation has it, byte for byte.")
+
+
+class GlossaryTerm(BaseModel):
+    """A term of the glossary that stands in the text."""
+
+    source: str
+    target: str
+    found: bool = Field(description="Whether the translation has the target term.")
+
+
+class DecodingReply(BaseModel):
+    """What replies of decoding routes share. Fields that were not asked for are absent."""
+
+    alternatives: list[str] | list[list[str]] | None = None
+    details: list[TextDetail] | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    time: Time | None = None
+
+
+class TranslateReply(DecodingReply):
+    """A translation; a list where `q` was one."""
+
+    translatedText: str | list[str]
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(
+        default=None, description="Only where `source` was `auto`."
+    )
+    protected: list[ProtectedSpan] | list[list[ProtectedSpan]] | None = Field(
+        default=None, description="Per text what `protect` matched in it; only where `protect` was given."
+    )
+    glossary: list[GlossaryTerm] | list[list[GlossaryTerm]] | None = Field(
+        default=None, description="Per text the glossary's terms in it; only where a glossary was given."
+    )
+
+
+class PosteditReply(DecodingReply):
+    """The corrected translation; a list where `q` was one."""
+
+    translatedText: str | list[str]
+
+
+class SummarizeReply(DecodingReply):
+    """A summary; a list where `q` was one."""
+
+    summary: str | list[str]
+    truncated: bool | list[bool] = Field(description="Whether the text was longer than the model takes, and was cut.")
+
+
+class SentenceEvent(BaseModel):
+    """A sentence of a streamed translation."""
+
+    name: ClassVar[str] = "sentence"
+
+    text: int = Field(description="Which of the texts, from 0.")
+    sentence: int = Field(description="Which of its sentences, from 0, in the order in which they stand in it.")
+    source: Span = Field(description="In the text sent, after Unicode NFC.")
+    translation: str
+
+
+class SummaryEvent(BaseModel):
+    """A text's summary in a stream."""
+
+    name: ClassVar[str] = "summary"
+
+    text: int = Field(description="Which of the texts, from 0.")
+    source: Span = Field(description="What of the text sent was read, after Unicode NFC.")
+    summary: str
+
+
+class Combination(BaseModel):
+    """Source languages that a model reads together: all of them are needed, in any order."""
+
+    sources: list[str]
+    target: str
+
+
+class Language(BaseModel):
+    """A language and what it can be translated into."""
+
+    code: str
+    name: str
+    targets: list[str] = Field(description="Of this language alone; empty where it is only translated into.")
+    combinations: list[Combination] | None = Field(
+        default=None, description="Together with further source languages, which `others` of POST /translate takes."
+    )
+
+
+class ModelInfo(BaseModel):
+    """A loaded bundle."""
+
+    name: str = Field(description="With its version where it has one: `de-en@2`. Requests take it as `model`.")
+    alias: str = Field(description="Its name without the version: stands for one version, and can be switched.")
+    current: bool = Field(description="Whether the alias stands for this version.")
+    task: str
+    source_languages: list[str]
+    sources: int = Field(description="Texts that it reads at once: 1 of any source language, or one of each.")
+    target_language: str
+    architecture: str
+    runtime: str
+    precision: str
+    licence: str
+    attribution: list[str] = Field(description="Of the training text.")
+    scores: list[dict[str, Any]]
+    state: Literal["ready", "draining"]
+
+
+class AbsentModel(BaseModel):
+    """A bundle that is being loaded, or could not be."""
+
+    name: str
+    alias: str
+    state: Literal["loading", "failed"]
+    reason: str | None = Field(default=None, description="Why it could not be loaded.")
+
+
+class ModelChange(BaseModel):
+    """What loading, rolling back or unloading has come to."""
+
+    alias: str
+    current: str | None = Field(description="The version that the alias stands for now; null where it has none.")
+    model: str | None = Field(default=None, description="What was loaded or switched to.")
+    unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
+
+
+class Status(BaseModel):
+    """State of the process."""
+
+    status: str
+
+
+class Fault(BaseModel):
+    """One bad field."""
+
+    field: str
+    message: str
+    value: Any = None
+
+
+class ErrorBody(BaseModel):
+    """Every error of our own routes."""
+
+    error: str = Field(description="A sentence for people.")
+    code: str = Field(description="For machines.")
+    detail: Any = Field(default=None, description="For 422 a list of faults, each with field, message and value.")
+    request_id: str

@@ -1,0 +1,253 @@
+"""HTML and XML in blocks: what is read as one text, with the markup within it; all else comes back byte for byte.
+
+A block is a stretch of text and inline elements between two borders. Borders are block elements, elements whose
+content is kept (listings, scripts), and tags without their counterpart: what is malformed stays where it is, and the
+text around it is translated piece by piece. Short inline elements that are kept (``code``, ``translate="no"``) stand in
+the sentence as text that is to come back as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from service.text.inline import WHITE_SPACE, Block, BlockBuilder
+from service.text.layout import is_translatable
+from service.text.markup import Kind, MarkupError, MarkupOptions, Token, scan_html, scan_xml
+
+_BLOCK_NAMES = """
+    address area article aside base basefont bgsound blockquote body caption center col colgroup dd details dialog
+    dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html
+    iframe legend li link listing main map math menu meta nav noembed noframes noscript ol optgroup option p param
+    plaintext pre script search section select source style summary svg table tbody td template textarea tfoot th thead
+    title tr track ul xmp
+"""
+_KEPT_NAMES = """
+    code iframe kbd listing math noembed noframes noscript plaintext pre samp script style svg textarea xmp
+"""
+_BLOCKS, _KEPT = frozenset(_BLOCK_NAMES.split()), frozenset(_KEPT_NAMES.split())
+# Drawings and formulas are no borders: they stand in a sentence as one thing without text.
+_DRAWN = frozenset(("svg", "math"))
+_MOST_KEPT_TEXT = 200  # characters; longer listings are no part of a sentence
+_MOST_INLINE = 200  # elements of one block that are moved about; what has more stays where it is
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlDocument:
+    """Markup as text that is kept and blocks that are translated, in order."""
+
+    parts: tuple[str | Block, ...]
+
+    @classmethod
+    def parse(cls, text: str, options: MarkupOptions | None = None) -> HtmlDocument:
+        """Divide markup.
+
+        Raises:
+            MarkupError: more elements, or more of them within one another, than the options allow; XML that is not
+                well-formed. The message says what must be.
+        """
+        chosen = options or MarkupOptions()
+        tokens = scan_xml(text) if chosen.xml else scan_html(text)
+        return cls(tuple(_Divider(tokens, chosen).parts()))
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """What is to be translated."""
+        return tuple(part for part in self.parts if isinstance(part, Block))
+
+    @property
+    def text(self) -> str:
+        """The blocks' texts, one in a line: for the detection of their language."""
+        return "\n".join(block.text for block in self.blocks)
+
+    def render(self, blocks: Sequence[str]) -> str:
+        """The document with its blocks replaced by markup: what ``Block.render`` returned for each."""
+        remaining = iter(blocks)
+        found = [part if isinstance(part, str) else next(remaining) for part in self.parts]
+        if next(remaining, None) is not None:
+            raise ValueError(f"more blocks than the document's {len(self.blocks)}")
+        return "".join(found)
+
+
+@dataclass(slots=True)
+class _Divider:
+    """Finds the blocks.
+
+    Attributes:
+        partner: per token of a tag, where its counterpart stands; -1 = it has none.
+        parent: per token, where the start tag of the element stands that it is in; -1 = in none.
+        speaks: start tags of elements that text stands in directly; -1 for text in no element.
+    """
+
+    tokens: Sequence[Token]
+    options: MarkupOptions
+    partner: list[int] = field(default_factory=list)
+    parent: list[int] = field(default_factory=list)
+    speaks: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._pair()
+
+    def parts(self) -> Iterator[str | Block]:
+        """The document's parts, joined and with blocks as they are the text."""
+        kept = self._kept()
+        borders = self._borders(kept)
+        run: list[tuple[int, int]] = []  # first and last token of each of its pieces
+        place = 0
+        while place < len(self.tokens):
+            last = kept.get(place, place)
+            if borders[place]:
+                yield from self._block(run, kept)
+                run = []
+                yield "".join(token.raw for token in self.tokens[place : last + 1])
+            else:
+                run.append((place, last))
+            place = last + 1
+        yield from self._block(run, kept)
+
+    def _pair(self) -> None:
+        """Match tags: an end tag closes the last open element of its name, and those within that have no end."""
+        self.partner = [-1] * len(self.tokens)
+        stack: list[int] = []
+        names: dict[str, int] = {}
+        elements = depth = 0
+        for place, token in enumerate(self.tokens):
+            if token.kind is Kind.END and names.get(token.name):
+                while self.tokens[last := stack.pop()].name != token.name:
+                    names[self.tokens[last].name] -= 1
+                names[token.name] -= 1
+                self.partner[place], self.partner[last] = last, place
+            self.parent.append(stack[-1] if stack else -1)
+            if token.kind is Kind.TEXT and token.text.strip():
+                self.speaks.add(self.parent[-1])
+            elements += token.kind in (Kind.START, Kind.EMPTY)
+            if token.kind is Kind.START:
+                stack.append(place)
+                names[token.name] = names.get(token.name, 0) + 1
+            depth = max(depth, len(stack))
+        _check(depth, elements, self.options)
+
+    def _kept(self) -> dict[int, int]:
+        """First and last token of each element whose content stays; none lies in another."""
+        found: dict[int, int] = {}
+        end = -1
+        for place, token in enumerate(self.tokens):
+            if place > end and token.kind is Kind.START and self._stays(token):
+                end = self.partner[place] if self.partner[place] >= 0 else self._unclosed(place)
+                found[place] = end
+        return found
+
+    def _stays(self, token: Token) -> bool:
+        if token.name in self.options.ignore_tags:
+            return True
+        if self.options.xml:
+            return False
+        classes = token.attributes.get("class") or ""
+        return (
+            token.name in _KEPT
+            or (token.attributes.get("translate") or "").lower() == "no"
+            or ("notranslate" in classes and "notranslate" in classes.split())
+        )
+
+    def _unclosed(self, place: int) -> int:
+        """The last token of an element without an end tag: before the next border, or of the whole text."""
+        for later in range(place + 1, len(self.tokens)):
+            token = self.tokens[later]
+            if token.kind in (Kind.START, Kind.END) and not self._is_inline(later):
+                return later - 1
+        return len(self.tokens) - 1
+
+    def _borders(self, kept: dict[int, int]) -> list[bool]:
+        """Per token whether it ends a block: what does so by itself, and pairs of tags around such."""
+        flags = [self._is_border(place, kept) for place in range(len(self.tokens))]
+        for first, last in kept.items():
+            flags[first + 1 : last + 1] = [flags[first]] * (last - first)
+        for place, other in enumerate(self.partner):  # the end tag of what began in an element that has none
+            flags[place] |= other >= 0 and flags[other]
+        before = [0, *accumulate(flags)]
+        for place, token in enumerate(self.tokens):
+            other = self.partner[place]
+            if token.kind is Kind.START and not flags[place] and before[other] > before[place]:
+                flags[place] = flags[other] = True
+        return flags
+
+    def _is_border(self, place: int, kept: dict[int, int]) -> bool:
+        token = self.tokens[place]
+        if place in kept:
+            return not self._is_part_of_sentence(place, kept[place])
+        if token.kind is Kind.OTHER:
+            return not token.raw.startswith(("<!--", "<?") if self.options.xml else "<!--")
+        if token.kind in (Kind.START, Kind.END):
+            return self.partner[place] < 0 or not self._is_inline(place)
+        return token.kind is Kind.JUNK or (token.kind is Kind.EMPTY and not self._is_inline(place))
+
+    def _is_part_of_sentence(self, first: int, last: int) -> bool:
+        if not self._is_inline(first) and self.tokens[first].name not in _DRAWN:
+            return False
+        inside = self.tokens[first : last + 1]
+        if self.partner[first] != last:
+            return False
+        return self.tokens[first].name in _DRAWN or sum(len(token.text) for token in inside) <= _MOST_KEPT_TEXT
+
+    def _is_inline(self, place: int) -> bool:
+        """Whether an element may stand in a sentence."""
+        name = self.tokens[place].name
+        if name in self.options.splitting_tags or name in self.options.non_splitting_tags:
+            return name in self.options.non_splitting_tags
+        if not self.options.xml:
+            return name not in _BLOCKS
+        if not self.options.outline_detection:
+            return True
+        above = self.parent[place if self.tokens[place].kind is not Kind.END else max(0, self.partner[place])]
+        while above >= 0:  # in a text, or in an element that is
+            if above in self.speaks:
+                return True
+            above = self.parent[above]
+        return -1 in self.speaks
+
+    def _block(self, run: list[tuple[int, int]], kept: dict[int, int]) -> Iterator[str | Block]:
+        """A run as a block with the white space around it, or as it is where it has nothing to translate."""
+        if sum(self.tokens[first].kind is not Kind.TEXT for first, _ in run) > 2 * _MOST_INLINE:
+            for piece in run:
+                is_text = self.tokens[piece[0]].kind is Kind.TEXT
+                yield from self._block([piece], kept) if is_text else (self._raw([piece]),)
+            return
+        builder = BlockBuilder(self.options.xml)
+        for first, last in run:
+            self._add(builder, first, last, kept)
+        raw = self._raw(run)
+        if not is_translatable(builder.own_text):
+            yield from ([raw] if raw else [])
+            return
+        inner = raw if self.options.xml else raw.strip(WHITE_SPACE)
+        start = raw.index(inner)
+        yield from ([raw[:start]] if start else [])
+        yield builder.block(inner)
+        yield from ([raw[start + len(inner) :]] if start + len(inner) < len(raw) else [])
+
+    def _add(self, builder: BlockBuilder, first: int, last: int, kept: dict[int, int]) -> None:
+        token = self.tokens[first]
+        if first in kept:
+            inside = "".join(one.text for one in self.tokens[first : last + 1])
+            builder.keep(self._raw([(first, last)]), "" if token.name in _DRAWN else inside)
+        elif token.kind is Kind.TEXT:
+            builder.write(token.text)
+        elif token.kind is Kind.START:
+            builder.open(token.raw)
+        elif token.kind is Kind.END:
+            builder.close(token.raw)
+        elif token.name == "br" and not self.options.xml:
+            builder.end_line(token.raw)
+        else:
+            builder.keep(token.raw, "")
+
+    def _raw(self, run: Sequence[tuple[int, int]]) -> str:
+        return "".join(token.raw for first, last in run for token in self.tokens[first : last + 1])
+
+
+def _check(depth: int, elements: int, options: MarkupOptions) -> None:
+    if depth > options.max_depth:
+        raise MarkupError(f"may have at most {options.max_depth} elements within one another", depth)
+    if elements > options.max_elements:
+        raise MarkupError(f"may have at most {options.max_elements} elements", elements)

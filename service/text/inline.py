@@ -1,0 +1,207 @@
+"""A block of markup: its text, and the inline elements, breaks and kept parts that stand in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+from models.text import normalise
+from service.text.placing import Node, Pairs, Placing, Role, flat, trim
+from service.text.spans import Span
+
+WHITE_SPACE = " \t\n\f\r"
+"""What HTML counts as white space: a run of it is shown as one space."""
+_RUNS = re.compile(f"[{WHITE_SPACE}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    r"""Text with inline markup in it.
+
+    Attributes:
+        text: with entities resolved; in HTML white space is one space, and ``\n`` stands for each line break.
+        raw: as it was written.
+        nodes: the markup within, outermost.
+        breaks: what each line break was written as.
+        xml: whether it is XML, in which a line end is one.
+    """
+
+    text: str
+    raw: str
+    nodes: tuple[Node, ...] = ()
+    breaks: tuple[str, ...] = ()
+    xml: bool = False
+
+    @property
+    def has_markup(self) -> bool:
+        """Whether it matters which words belong together: ``render`` makes use of pairs."""
+        return bool(self.nodes)
+
+    @property
+    def kept(self) -> tuple[Span, ...]:
+        """Parts of the text that are to come back as they are, in order."""
+        return tuple(Span(node.start, node.end) for node in flat(self.nodes) if node.role is Role.KEPT)
+
+    def render(self, translation: str, pairs: Pairs = ()) -> str:
+        """The block's markup with its translation; as it was written where the text is the same.
+
+        Every tag of the block comes back once, and they nest as before. An element is put around the words that are
+        aligned with its own; where nothing is known of those, around the words at the same place. What is kept comes
+        back as it was written: in the place of its text where the translation has it, else after the word before it.
+
+        Args:
+            translation: of ``text``, with its line ends.
+            pairs: aligned words: characters (start, end) of ``text`` and of the translation.
+        """
+        if normalise(translation) == normalise(self.text):
+            return self.raw
+        placing = Placing(self.text, translation, self.nodes, pairs)
+        return _Writing(self, translation, placing, iter(self.breaks)).markup()
+
+
+class BlockBuilder:
+    """Puts a block together from its tokens; every element that is opened must be closed."""
+
+    def __init__(self, xml: bool) -> None:
+        self._xml = xml
+        self._parts: list[str] = []
+        self._length = 0
+        self._last = "\n"  # the last character written
+        self._own: list[str] = []
+        self._levels: list[list[Node]] = [[]]
+        self._open: list[Node] = []
+        self._breaks: list[str] = []
+        self._count = 0
+        self._dropped: dict[int, int] = {}  # places at which a space is left out, with the number of nodes before
+
+    @property
+    def own_text(self) -> str:
+        """What there is to translate."""
+        return "".join(self._own)
+
+    def write(self, text: str) -> None:
+        """Text between tags."""
+        self._own.append(text)
+        self._append(text if self._xml else _RUNS.sub(" ", text))
+
+    def open(self, tag: str) -> None:
+        """The start tag of an element that has an end tag."""
+        self._open.append(self._node(Role.ELEMENT, tag))
+        self._levels.append([])
+
+    def close(self, tag: str) -> None:
+        """The end tag of the element opened last."""
+        children = tuple(self._levels.pop())
+        self._levels[-1].append(replace(self._open.pop(), closing=tag, end=self._length, children=children))
+
+    def keep(self, raw: str, text: str) -> None:
+        """What comes back as it was written, and its text: empty for what has none to be read."""
+        node = self._node(Role.POINT, raw)
+        shown = _RUNS.sub(" ", text).strip()
+        if shown:
+            self._append(shown)
+            node = replace(node, role=Role.KEPT, start=self._length - len(shown), end=self._length)
+        self._levels[-1].append(node)
+
+    def end_line(self, raw: str) -> None:
+        """A line break."""
+        self._append("\n")
+        self._breaks.append(raw)
+
+    def block(self, raw: str) -> Block:
+        """The block that was written so."""
+        text = "".join(self._parts)
+        text = text if self._xml else text.rstrip(" ")
+        nodes = tuple(self._settled(node, text) for node in self._levels[0])
+        return Block(text, raw, nodes, tuple(self._breaks), self._xml)
+
+    def _node(self, role: Role, raw: str) -> Node:
+        self._count += 1
+        return Node(role, raw, self._length, self._length, self._count)
+
+    def _append(self, text: str) -> None:
+        if not self._xml and self._last in " \n":
+            if text.startswith(" "):
+                self._dropped[self._length] = self._count
+            text = text.removeprefix(" ")
+        if text:
+            self._parts.append(text)
+            self._length += len(text)
+            self._last = text[-1]
+
+    def _settled(self, node: Node, text: str) -> Node:
+        """A node with its span cut to the words in it; an element without words is a point."""
+        start, end = min(node.start, len(text)), min(node.end, len(text))
+        before = start == 0 or text[start - 1].isspace()
+        after = end == len(text) or text[end].isspace() or self._dropped.get(end, -1) >= node.order
+        span = trim(text, start, end)
+        if node.role is Role.ELEMENT and span.start < span.end:
+            children = tuple(self._settled(child, text) for child in node.children)
+            return replace(node, start=span.start, end=span.end, children=children)
+        if node.role is Role.KEPT:
+            return replace(node, spaced=(before, after))
+        return Node(Role.POINT, _hollow(node), start, start, node.order, spaced=(before, after))
+
+
+def _hollow(node: Node) -> str:
+    """A node without the text in it."""
+    return node.opening + "".join(_hollow(child) for child in node.children) + node.closing
+
+
+@dataclass(slots=True)
+class _Writing:
+    """One translation of a block, being written."""
+
+    block: Block
+    text: str
+    placing: Placing
+    breaks: Iterator[str]
+
+    def markup(self) -> str:
+        """All of it; line breaks that the translation has no place for stand at its end."""
+        return self._inside(self.block.nodes, Span(0, len(self.text))) + "".join(self.breaks)
+
+    def _inside(self, nodes: Sequence[Node], span: Span) -> str:
+        """Some of the translation with the markup of those nodes in it."""
+        found = {node.order for node in self.placing.kept}
+        placed = [(self.placing.spans[node.order], node) for node in nodes if node.order not in found]
+        parts: list[str] = []
+        done = span.start
+        for place, node in sorted(placed, key=lambda one: (one[0].start, one[1].order)):
+            if place.end > place.start:
+                parts += [self._words(done, place.start), node.opening, self._inside(node.children, place)]
+                parts.append(node.closing)
+                done = place.end
+            else:
+                start = self._after_space(max(place.start, done), span) if node.spaced[0] else max(place.start, done)
+                parts += [self._words(done, start), self._point(node, start)]
+                done = start
+        return "".join([*parts, self._words(done, span.end)])
+
+    def _after_space(self, place: int, span: Span) -> int:
+        return place + 1 if place < span.end and self.text[place] == " " else place
+
+    def _point(self, node: Node, place: int) -> str:
+        """Markup without text, with white space on those sides where it had some."""
+        before = node.spaced[0] and place > 0 and not self.text[place - 1].isspace()
+        after = node.spaced[1] and place < len(self.text) and not self.text[place].isspace()
+        return (" " if before else "") + _hollow(node) + (" " if after else "")
+
+    def _words(self, start: int, end: int) -> str:
+        """Some of the translation, escaped, with line breaks and what is kept as they were written."""
+        parts: list[str] = []
+        for node in self.placing.kept:
+            place = self.placing.spans[node.order]
+            if start <= place.start and place.end <= end:
+                parts += [self._lines(self.text[start : place.start]), node.opening]
+                start = place.end
+        return "".join([*parts, self._lines(self.text[start:end])])
+
+    def _lines(self, text: str) -> str:
+        escaped = escape(text, quote=False)
+        if self.block.xml:
+            return escaped
+        first, *others = escaped.replace("\xa0", "&nbsp;").split("\n")
+        return first + "".join(next(self.breaks, " ") + line for line in others)

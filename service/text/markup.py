@@ -1,0 +1,203 @@
+"""HTML and XML as tokens that know how they were written: joined, what they were written as is the text.
+
+HTML is read by turbohtml's tokenizer (MIT, kept by the maintainer of tox and virtualenv, typed, no dependencies), which
+follows the standard that browsers follow and says where each token stands, so that whatever is not translated comes
+back byte for byte. Looked at and not taken: selectolax, lxml, html5lib (unmaintained) and justhtml parse well but write
+a tree of their own making back (quotes, entities and end tags changed, ``tbody`` added) and have no public source
+positions for all of it; the standard library's ``html.parser`` differs from browsers, and between Python's patch
+releases, about comments, scripts and CDATA.
+
+XML is read by the standard library's expat, which gives byte positions; documents that declare entities are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+from xml.parsers import expat
+
+from turbohtml import TokenType, tokenize
+
+from models.errors import TandemError
+
+
+class MarkupError(TandemError):
+    """Markup that is not read: XML that is not well-formed, or more elements than the bounds allow.
+
+    Attributes:
+        value: how many elements there are, or are within one another; None = the text itself is at fault.
+    """
+
+    def __init__(self, message: str, value: int | None = None) -> None:
+        self.value = value
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkupOptions:
+    """How markup is read.
+
+    Attributes:
+        xml: whether it is XML; else HTML.
+        ignore_tags: elements whose content is kept as it is.
+        splitting_tags: elements that end a sentence, besides those that do by themselves.
+        non_splitting_tags: elements that never do.
+        outline_detection: of XML whether elements that stand in no text end a sentence; else only ``splitting_tags``.
+        max_depth: elements within one another.
+        max_elements: elements.
+    """
+
+    xml: bool = False
+    ignore_tags: frozenset[str] = frozenset()
+    splitting_tags: frozenset[str] = frozenset()
+    non_splitting_tags: frozenset[str] = frozenset()
+    outline_detection: bool = True
+    max_depth: int = 200
+    max_elements: int = 20_000
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    TEXT = "text"
+    START = "start tag"
+    END = "end tag"
+    EMPTY = "element without content"
+    OTHER = "comment, declaration, instruction"
+    JUNK = "what no parser makes anything of"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of markup.
+
+    Attributes:
+        raw: as it was written.
+        text: of text, with its entities resolved.
+        name: of a tag; in HTML in lower case.
+    """
+
+    kind: Kind
+    raw: str
+    text: str = ""
+    name: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+_VOID_NAMES = "area base br col embed hr img input keygen link meta param source track wbr basefont bgsound frame"
+_VOID = frozenset(_VOID_NAMES.split())
+_LINE_END = re.compile(r"\r\n?")
+_XML_HEAD = re.compile(r"\s*(?:<\?xml\b[^>]*\?>\s*)?(?:<!DOCTYPE\s[^\[\]>]*>)?", re.IGNORECASE)
+_ROOT = "tandem"
+
+
+def scan_html(text: str) -> list[Token]:
+    """The tokens of HTML as a browser finds them. Never raises, whatever the text."""
+    plain, places = _line_ends(text)
+    starts = [0, *(match.end() for match in re.finditer("\n", plain))]
+    found = list(tokenize(plain, capture_source=True, resolve_references=False))
+    borders = [starts[one.line - 1] + one.col for one in found] + [len(plain)]
+    tokens = [Token(Kind.JUNK, text[: places(borders[0])])] if borders[0] else []
+    for one, start, end in zip(found, borders, borders[1:], strict=False):
+        tokens += _html_tokens(one, text[places(start) : places(end)], plain[start:end])
+    return tokens
+
+
+def _line_ends(text: str) -> tuple[str, Callable[[int], int]]:
+    r"""The text with line ends as the tokenizer counts them, and what tells where a character stood before."""
+    if "\r" not in text:
+        return text, lambda place: place
+    second = {match.start() for match in re.finditer(r"(?<=\r)\n", text)}
+    places = [place for place in range(len(text) + 1) if place not in second]
+    return _LINE_END.sub("\n", text), places.__getitem__
+
+
+def _html_tokens(one: Any, raw: str, plain: str) -> list[Token]:
+    if one.type is TokenType.START_TAG:
+        # The first of two attributes of one name counts, and a slash only closes what has no content anyway.
+        attributes = dict(reversed(one.attrs or []))
+        return [Token(Kind.EMPTY if one.tag in _VOID else Kind.START, raw, "", one.tag, attributes)]
+    if one.type is TokenType.END_TAG:
+        return [Token(Kind.JUNK if one.tag in _VOID else Kind.END, raw, "", one.tag)]
+    if one.type not in (TokenType.TEXT, TokenType.CHARACTER_REFERENCE):
+        return [Token(Kind.OTHER, raw)]
+    if one.type is TokenType.TEXT and len(plain) > len(one.data) and plain.startswith(one.data):
+        cut = len(raw) - (len(plain) - len(one.data))  # a tag that never ends follows
+        return [Token(Kind.TEXT, raw[:cut], one.data), Token(Kind.JUNK, raw[cut:])]
+    return [Token(Kind.TEXT, raw, one.data)]
+
+
+def scan_xml(text: str) -> list[Token]:
+    """The tokens of XML, a document or a part of one.
+
+    Raises:
+        MarkupError: it is not well-formed, or declares entities.
+    """
+    head = _XML_HEAD.match(text)
+    start = head.end() if head else 0
+    try:
+        body = _Xml(f"<{_ROOT}>{text[start:]}</{_ROOT}>").tokens()
+    except (expat.ExpatError, UnicodeEncodeError, _Unbalanced) as error:
+        raise MarkupError(f"must be well-formed XML: {_fault(error, text[:start])}") from error
+    return [Token(Kind.OTHER, text[:start]), *body] if start else body
+
+
+def _fault(error: Exception, head: str) -> str:
+    if not isinstance(error, expat.ExpatError):
+        return "an end tag without a start tag" if isinstance(error, _Unbalanced) else "half a character"
+    line = error.lineno + head.count("\n")
+    return f"{expat.ErrorString(error.code)} in line {line}"
+
+
+class _Unbalanced(Exception):
+    """The text closes an element that it did not open."""
+
+
+class _Xml:
+    """Collects expat's events with the bytes that they stand for."""
+
+    def __init__(self, text: str) -> None:
+        self._source = text.encode("utf-8")
+        self._events: list[tuple[int, Kind | None, str, str, dict[str, str]]] = []
+        self._depth = 0
+        parser = self._parser = expat.ParserCreate("utf-8")
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = lambda data: self._note(Kind.TEXT, text=data)
+        parser.CommentHandler = lambda _: self._note(Kind.OTHER)
+        parser.ProcessingInstructionHandler = lambda *_: self._note(Kind.OTHER)
+        parser.StartCdataSectionHandler = lambda: self._note(None)
+        parser.EndCdataSectionHandler = lambda: self._note(None)
+
+    def tokens(self) -> list[Token]:
+        """Those between the root's tags. Raises ExpatError or _Unbalanced."""
+        self._parser.Parse(self._source, True)
+        ends = [event[0] for event in self._events[1:]] + [len(self._source)]
+        found: list[Token] = []
+        section, raw, text = False, b"", ""  # a section of CDATA is one token, whatever events it is made of
+        for (start, kind, name, data, attributes), end in zip(self._events, ends, strict=True):
+            raw, text = raw + self._source[start:end], text + data
+            section ^= kind is None
+            if not section:
+                token = Token(kind or Kind.TEXT, raw.decode("utf-8"), text, name, attributes)
+                if token.kind is Kind.END and not token.raw:  # <x/>
+                    token = replace(found.pop(), kind=Kind.EMPTY)
+                found.append(token)
+                raw, text = b"", ""
+        return found[1:-1]
+
+    def _note(self, kind: Kind | None, name: str = "", text: str = "", attributes: Any = None) -> None:
+        self._events.append((self._parser.CurrentByteIndex, kind, name, text, attributes or {}))
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if self._events and not self._depth:
+            raise _Unbalanced
+        self._depth += 1
+        self._note(Kind.START, name, attributes=attributes)
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        self._note(Kind.END, name)

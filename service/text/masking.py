@@ -1,0 +1,123 @@
+"""Parts of a text behind a mark, so that nothing divides, normalises or translates them: one character stands for each.
+
+The mark is a character of private use that the text does not have, the same for every part: the first mark is the
+first part, and so on, however the text is cut. What was hidden comes back as it stood in the text, or as what is to
+stand in the translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from models.text import normalise
+from service.text.spans import Span
+
+_PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Part of a text.
+
+    Attributes:
+        source: as it stands in the text.
+        target: what stands for it in the translation.
+        term: the glossary's entry that it matched; None = the part is to come back as it is.
+        asked: whether the request asked for it, so that the reply speaks of it.
+    """
+
+    source: str
+    target: str
+    term: str | None = None
+    asked: bool = True
+
+    @classmethod
+    def kept(cls, text: str, *, asked: bool = True) -> Hidden:
+        """A part that comes back as it is."""
+        return cls(text, text, asked=asked)
+
+
+Found = tuple[Span, Hidden]
+"""A place in a text, and what is hidden there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A text with marks in the place of what is hidden.
+
+    Attributes:
+        text: with the marks.
+        hidden: what they stand for, in order.
+        mark: the character; empty where the text has all characters of private use, and nothing can be hidden in it.
+    """
+
+    text: str
+    hidden: tuple[Hidden, ...] = ()
+    mark: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Masked:
+        """A text of which nothing is hidden yet."""
+        used = set(text)
+        return cls(text, (), next((chr(code) for code in chain(*_PRIVATE) if chr(code) not in used), ""))
+
+    @property
+    def source(self) -> str:
+        """The text as it was."""
+        return self.fill([one.source for one in self.hidden])
+
+    @property
+    def target(self) -> str:
+        """The text with what is to stand in the translation."""
+        return self.fill([one.target for one in self.hidden])
+
+    def fill(self, parts: Sequence[str]) -> str:
+        """The text with those parts, one per mark."""
+        if not self.hidden:
+            return self.text
+        return "".join(chain.from_iterable(zip(self.text.split(self.mark), [*parts, ""], strict=True)))
+
+    def hide(self, found: Iterable[Found]) -> Masked:
+        """More hidden: places of ``text`` in order, which do not overlap and hold no mark; empty ones do not count."""
+        if not self.mark:
+            return self
+        before = iter(self.hidden)
+        parts: list[str] = []
+        hidden: list[Hidden] = []
+        done = 0
+        for span, one in chain(found, [(Span(len(self.text), len(self.text)), None)]):
+            between = self.text[done : span.start]
+            hidden += [next(before) for _ in range(between.count(self.mark))]
+            parts.append(between)
+            if one is not None and span.end > span.start:
+                parts.append(self.mark)
+                hidden.append(one)
+            done = span.end
+        return replace(self, text="".join(parts), hidden=tuple(hidden))
+
+    def normalised(self) -> Masked:
+        """The same with the text around what is hidden normalised."""
+        return replace(self, text=normalise(self.text))
+
+    def divide(self, texts: Iterable[str]) -> Iterator[Masked]:
+        """Texts that, joined, are ``text``, each with what is hidden in it."""
+        remaining = iter(self.hidden)
+        for text in texts:
+            marks = text.count(self.mark) if self.mark else 0
+            yield replace(self, text=text, hidden=tuple(next(remaining) for _ in range(marks)))
+
+
+def merge(first: Sequence[Found], others: Sequence[Found]) -> list[Found]:
+    """Places in order: the first ones, and those of the others that overlap none of them."""
+    ends = sorted(first, key=lambda one: one[0])
+    found: list[Found] = []
+    place = 0
+    for one in others:
+        while place < len(ends) and ends[place][0].end <= one[0].start:
+            found.append(ends[place])
+            place += 1
+        if place == len(ends) or one[0].end <= ends[place][0].start:
+            found.append(one)
+    return [*found, *ends[place:]]

@@ -1,0 +1,80 @@
+"""Placeholders for the hidden parts of a sentence, and what they stand for put back into its translation."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence, Set
+
+from service.text.glossary import capitalised
+from service.text.masking import Hidden, Masked
+from service.text.protect import is_unspaced, literals
+
+
+def choose_placeholders(known: Sequence[str], masked: Masked, covered: Set[int]) -> tuple[str, ...] | None:
+    """Placeholders for hidden parts of a sentence, the same for the same, and nothing for the others.
+
+    Args:
+        known: those of the vocabulary; one that a client typed stands for nothing.
+        masked: the sentence.
+        covered: numbers of the parts.
+
+    Returns:
+        None where there are too few.
+    """
+    free = [name for name in known if name not in masked.source] if covered else []
+    different = dict.fromkeys((one.target, one.term) for number, one in enumerate(masked.hidden) if number in covered)
+    if len(different) > len(free):
+        return None
+    chosen = dict(zip(different, free, strict=False))
+    return tuple(chosen[one.target, one.term] if number in covered else "" for number, one in enumerate(masked.hidden))
+
+
+def found_parts(text: str, hidden: Sequence[Hidden], names: Sequence[str]) -> tuple[bool, ...]:
+    """Whether a text has what is hidden: of placeholders all, and of parts read as they are as many as there are."""
+    due = Counter(names)
+    left: dict[str, int] = {}
+    found = []
+    for one, name in zip(hidden, names, strict=True):
+        if name:
+            found.append(text.count(name) == due[name])
+            continue
+        if one.target not in left:
+            ways = {one.target, capitalised(one.target)} if one.term is not None else {one.target}
+            left[one.target] = sum(1 for _ in literals(ways).finditer(text))
+        found.append(left[one.target] > 0)
+        left[one.target] -= 1
+    return tuple(found)
+
+
+def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
+    """A translation with what its placeholders stand for, set off by spaces where the sentence does so.
+
+    Args:
+        text: with placeholders.
+        masked: the sentence.
+        names: the placeholder of each of its hidden parts; empty for those that have none.
+    """
+    around = masked.text.split(masked.mark)
+    places = {name: place for place, name in reversed([*enumerate(names)]) if name}  # the first of each
+    written, done = "", 0
+    for match in re.finditer("|".join(map(re.escape, places)), text):
+        written += text[done : match.start()]
+        place, done = places[match[0]], match.end()
+        put = cased(masked.hidden[place], masked, not any(map(str.isalnum, written)))
+        if _run_together(written[-1:], put[:1]) and not around[place][-1:].isalnum():
+            put = f" {put}"
+        if _run_together(put[-1:], text[done : done + 1]) and not around[place + 1][:1].isalnum():
+            put = f"{put} "
+        written += put
+    return written + text[done:]
+
+
+def cased(one: Hidden, masked: Masked, begins: bool) -> str:
+    """A part as it is written: a term at the beginning of a sentence that begins with a capital gets one too."""
+    letter = next(filter(str.isalpha, masked.source), "")
+    return capitalised(one.target) if begins and one.term is not None and letter.isupper() else one.target
+
+
+def _run_together(left: str, right: str) -> bool:
+    return left.isalnum() and right.isalnum() and not (is_unspaced(left) or is_unspaced(right))

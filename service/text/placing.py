@@ -1,0 +1,278 @@
+"""Where the markup of a sentence belongs in its translation.
+
+An element goes around the stretch of the translation that holds most of the words aligned with its own and fewest that
+are aligned with others; elements next to one another get stretches of their own, and an element within another one
+within that. Where nothing is known of its words, it goes around those between the places of its neighbours, and where
+nothing is known at all, around those at the same share of the sentence. Markup without text follows the word that it
+followed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import islice, pairwise
+
+from service.text.spans import Span
+
+Pairs = Sequence[tuple[tuple[int, int], tuple[int, int]]]
+"""Aligned words: characters (start, end) of the source and of the translation."""
+
+# Words with inner hyphens and apostrophes, or a single mark.
+_UNIT = re.compile(r"\w[\w\u0300-\u036f\u200c\u200d]*(?:['’\-]\w[\w\u0300-\u036f\u200c\u200d]*)*|[^\w\s]")
+_UNKNOWN = -0.1  # what a word that is aligned with nothing adds to a stretch
+_MOST_PLACES = 100  # of one text, that are looked at
+_LONG_ENOUGH = 4  # characters of a name that stands in both texts; shorter words of two languages may look alike
+
+
+class Role(Enum):
+    """What a node of a block is."""
+
+    ELEMENT = "an element around some of the text"
+    POINT = "markup without text, at a place in it"
+    KEPT = "an element whose text comes back as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Markup in a text.
+
+    Attributes:
+        opening: the start tag; of what is no element around text all of it, as it was written.
+        start, end: the characters of the text that it stands for, without white space around them.
+        order: nodes in the order of their start tags.
+        closing: the end tag of an element around text.
+        spaced: whether white space stands before and after a point.
+    """
+
+    role: Role
+    opening: str
+    start: int
+    end: int
+    order: int
+    closing: str = ""
+    spaced: tuple[bool, bool] = (False, False)
+    children: tuple[Node, ...] = ()
+
+
+@dataclass(slots=True)
+class Placing:
+    """The places of a block's nodes in a translation.
+
+    Attributes:
+        source, target: text and translation.
+        nodes: the outermost nodes.
+        pairs: aligned words.
+        spans: by a node's order the characters of the translation that it is put around, or in the place of.
+        kept: kept nodes that were found in the translation, in the translation's order.
+    """
+
+    source: str
+    target: str
+    nodes: Sequence[Node]
+    pairs: Pairs
+    spans: dict[int, Span] = field(default_factory=dict)
+    kept: list[Node] = field(default_factory=list)
+    _units: list[Span] = field(default_factory=list)
+    _links: list[list[Span]] = field(default_factory=list)
+    _free: list[bool] = field(default_factory=list)
+    _readers: list[tuple[int, int, int]] = field(default_factory=list)
+    _longest: int = 0
+    _by_end: list[tuple[int, int]] = field(default_factory=list)
+    _by_start: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._by_end = sorted((read[1], written[1]) for read, written in self.pairs)
+        self._by_start = sorted((read[0], written[0]) for read, written in self.pairs)
+        for node in flat(self.nodes):
+            if node.role is Role.KEPT:
+                self._find(node)
+        self.kept.sort(key=lambda node: self.spans[node.order])
+        self._divide()
+        words = trim(self.source, 0, len(self.source))
+        self._place(self.nodes, words, (0, len(self._units)))
+
+    def _find(self, node: Node) -> None:
+        """A kept node stands where its text does; of several places the one where it is expected."""
+        text = self.source[node.start : node.end]
+        expected = self._expected(node.start)
+        taken = [self.spans[other.order] for other in self.kept]
+        places = (Span(match.start(), match.end()) for match in re.finditer(re.escape(text), self.target))
+        free = [
+            one
+            for one in islice(places, _MOST_PLACES)
+            if all(one.end <= span.start or span.end <= one.start for span in taken)
+        ]
+        if free:
+            self.spans[node.order] = min(free, key=lambda span: abs(span.start - expected))
+            self.kept.append(node)
+
+    def _expected(self, place: int) -> int:
+        """The place in the translation of one in the source: after the word that it follows, or at the same share."""
+        within = next((written[1] for read, written in self.pairs if read[0] < place < read[1]), None)
+        if within is not None:
+            return within
+        last = bisect_right(self._by_end, (place, len(self.target))) - 1
+        if last >= 0:
+            return self._by_end[last][1]
+        first = bisect_left(self._by_start, (place, -1))
+        if first < len(self._by_start):
+            return self._by_start[first][1]
+        return round(place / max(1, len(self.source)) * len(self.target))
+
+    def _divide(self) -> None:
+        """The translation's units, which no element divides: words, marks, and what is kept."""
+        kept = [self.spans[node.order] for node in self.kept]
+        inner = sorted({border for _, written in self.pairs for border in written})
+        for match in _UNIT.finditer(self.target):
+            start, end = match.span()
+            if any(span.start < end and start < span.end for span in kept):
+                continue
+            cuts = inner[bisect_right(inner, start) : bisect_left(inner, end)]
+            self._units += [Span(*one) for one in pairwise([start, *cuts, end])]
+        self._units = sorted([*self._units, *kept])
+        starts = [unit.start for unit in self._units]
+        self._links = [[] for _ in self._units]
+        self._free = [True] * len(self._units)
+        for read, written in self.pairs:
+            for number in range(max(0, bisect_right(starts, written[0]) - 1), bisect_left(starts, written[1])):
+                if self._units[number].end > written[0]:
+                    self._links[number].append(Span(*read))
+        for node in self.kept:
+            self._links[bisect_left(starts, self.spans[node.order].start)] = [Span(node.start, node.end)]
+        self._readers = sorted((*link, number) for number, links in enumerate(self._links) for link in links)
+        self._longest = max((end - start for start, end, _ in self._readers), default=0)
+
+    def _place(self, nodes: Sequence[Node], words: Span, units: tuple[int, int]) -> None:
+        """Place the nodes of an element (or the text) with such words, which got those units."""
+        elements = [node for node in nodes if node.role is Role.ELEMENT]
+        for node in elements:
+            own = Span(node.start, node.end)
+            found = units if own == words and self._all_free(units) else self._stretch(own, units)
+            if found[0] == found[1]:
+                continue
+            self.spans[node.order] = Span(self._units[found[0]].start, self._units[found[1] - 1].end)
+            self._place(node.children, own, found)
+            self._free[found[0] : found[1]] = [False] * (found[1] - found[0])
+        for number, node in enumerate(nodes):
+            if node.order not in self.spans:
+                before = nodes[number - 1] if number else None
+                touches = before is not None and before.role is Role.ELEMENT and before.end == node.start
+                offset = self.spans[before.order].end if before and touches else self._offset(node, words, units)
+                self.spans[node.order] = Span(offset, offset)
+
+    def _all_free(self, units: tuple[int, int]) -> bool:
+        return all(self._free[units[0] : units[1]])
+
+    def _stretch(self, own: Span, units: tuple[int, int]) -> tuple[int, int]:
+        """Units (first, end) for an element with such words; none where the translation has none for it."""
+        found = self._named(own, units) or self._aligned(own, units)
+        if found:
+            return found
+        if self.pairs:
+            return self._between(own, units)
+        share = len(self._units) / max(1, len(self.source))
+        centre = (own.start + own.end) / 2 * share
+        wanted = max(1, round((own.end - own.start) * share))
+        first = round(centre - wanted / 2)
+        numbers = [n for n in range(max(units[0], first), min(units[1], first + wanted)) if self._free[n]]
+        return _first_run(numbers, units[0])
+
+    def _named(self, own: Span, units: tuple[int, int]) -> tuple[int, int] | None:
+        """The units that are written like the element's text, where there are just such ones."""
+        text = self.source[own.start : own.end]
+        if len(text) < _LONG_ENOUGH or self.target.count(text) != 1:
+            return None
+        start = self.target.index(text)
+        first = bisect_left(self._units, (start, 0))
+        end = bisect_left(self._units, (start + len(text), 0))
+        whole = first < end and self._units[first].start == start and self._units[end - 1].end == start + len(text)
+        inside = units[0] <= first and end <= units[1] and self._all_free((first, end))
+        return (first, end) if whole and inside else None
+
+    def _aligned(self, own: Span, units: tuple[int, int]) -> tuple[int, int] | None:
+        """The stretch of free units with the most words aligned with the element's, less those of others."""
+        mine = {number for number in self._reading(own) if units[0] <= number < units[1]}
+        if not mine:
+            return None
+        best, total, start, found = 0.0, 0.0, 0, None
+        for number in range(min(mine), max(mine) + 1):
+            score = 1.0 if number in mine else (-1.0 if self._links[number] else _UNKNOWN)
+            if total <= 0 or not self._free[number]:
+                total, start = 0.0, number
+            total += score if self._free[number] else 0.0
+            if total > best:
+                best, found = total, (start, number + 1)
+        return found
+
+    def _reading(self, own: Span) -> Iterator[int]:
+        """The units that are aligned with some of the words."""
+        first = bisect_left(self._readers, (own.start - self._longest, -1, -1))
+        for start, end, number in self._readers[first:]:
+            if start >= own.end:
+                return
+            if end > own.start:
+                yield number
+
+    def _between(self, own: Span, units: tuple[int, int]) -> tuple[int, int]:
+        """Units of which nothing is known between those of the words before and after an element."""
+        last = bisect_right(self._by_end, (own.start, len(self.target))) - 1
+        first = bisect_left(self._by_start, (own.end, -1))
+        left = self._by_end[last][1] if last >= 0 else 0
+        right = self._by_start[first][1] if first < len(self._by_start) else len(self.target)
+        numbers = [
+            number
+            for number in range(*units)
+            if self._free[number] and not self._links[number] and self._is_word(number)
+            if left <= self._units[number].start and self._units[number].end <= right
+        ]
+        return _first_run(numbers, units[0])
+
+    def _is_word(self, number: int) -> bool:
+        unit = self._units[number]
+        return any(character.isalnum() for character in self.target[unit.start : unit.end])
+
+    def _offset(self, node: Node, words: Span, units: tuple[int, int]) -> int:
+        """Where markup that stands at a point goes, within the units of the element that it is in."""
+        if not units[1] - units[0]:
+            return min(self._expected(node.start), len(self.target))
+        low, high = self._units[units[0]].start, self._units[units[1] - 1].end
+        if words == trim(self.source, 0, len(self.source)):
+            low, high = 0, len(self.target)
+        if node.start <= words.start:
+            return low
+        if node.start >= words.end:
+            return high
+        expected = min(max(self._expected(node.start), low), high)
+        inside = next((unit for unit in self._units if unit.start < expected < unit.end), None)
+        return inside.end if inside else expected
+
+
+def flat(nodes: Sequence[Node]) -> list[Node]:
+    found: list[Node] = []
+    remaining = list(reversed(nodes))
+    while remaining:
+        found.append(remaining.pop())
+        remaining += reversed(found[-1].children)
+    return found
+
+
+def _first_run(numbers: Sequence[int], otherwise: int) -> tuple[int, int]:
+    """The first of several numbers and the end of those that follow it without a gap."""
+    if not numbers:
+        return otherwise, otherwise
+    end = numbers[0]
+    while end + 1 - numbers[0] < len(numbers) and numbers[end + 1 - numbers[0]] == end + 1:
+        end += 1
+    return numbers[0], end + 1
+
+
+def trim(text: str, start: int, end: int) -> Span:
+    """A span without the white space at its ends."""
+    part = text[start:end]
+    if not part.strip():
+        return Span(start, start)
+    return Span(start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip()))

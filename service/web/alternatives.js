@@ -1,0 +1,98 @@
+// Other wordings of a sentence, in a small panel beside it.
+
+import { superseded } from "./api.js";
+import { byId, icon, make } from "./dom.js";
+import { inWords } from "./problems.js";
+import { t } from "./strings.js";
+
+export class Alternatives {
+  #panel = byId("alternatives");
+  #list = byId("alternatives-list");
+  #find;
+  #pick;
+  #anchor = null;
+  #running = null;
+
+  /** `find(sentence, signal)`: a promise of its wordings. `pick(number, text)`: one was chosen. */
+  constructor(find, pick) {
+    this.#find = find;
+    this.#pick = pick;
+    this.#panel.addEventListener("toggle", ({ newState }) => this.#toggled(newState === "open"));
+    this.#panel.addEventListener("keydown", (event) => this.#move(event));
+    window.addEventListener("resize", () => this.close());
+  }
+
+  /** Show the wordings of a sentence next to its element. */
+  async open(number, sentence, anchor) {
+    this.close();
+    this.#anchor = anchor;
+    const running = (this.#running = new AbortController());
+    this.#list.replaceChildren(make("li", { class: "muted" }, t("alternativesLoading")));
+    this.#panel.showPopover();
+    this.#place();
+    this.#panel.focus();
+    anchor.setAttribute("aria-expanded", "true");
+    try {
+      const wordings = await this.#find(sentence, running.signal);
+      if (this.#running === running) this.#fill(number, sentence, wordings);
+    } catch (error) {
+      if (superseded(error) || this.#running !== running) return;
+      this.#list.replaceChildren(make("li", { role: "alert" }, inWords(error)));
+    }
+  }
+
+  close() {
+    if (this.#panel.matches(":popover-open")) this.#panel.hidePopover();
+  }
+
+  #fill(number, sentence, wordings) {
+    const others = wordings.length > 1 ? wordings : [];
+    this.#list.replaceChildren(
+      ...others.map((text) => make("li", {}, this.#button(number, text, text === sentence.text))),
+      ...(others.length ? [] : [make("li", { class: "muted" }, t("alternativesNone"))]),
+    );
+    this.#place();
+    (this.#list.querySelector("[aria-current]") ?? this.#panel).focus();
+  }
+
+  #button(number, text, current) {
+    const choose = () => {
+      this.close();
+      this.#pick(number, text);
+    };
+    const button = make("button", { type: "button", onclick: choose, dir: "auto" }, icon("check"), make("span", {}, text));
+    if (current) button.setAttribute("aria-current", "true");
+    return button;
+  }
+
+  #toggled(open) {
+    if (open || !this.#anchor) return;
+    this.#running?.abort();
+    this.#running = null;
+    this.#anchor.setAttribute("aria-expanded", "false");
+    if (this.#panel.contains(document.activeElement) || document.activeElement === document.body) this.#anchor.focus();
+    this.#anchor = null;
+  }
+
+  /** Below the sentence's last line where there is room, else above its first one. */
+  #place() {
+    const lines = this.#anchor.getClientRects();
+    const [first, last] = [lines[0], lines[lines.length - 1]];
+    const { width, height } = this.#panel.getBoundingClientRect();
+    const room = document.documentElement.clientWidth;
+    const left = Math.max(8, Math.min(last.left, room - width - 8));
+    const below = last.bottom + 6;
+    const fits = below + height <= window.innerHeight - 8 || first.top - height - 6 < 8;
+    this.#panel.style.left = `${left + window.scrollX}px`;
+    this.#panel.style.top = `${(fits ? below : first.top - height - 6) + window.scrollY}px`;
+  }
+
+  #move(event) {
+    const buttons = [...this.#list.querySelectorAll("button")];
+    const at = buttons.indexOf(document.activeElement);
+    const next = { ArrowDown: at + 1, ArrowUp: at < 0 ? buttons.length - 1 : at - 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (next === undefined || !buttons.length) return;
+    event.preventDefault();
+    buttons[(next + buttons.length) % buttons.length].focus();
+  }
+}

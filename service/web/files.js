@@ -1,0 +1,241 @@
+// The files tab: send a file, watch its translation, stop it, fetch the result.
+
+import { getBlob, getJson, key, remove, superseded, upload } from "./api.js";
+import { announce, byId, forThisTab, icon, make } from "./dom.js";
+import { inWords, Problem } from "./problems.js";
+import { language, t } from "./strings.js";
+
+const WAITS = [500, 1000, 2000, 4000]; // milliseconds between two questions about a file, growing
+const ENDED = ["done", "failed", "cancelled", "expired"];
+
+export class FilesTab {
+  #languages;
+  #problem;
+  #list = byId("files-list");
+  #input = byId("file-input");
+
+  /** Set up the tab where the server takes files; returns whether it does. */
+  static async offered(shared) {
+    const { settings } = shared;
+    if (settings.filesTranslation !== true || shared.languages.none) return false;
+    new FilesTab(shared).#start(await sentFiles(), settings);
+    return true;
+  }
+
+  constructor({ languages, askForKey }) {
+    this.#languages = languages;
+    this.#problem = new Problem(byId("file-problem"), askForKey);
+  }
+
+  #start(jobs, settings) {
+    const kinds = (settings.supportedFilesFormat ?? []).map((kind) => (kind.startsWith(".") ? kind : `.${kind}`));
+    this.#input.accept = kinds.join(",");
+    byId("file-kinds").textContent = kinds.join("  ");
+    this.#input.addEventListener("change", () => {
+      this.#sendAll(this.#input.files);
+      this.#input.value = "";
+    });
+    const zone = byId("file-zone");
+    zone.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      zone.classList.add("over");
+    });
+    zone.addEventListener("dragleave", () => zone.classList.remove("over"));
+    zone.addEventListener("drop", (event) => {
+      event.preventDefault();
+      zone.classList.remove("over");
+      this.#sendAll(event.dataTransfer.files);
+    });
+    for (const job of jobs.reverse()) this.#entry(job.name).watch(job);
+    this.#showEmpty();
+  }
+
+  #sendAll(files) {
+    this.#problem.clear();
+    for (const file of files) this.#send(file);
+  }
+
+  #send(file) {
+    const { source, target } = this.#languages.pair;
+    const form = new FormData();
+    form.append("source", source);
+    form.append("target", target);
+    form.append("file", file);
+    const entry = this.#entry(file.name);
+    entry.upload(form).catch((error) => {
+      entry.remove();
+      if (superseded(error)) return;
+      this.#problem.show(error, () => this.#sendAll([file]), { ...this.#languages.pair, name: file.name });
+    });
+  }
+
+  #entry(name) {
+    const entry = new FileEntry(name, () => this.#showEmpty(), (error) => this.#problem.show(error, () => {}));
+    this.#list.prepend(entry.element);
+    this.#showEmpty();
+    return entry;
+  }
+
+  #showEmpty() {
+    byId("files-empty").hidden = this.#list.children.length > 0;
+  }
+}
+
+/** One file in the list. */
+class FileEntry {
+  #name;
+  #state = make("span", { class: "state" });
+  #bar = make("progress", { max: 1 });
+  #actions = make("span", { class: "buttons" });
+  #timer = 0;
+  #sending = null;
+  #gone;
+  #failed;
+
+  constructor(name, gone, failed) {
+    this.#name = name;
+    this.#gone = gone;
+    this.#failed = failed;
+    this.#bar.setAttribute("aria-label", t("fileProgress", { name }));
+    this.element = make(
+      "li",
+      {},
+      make("span", { class: "name", dir: "auto" }, name),
+      this.#state,
+      this.#actions,
+      this.#bar,
+    );
+  }
+
+  /** Send the file, then watch what becomes of it. Raises what `upload` does. */
+  async upload(form) {
+    this.#show(t("fileUploading", { percent: 0 }), 0);
+    this.#offer(this.#button("cancel", "close", "fileCancelOne", () => this.#sending.abort()));
+    this.#sending = upload("files", form, (share) => this.#show(t("fileUploading", { percent: Math.floor(share * 100) }), share));
+    const job = await this.#sending.reply;
+    forThisTab.set("files", [job.id, ...forThisTab.get("files", [])]);
+    this.watch(job);
+  }
+
+  /** Show a job of the server, and ask after it until it has ended. */
+  watch(job, asked = 0) {
+    const state = stateOf(job);
+    this.#show(state.text, state.share);
+    if (ENDED.includes(state.name)) return this.#ended(job, state);
+    if (asked === 0) {
+      this.#offer(this.#button("cancel", "close", "fileCancelOne", () => this.#delete(job.id)));
+    }
+    this.#timer = setTimeout(() => this.#ask(job.id, asked + 1), WAITS[Math.min(asked, WAITS.length - 1)]);
+  }
+
+  remove() {
+    clearTimeout(this.#timer);
+    this.element.remove();
+    this.#gone();
+  }
+
+  async #ask(id, asked) {
+    try {
+      this.watch(await getJson(`files/${encodeURIComponent(id)}`), asked);
+    } catch (error) {
+      if (error.passes || error.status === 0) {
+        const wait = 1000 * (error.retryAfter ?? 5);
+        this.#show(inWords(error), null);
+        this.#timer = setTimeout(() => this.#ask(id, asked), wait);
+      } else {
+        this.#show(error.status === 404 ? t("fileExpired") : inWords(error), undefined);
+        this.#offer(this.#button("remove", "close", "fileRemoveOne", () => this.remove()));
+      }
+    }
+  }
+
+  #ended(job, state) {
+    announce(t("fileAnnounced", { name: this.#name, state: state.text }));
+    const remove = this.#button("remove", "close", "fileRemoveOne", () => this.#delete(job.id));
+    const download = this.#button("fileDownload", "download", "fileDownloadOne", () => this.#download(job));
+    this.#offer(...(state.name === "done" ? [download, remove] : [remove]));
+  }
+
+  async #download(job) {
+    try {
+      // Fetched by script and not by a link, because a link cannot carry the key.
+      const url = URL.createObjectURL(await getBlob(`files/${encodeURIComponent(job.id)}/result`));
+      const link = make("a", { href: url, download: job.result_name });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  async #delete(id) {
+    try {
+      await remove(`files/${encodeURIComponent(id)}`);
+    } catch (error) {
+      if (error.status !== 404) return this.#failed(error);
+    }
+    forThisTab.set("files", forThisTab.get("files", []).filter((one) => one !== id));
+    this.remove();
+  }
+
+  /** `share`: 0 to 1; null = unknown, still going on; undefined = nothing goes on. */
+  #show(text, share) {
+    this.#state.textContent = text;
+    this.#bar.hidden = share === undefined;
+    if (typeof share === "number") this.#bar.value = share;
+    else this.#bar.removeAttribute("value");
+  }
+
+  #offer(...buttons) {
+    const focused = this.#actions.contains(document.activeElement);
+    this.#actions.replaceChildren(...buttons);
+    if (focused) buttons[0]?.focus();
+  }
+
+  #button(label, symbol, spoken, work) {
+    const button = make("button", { type: "button", class: "plain", onclick: work }, icon(symbol), make("span", {}, t(label)));
+    button.setAttribute("aria-label", t(spoken, { name: this.#name }));
+    return button;
+  }
+}
+
+/**
+ * The files that were sent before, the newest first. The server lists those of a key; who has none names the ids, which
+ * this tab remembers.
+ */
+async function sentFiles() {
+  const ids = forThisTab.get("files", []).slice(0, 100);
+  const query = ids.map((id) => `id=${encodeURIComponent(id)}`).join("&");
+  try {
+    if (key.get()) return await getJson("files");
+    return ids.length ? await getJson(`files?${query}`) : [];
+  } catch {
+    return []; // new ones can be sent all the same
+  }
+}
+
+/** What a job's state is called here, what it says to people, and how far it is. */
+function stateOf(job) {
+  const until = job.expires ? `, ${t("fileUntil", { time: clock(job.expires) })}` : "";
+  switch (job.status) {
+    case "done":
+      return { name: "done", text: t("fileDone") + until, share: undefined };
+    case "failed":
+      return { name: "failed", text: job.error ? `${t("fileFailed")}: ${job.error}` : t("fileFailed"), share: undefined };
+    case "cancelled":
+      return { name: "cancelled", text: t("fileCancelled"), share: undefined };
+    case "expired":
+      return { name: "expired", text: t("fileExpired"), share: undefined };
+    case "queued":
+      return { name: "queued", text: t("fileQueued"), share: null };
+    default: {
+      const share = typeof job.progress === "number" ? job.progress : null;
+      const text = share === null ? t("fileRunningPlain") : t("fileRunning", { percent: Math.floor(share * 100) });
+      return { name: "running", text, share };
+    }
+  }
+}
+
+function clock(value) {
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(new Date(value));
+}

@@ -1,0 +1,181 @@
+"""The page as a whole: what it needs, what it asks for, whose models it shows; and the tabs beside translation."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Route, expect
+
+from tests.browser.support import ROOT, Visit, error, serving
+
+POLICY = ("default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'")
+
+
+def test_a_strict_policy_holds(visit: Visit) -> None:
+    response = visit.page.goto(visit.address)
+    assert response
+    policy = response.headers["content-security-policy"]
+    assert all(part in policy for part in POLICY)
+    assert "unsafe" not in policy
+    visit.page.wait_for_selector("body[data-ready]")
+    blocked = visit.page.evaluate(
+        """() => new Promise(resolve => {
+            document.addEventListener("securitypolicyviolation", event => resolve(event.violatedDirective));
+            const script = document.createElement("script");
+            script.textContent = "document.body.dataset.broken = 'yes'";
+            document.body.append(script);
+        })"""
+    )
+    assert blocked.startswith("script-src")
+    assert visit.page.evaluate("document.body.dataset.broken") is None
+    visit.faults.clear()  # the browser reported what this test did
+
+
+def test_models_and_their_training_text_are_named(visit: Visit) -> None:
+    page = visit.open()
+    models = page.request.get(f"{visit.address}/models").json()
+    listed = page.locator("#models-list").inner_text()
+    assert models
+    for model in models:
+        assert model["licence"] in listed
+        assert all(name in listed for name in model["attribution"])
+
+
+def test_a_summary(visit: Visit) -> None:
+    page = visit.open("summarize")
+    page.click("#sum-example")
+    expect(page.locator("#sum-output")).not_to_be_empty()
+    first = page.locator("#sum-output").inner_text()
+    expect(page.locator("#sum-truncated")).to_be_empty()
+    page.click("#sum-other")
+    expect(page.locator("#sum-output")).not_to_have_text(first)
+    page.get_by_label("Long").check()
+    expect(page.locator("#sum-output")).to_have_text(re.compile(f".{{{len(first) + 1},}}"))
+    page.click("#sum-clear")
+    expect(page.locator("#sum-empty")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_cut_text_is_said_to_be_cut(visit: Visit) -> None:
+    page = visit.open("summarize")
+    page.fill("#sum-text", "We study the depth of scenes from single images without labels. " * 20)
+    page.press("#sum-text", "Control+Enter")
+    expect(page.locator("#sum-truncated")).to_contain_text("only its beginning was summarized")
+
+
+@pytest.mark.slow
+def test_a_summary_that_fails(visit: Visit) -> None:
+    visit.mock("summarize", 504, error("deadline"))
+    page = visit.open("summarize")
+    page.click("#sum-example")
+    expect(page.locator("#sum-problem")).to_contain_text("took too long")
+
+
+@pytest.mark.slow
+def test_what_is_not_served_is_not_shown(visit: Visit) -> None:
+    models = [
+        model for model in visit.page.request.get(f"{visit.address}/models").json() if model["task"] == "translate"
+    ]
+    visit.mock("models", body=models)
+    visit.mock("frontend/settings", body={"charLimit": -1, "filesTranslation": False})
+    page = visit.open("summarize")
+    expect(page.locator("#tabs")).to_be_hidden()
+    expect(page.locator("#panel-translate")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_server_without_settings_or_models_still_translates(visit: Visit) -> None:
+    visit.mock("frontend/settings", 404, error("route_not_found"))
+    visit.mock("models", 500, error("internal"))
+    page = visit.translate("Guten Morgen.")
+    expect(page.locator("#count")).to_have_text("13 characters")
+
+
+def test_a_file_comes_back_translated(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open("files", source="de")
+    if page.locator("#panel-files").is_hidden():
+        pytest.skip("the server takes no files")
+    text = tmp_path / "brief.txt"
+    text.write_text("Guten Morgen.\n\nWo ist der Bahnhof?\n", encoding="utf-8")
+    page.set_input_files("#file-input", text)
+    row = page.locator("#files-list li").first
+    expect(row.locator(".state")).to_contain_text("Finished")
+    with page.expect_download() as download:
+        row.get_by_role("button", name="Download").click()
+    written = Path(download.value.path()).read_text(encoding="utf-8")
+    assert "Good morning.\n\nWhere" in written
+    row.get_by_role("button", name="Remove").click()
+    expect(page.locator("#files-list li")).to_have_count(0)
+    expect(page.locator("#files-empty")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_read_says_so(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open("files", source="de")
+    if page.locator("#panel-files").is_hidden():
+        pytest.skip("the server takes no files")
+    visit.expected |= {400, 413, 415, 422}
+    broken = tmp_path / "broken.docx"
+    broken.write_bytes(b"no zip")
+    page.set_input_files("#file-input", broken)
+    expect(page.locator("#file-problem")).to_contain_text("broken.docx: The server refused this")
+
+
+def test_progress_of_a_file_is_shown_and_can_be_stopped(visit: Visit, tmp_path: Path) -> None:
+    job = {"id": "a1", "name": "long.txt", "status": "running", "progress": 0.25}
+    deleted: list[str] = []
+
+    def one(route: Route) -> None:
+        if route.request.method == "DELETE":
+            deleted.append(route.request.url)
+            route.fulfill(status=204)
+        else:
+            route.fulfill(json=job)
+
+    visit.mock("frontend/settings", body={"filesTranslation": True, "supportedFilesFormat": [".txt"]})
+    visit.route("files", lambda route: route.fulfill(json=[] if route.request.method == "GET" else job))
+    visit.route("files/a1", one)
+    page = visit.open("files", source="de")
+    long = tmp_path / "long.txt"
+    long.write_text("Guten Morgen.", encoding="utf-8")
+    page.set_input_files("#file-input", long)
+    expect(page.locator("#files-list .state")).to_have_text("Translating, 25 %")
+    expect(page.locator("#files-list progress")).to_have_attribute("value", "0.25")
+    page.get_by_role("button", name="Cancel long.txt").click()
+    expect(page.locator("#files-list li")).to_have_count(0)
+    assert len(deleted) == 1
+
+
+@pytest.mark.slow
+def test_a_server_that_asks_for_keys(browser: Browser, tmp_path: Path) -> None:
+    """The real thing: a key made by the command, a text, and a file that is sent, watched and fetched with it."""
+    made = [sys.executable, "-m", "deploy", "keys", "add", "page"]
+    environment = os.environ | {"TANDEM_DATA": str(tmp_path)}
+    shown = subprocess.run(made, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    text = tmp_path / "brief.txt"
+    text.write_text("Guten Morgen.", encoding="utf-8")
+    with serving(tmp_path, TANDEM_REQUIRE_KEY="true") as address:
+        context = browser.new_context(locale="en")
+        visit = Visit(context.new_page(), address, expected={401})
+        page = visit.open(source="de")
+        page.fill("#source-text", "Guten Morgen.")
+        page.get_by_role("button", name="Enter a key").click()
+        page.fill("#key-field", shown.split()[-1])
+        page.keyboard.press("Enter")
+        expect(page.locator("#output .sentence")).to_have_count(1)
+        page.click("#tab-files")
+        page.set_input_files("#file-input", text)
+        row = page.locator("#files-list li")
+        expect(row.locator(".state")).to_contain_text("Finished")
+        page.reload()
+        page.wait_for_selector("body[data-ready=key]")
+        with page.expect_download() as download:
+            row.get_by_role("button", name="Download").click()
+        assert download.value.suggested_filename == "brief.en.txt"
+        context.close()
+        visit.check()

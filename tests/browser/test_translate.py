@@ -1,0 +1,231 @@
+"""The translate tab, with the shipped model: what is typed, chosen and pointed at."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.support import GERMAN, Visit, texts_of
+
+TURNED = [{"code": code, "name": name, "targets": [other]} for code, name, other in
+          (("de", "German", "en"), ("en", "English", "de"))]  # fmt: skip
+
+
+def translated(visit: Visit, text: str) -> str:
+    """What the server answers to a request of its own."""
+    fields = {"q": text, "source": "de", "target": "en"}
+    return str(visit.page.request.post(f"{visit.address}/translate", data=fields).json()["translatedText"])
+
+
+def test_what_is_typed_is_translated(visit: Visit) -> None:
+    page = visit.open(source="de")
+    page.locator("#source-text").press_sequentially("Guten Morgen.")
+    expect(page.locator("#output")).to_have_text(translated(visit, "Guten Morgen."))
+    expect(page.locator("#count")).to_have_text("13 of 20,000 characters")
+    expect(page.locator("#time")).to_contain_text(" s")
+    page.click("#clear")
+    expect(page.locator("#output-empty")).to_be_visible()
+    expect(page.locator("#source-text")).to_be_focused()
+    expect(page.locator("#copy")).to_be_hidden()
+
+
+def test_layout_and_markup_come_back_as_text(visit: Visit) -> None:
+    text = "<img src=x onerror=alert(1)>\n\n  Guten Morgen. 😀\n\tWo ist der Bahnhof?\n"
+    page = visit.translate(text)
+    assert page.locator("#output").evaluate("element => element.textContent") == translated(visit, text)
+    assert page.locator("#output img, #mirror img").count() == 0
+
+
+def test_the_language_is_detected(visit: Visit) -> None:
+    page = visit.translate(GERMAN, source="auto")
+    expect(page.locator("#source-language option").first).to_have_text("German (detected)")
+    assert page.locator("#source-language").input_value() == "auto"
+    page.click("#clear")
+    expect(page.locator("#source-language option").first).to_have_text("Detect language")
+
+
+def test_a_detected_language_that_is_not_served_is_named(visit: Visit) -> None:
+    visit.expected.add(404)
+    page = visit.open(source="auto")
+    page.fill("#source-text", "Questa sera andiamo tutti insieme a mangiare una pizza in centro.")
+    page.press("#source-text", "Control+Enter")
+    expect(page.locator("#problem")).to_contain_text("Italian")
+    expect(page.locator("#problem")).to_contain_text("English")
+
+
+@pytest.mark.slow
+def test_a_text_in_the_target_language_is_said_to_be(visit: Visit) -> None:
+    page = visit.open(source="auto")
+    page.fill("#source-text", "This is an English sentence, and nothing has to be done about it.")
+    page.press("#source-text", "Control+Enter")
+    expect(page.locator("#notes")).to_have_text("This text seems to be in English already.")
+
+
+@pytest.mark.slow
+def test_a_long_text_appears_sentence_by_sentence(visit: Visit) -> None:
+    text = "Guten Morgen.\n\n" + " ".join(f"Ich wohne seit {years} Jahren in diesem Haus." for years in range(2, 32))
+    page = visit.open(source="de")
+    page.evaluate(
+        """() => {
+            window.seen = [];
+            const output = document.getElementById("output");
+            new MutationObserver(() => window.seen.push(output.textContent.length)).observe(output, {childList: true});
+        }"""
+    )
+    page.fill("#source-text", text)
+    page.press("#source-text", "Control+Enter")
+    page.wait_for_selector("#output .sentence")
+    assert page.locator("#output").evaluate("element => element.textContent") == translated(visit, text)
+    seen = [length for length in page.evaluate("window.seen") if length]
+    assert seen == sorted(seen)
+    assert seen[0] < seen[-1]
+
+
+def test_languages_are_swapped_with_their_texts(visit: Visit) -> None:
+    visit.mock("languages", body=TURNED)
+    asked: list[dict[str, object]] = []
+
+    def answer(route: Route) -> None:
+        fields = json.loads(route.request.post_data or "")
+        asked.append(fields)
+        sides = {name: {"start": 0, "end": len(str(fields["q"]))} for name in ("source", "target")}
+        sentence = sides | {"score": -1.0, "tokens": []}
+        route.fulfill(json={"translatedText": str(fields["q"]).swapcase(), "details": [{"sentences": [sentence]}]})
+
+    visit.route("translate", answer)
+    page = visit.translate("Haus")
+    page.click("#swap")
+    expect(page.locator("#output")).to_have_text("Haus")
+    assert page.locator("#source-text").input_value() == "hAUS"
+    assert [(one["source"], one["target"]) for one in asked] == [("de", "en"), ("en", "de")]
+
+
+@pytest.mark.slow
+def test_the_swap_says_why_it_cannot(visit: Visit) -> None:
+    page = visit.open(source="de")
+    swap = page.locator("#swap")
+    expect(swap).to_have_attribute("aria-disabled", "true")
+    expect(swap).to_have_accessible_name(
+        "Languages cannot be swapped: this server does not translate English into German"
+    )
+
+
+def test_only_the_newest_text_counts(visit: Visit) -> None:
+    held: list[Route] = []
+    visit.route("translate", lambda route: held.append(route))
+    page = visit.open(source="de")
+    for text in ("eins", "zwei"):
+        page.fill("#source-text", text)
+        page.press("#source-text", "Control+Enter")
+    while len(held) < 2:
+        page.wait_for_timeout(20)
+    held[1].fulfill(json={"translatedText": "two"})
+    expect(page.locator("#output")).to_have_text("two")
+    assert held[0].request.failure == "net::ERR_ABORTED"
+
+
+def test_another_wording_of_one_sentence(visit: Visit) -> None:
+    page = visit.translate(GERMAN)
+    first, second = texts_of(page, "#output .sentence")
+    page.locator("#output .sentence").nth(1).locator(".word").nth(1).click()
+    choices = page.locator("#alternatives button")
+    expect(choices.first).to_have_attribute("aria-current", "true")
+    assert choices.first.inner_text() == second
+    wanted = choices.nth(2).inner_text()
+    choices.nth(2).click()
+    assert texts_of(page, "#output .sentence") == [first, wanted]
+    assert wanted != second
+    expect(page.locator("#output .sentence").nth(1)).to_be_focused()
+    page.locator("#output .sentence").nth(1).hover()
+    expect(page.locator("#output .sentence").nth(1).locator(".word").first).to_be_visible()  # aligned anew
+
+
+@pytest.mark.slow
+def test_what_is_copied_is_what_is_shown(visit: Visit) -> None:
+    visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = visit.translate(GERMAN)
+    page.locator("#output .word").first.click()
+    page.locator("#alternatives button").nth(1).click()
+    page.click("#copy")
+    expect(page.locator("#copy")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == page.locator("#output").inner_text()
+
+
+def linked(page: Page, place: str) -> list[str]:
+    return texts_of(page, f"{place} .linked")
+
+
+def test_a_word_shows_what_it_comes_from(visit: Visit) -> None:
+    page = visit.translate(GERMAN)
+    page.locator("#output .word", has_text="station").hover()
+    assert linked(page, "#mirror") == ["Bahnhof"]
+    page.mouse.move(5, 5)
+    expect(page.locator(".linked")).to_have_count(0)
+
+
+def test_a_word_of_the_text_field_shows_what_became_of_it(visit: Visit) -> None:
+    page = visit.translate(GERMAN)
+    box = page.locator("#mirror .word", has_text="Schlüssel").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.locator("#output .linked")).to_have_text(["key"])
+
+
+@pytest.mark.slow
+def test_places_are_right_behind_characters_of_several_units(visit: Visit) -> None:
+    """The server counts code points of the normal form, the browser UTF-16 units of what was typed."""
+    page = visit.translate("😀 Scho\u0308n. Wo ist der Bahnhof?")
+    page.locator("#output .word", has_text="station").hover()
+    assert linked(page, "#mirror") == ["Bahnhof"]
+
+
+def test_the_heat_map(visit: Visit) -> None:
+    page = visit.translate(GERMAN)
+    page.click("#attention")
+    dialog = page.locator("#heat")
+    expect(dialog).to_be_visible()
+    assert page.locator("#heat-grid thead th").all_inner_texts()[1:] == ["Wo", "ist", "der", "nächste", "Bahnhof", "?"]
+    weights = page.locator("#heat-grid td").evaluate_all(
+        "cells => cells.map(c => c.style.getPropertyValue('--weight'))"
+    )
+    assert len(set(weights)) > 10
+    page.locator("#heat-grid td").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#heat-readout")).to_contain_text("looked at “ist”")
+    page.select_option("#heat-sentence", "1")
+    expect(page.locator("#heat-grid thead")).to_contain_text("Ich")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#attention")).to_be_focused()
+
+
+@pytest.mark.slow
+def test_terms_are_sent_and_kept(visit: Visit) -> None:
+    sent: list[dict[str, object]] = []
+
+    def answer(route: Route) -> None:
+        sent.append(json.loads(route.request.post_data or ""))
+        missing = [{"source": "Bahnhof", "target": "terminus", "found": False}]
+        found = {"language": "de", "confidence": 99.0} if sent[-1]["source"] == "auto" else None
+        route.fulfill(json={"translatedText": "Where?", "glossary": missing, "detectedLanguage": found})
+
+    visit.route("translate", answer)
+    page = visit.open(source="de")
+    page.click("#terms")
+    page.get_by_label("Term 1", exact=True).fill("Bahnhof")
+    page.get_by_label("Translation of term 1").fill("terminus")
+    page.click("#terms-dialog [type=submit]")
+    expect(page.locator("#terms")).to_have_text("Terms (1)")
+    page.fill("#source-text", "Wo ist der Bahnhof?")
+    expect(page.locator("#notes")).to_have_text("Not found in the translation: terminus")
+    assert sent[-1]["glossary"] == {"Bahnhof": "terminus"}
+    visit.open(source="auto")
+    sent.clear()
+    page.fill("#source-text", "Wo ist der Bahnhof?")
+    expect(page.locator("#terms")).to_have_text("Terms (1)")
+    while len(sent) < 2:
+        page.wait_for_timeout(20)
+    assert [one.get("glossary") for one in sent] == [None, {"Bahnhof": "terminus"}]  # once the language is known

@@ -1,0 +1,253 @@
+"""Settings from flags, environment and file; `tandem config`; the command's exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from deploy.cli import app, main
+from deploy.flags import setting_options
+from models.errors import ConfigError
+from service.configuration import flag_of, is_secret, read_configuration, shown
+from service.listening import AddressTaken, listen, url_of
+from service.settings import Settings
+from tests.service.support import tiny_bundle
+
+Run = Callable[..., tuple[int, str, str]]
+SECRET = "not-for-anybodys-eyes"
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith("TANDEM_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process: exit status, output, errors."""
+    monkeypatch.setattr("service.server.configure_logging", lambda settings: None)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tandem", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def written(folder: Path, text: str) -> str:
+    file = folder / "tandem.toml"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def test_flags_go_before_the_environment_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, 'port = 1001\nhost = "0.0.0.0"\nmax_texts = 7\nbundles = ["a", "b"]\n')
+    monkeypatch.setenv("TANDEM_CONFIG", path)
+    monkeypatch.setenv("TANDEM_PORT", "1002")
+    monkeypatch.setenv("TANDEM_HOST", "::1")
+    found = read_configuration({"port": "1003"})
+    settings = found.settings
+    assert (settings.port, settings.host, settings.max_texts, settings.threads) == (1003, "::1", 7, 1)
+    assert settings.bundles == (Path("a"), Path("b"))
+    origins = [found.origins[name] for name in ("port", "host", "max_texts", "threads", "config")]
+    assert origins == ["--port", "TANDEM_HOST", path, "default", "TANDEM_CONFIG"]
+    assert Settings().max_texts == 7  # where nobody reads origins, too
+
+
+def test_the_file_of_the_flag_goes_before_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TANDEM_CONFIG", str(tmp_path / "missing.toml"))
+    path = written(tmp_path, "max_texts = 7\n")
+    assert read_configuration({"config": path}).settings.max_texts == 7
+    with pytest.raises(ConfigError, match=r"missing.toml: cannot read the file of settings: No such file"):
+        read_configuration({})
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("prot = 1", r"there is no setting 'prot': did you mean port"),
+        ("max_beamsize = 1", r"did you mean max_beam_size"),
+        ("zzz = 1", r"there is no setting 'zzz'; docs/configuration.md lists all of them"),
+        ('config = "other.toml"', r"there is no setting 'config'"),
+        ("port = 70000", r"port \(.*tandem.toml\): input should be less than or equal to 65535, but is 70000"),
+        ("port = ", r"the file of settings is not TOML"),
+        ("prot = 1\nthreads = 0", r"'prot'.*threads"),
+    ],
+)
+def test_faults_of_the_file_are_named(tmp_path: Path, text: str, fault: str) -> None:
+    with pytest.raises(ConfigError, match=fault):
+        read_configuration({"config": written(tmp_path, text)})
+
+
+def test_unknown_variables_are_named_but_those_of_kubernetes() -> None:
+    with pytest.raises(ConfigError, match="there is no setting TANDEM_PROT: did you mean TANDEM_PORT"):
+        read_configuration({}, {"TANDEM_PROT": "1"})
+    foreign = {"TANDEM_SERVICE_HOST": "10.0.0.1", "TANDEM_PORT_8000_TCP_ADDR": "10.0.0.1", "OTHER": "1"}
+    assert read_configuration({}, foreign).settings == Settings()
+
+
+def test_every_setting_but_secrets_has_a_flag() -> None:
+    flags = {option for parameter in setting_options() for option in parameter.opts}
+    assert flags == {flag_of(name) for name in Settings.model_fields if not is_secret(name)}
+    assert is_secret("admin_key") and not is_secret("port")
+    for command in ("serve", "config"):
+        shown_help = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+        assert all(flag in shown_help for flag in flags)
+
+
+def test_config_shows_values_and_origins(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_ADMIN_KEY", SECRET)
+    monkeypatch.setenv("TANDEM_MAX_TEXTS", "7")
+    status, out, _ = run("config", "--json", "--no-shortlist", "--cors-origins", "https://a.org,https://b.org", "here")
+    found = json.loads(out)
+    assert status == 0
+    assert found["max_texts"] == {"value": 7, "origin": "TANDEM_MAX_TEXTS"}
+    assert found["shortlist"] == {"value": False, "origin": "--shortlist"}
+    assert found["bundles"] == {"value": ["here"], "origin": "--bundles"}
+    assert found["cors_origins"]["value"] == ["https://a.org", "https://b.org"]
+    assert found["admin_key"] == {"value": "***", "origin": "TANDEM_ADMIN_KEY"}
+    assert list(found) == list(Settings.model_fields)
+    for form in ((), ("--json",), ("--toml",)):
+        assert SECRET not in run("config", *form)[1]
+    table = run("config")[1]
+    assert "TANDEM_MAX_TEXTS" in table and "***" in table
+
+
+def test_config_writes_a_file_that_can_be_fed_back(tmp_path: Path, run: Run) -> None:
+    text = 'host = "0.0.0.0"\nmax_characters = 5000\nshortlist = false\nversions = ["de-en@1"]\nbulk_handicap = 2.5\n'
+    first = read_configuration({"config": written(tmp_path, text), "log_format": "text"}).settings
+    out = run("config", "--toml", "--log-format", "text", "--config", str(tmp_path / "tandem.toml"))[1]
+    assert tomllib.loads(out)["log_format"] == "text"
+    assert "# port = 8000" in out.splitlines()
+    (tmp_path / "again.toml").write_text(out, encoding="utf-8")
+    again = read_configuration({"config": str(tmp_path / "again.toml")}).settings
+    assert again.model_dump(exclude={"config"}) == first.model_dump(exclude={"config"})
+    everything = "\n".join(line.removeprefix("# ") for line in out.splitlines())
+    (tmp_path / "all.toml").write_text(everything, encoding="utf-8")
+    read_configuration({"config": str(tmp_path / "all.toml")})
+
+
+def test_passwords_in_addresses_are_masked() -> None:
+    assert shown("traces_endpoint", "https://me:word@host:4318/x") == "https://me:***@host:4318/x"
+    assert shown("traces_endpoint", "http://host:4318") == "http://host:4318"
+
+
+def test_a_secret_that_is_refused_is_not_quoted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_ADMIN_KEY", "short-secret")
+    status, _, err = run("config")
+    assert status == 2
+    assert "admin_key (TANDEM_ADMIN_KEY)" in err and "short-secret" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("config",), 0, ""),
+        (("serve", "--max-beam-size", "1000"), 2, "max_beam_size (--max-beam-size): input should be less than"),
+        (("serve", "--config", "no-such.toml"), 2, "no-such.toml: cannot read the file of settings"),
+        (("serve", "--no-such-flag"), 2, "No such option"),
+        (("serve", "no-such-folder", "--port", "0"), 2, "no-such-folder is no folder"),
+        (("serve", "--port", "0", "--host", "no.such.host.invalid"), 2, "there is no such host"),
+        (("describe", "no-such.toml"), 2, "no-such.toml"),
+    ],
+)
+def test_the_exit_status_tells_what_kind_of_failure_it_was(
+    run: Run, arguments: tuple[str, ...], status: int, message: str
+) -> None:
+    found, _, err = run(*arguments)
+    assert (found, "Traceback" in err) == (status, False)
+    assert message in err
+
+
+def test_a_broken_bundle_is_a_failure_of_one_line(tmp_path: Path, run: Run) -> None:
+    (tiny_bundle(tmp_path).path / "weights.safetensors").write_bytes(b"short")
+    status, _, err = run("serve", str(tmp_path), "--port", "0")
+    assert status == 1
+    assert len(err.splitlines()) == 1 and "weights.safetensors was altered or truncated" in err
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def test_a_port_in_use_is_a_failure_of_one_line(taken: int, run: Run) -> None:
+    status, _, err = run("serve", "bundles", "--port", str(taken))
+    assert status == 1
+    assert (
+        err.startswith(f"tandem: cannot listen on 127.0.0.1 port {taken}: another program does")
+        and err.count("\n") == 1
+    )
+
+
+def test_listening_takes_every_address_of_a_host(taken: int) -> None:
+    sockets = listen("localhost", 0)
+    ports = {one.getsockname()[1] for one in sockets}
+    for one in sockets:
+        one.close()
+    assert len(ports) == 1 and ports != {0}
+    assert url_of(sockets[:0] or listening("127.0.0.1")).startswith("http://127.0.0.1:")
+    with pytest.raises(AddressTaken):
+        listen("127.0.0.1", taken)
+    with pytest.raises(ConfigError, match="set host to an address of this machine"):
+        listen("192.0.2.1", 0)
+
+
+def listening(host: str) -> Any:
+    class Stub:
+        def getsockname(self) -> tuple[str, int]:
+            return host, 1
+
+    return [Stub()]
+
+
+def test_a_lifespan_that_fails_is_one_line_too(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.server.build_engine", lambda settings: _engine())
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "models.json").write_text("{", encoding="utf-8")
+    status, _, err = run("serve", "--port", "0", "--data", str(tmp_path / "data"))
+    assert status == 2
+    assert "models.json cannot be read" in err and "Traceback" not in err
+
+
+def _engine() -> Any:
+    from service.engine import Engine
+
+    return Engine()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_signal_ends_the_process_with_status_0(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    arguments = [sys.executable, "-m", "deploy", "serve", str(root / "bundles" / "de-en"), "--port", "0"]
+    with subprocess.Popen(arguments, cwd=root, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if json.loads(line)["event"] == "listening":
+                process.send_signal(signal.SIGTERM)
+                break
+        events = [json.loads(line)["event"] for line in process.stderr]
+        assert process.wait(30) == 0
+    assert events == ["draining", "drained", "stopped"]

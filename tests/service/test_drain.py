@@ -1,0 +1,120 @@
+"""Ending the service: what has begun ends, whatever it still has to do; a second signal waits for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from models.bundle import Bundle
+from service.app import create_app
+from service.server import DrainingServer
+from service.settings import Settings
+from tests.service.support import PATIENCE, CopyGraphs, make_engine
+
+pytestmark = pytest.mark.anyio
+FIELDS = {"q": "das haus", "source": "de", "target": "en"}
+
+
+class Reporting(DrainingServer):
+    """Says when it listens."""
+
+    listening: asyncio.Event
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+@dataclass
+class Live:
+    """A server with its client, and what its model is held by."""
+
+    server: Reporting
+    client: httpx.AsyncClient
+    graphs: CopyGraphs
+    serving: asyncio.Task[None]
+    app: Any
+
+
+@asynccontextmanager
+async def live(bundles: dict[str, Bundle]) -> AsyncIterator[Live]:
+    graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
+    engine = make_engine((bundles["de-en"], graphs))
+    app = create_app(Settings(text_threads=1), engine)
+    server = Reporting(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5), engine, PATIENCE)
+    server.listening = asyncio.Event()
+    serving = asyncio.ensure_future(server.serve())
+    await server.listening.wait()
+    host, port = server.servers[0].sockets[0].getsockname()[:2]
+    try:
+        async with httpx.AsyncClient(base_url=f"http://{host}:{port}", timeout=PATIENCE) as client:
+            yield Live(server, client, graphs, serving, app)
+    finally:
+        graphs.gate.set()
+        await asyncio.to_thread(engine.stop, PATIENCE)
+
+
+async def test_a_request_that_was_not_yet_submitted_ends(bundles: dict[str, Bundle]) -> None:
+    """The signal comes while its text waits to be split: it has begun, so it is answered."""
+    async with live(bundles) as service:
+        split = threading.Event()
+        service.app.state.parts.texts._threads.submit(split.wait, PATIENCE)
+        request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
+        desk = service.app.state.parts.engine._desk
+        async with asyncio.timeout(PATIENCE):
+            while not len(desk._sessions):
+                await asyncio.sleep(0.001)
+        service.server.handle_exit(signal.SIGTERM, None)
+        async with asyncio.timeout(PATIENCE):
+            while (await service.client.get("/readyz")).status_code != 503:
+                await asyncio.sleep(0.001)
+        refused = await service.client.post("/translate", json=FIELDS)
+        assert (refused.status_code, refused.json()["code"]) == (503, "draining")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert not request.done()
+        split.set()
+        assert (await request).json() == {"translatedText": "das haus"}
+        await service.serving
+        assert not service.server.signalled_twice
+
+
+async def test_a_second_signal_does_not_wait_for_a_step_that_hangs(bundles: dict[str, Bundle]) -> None:
+    async with live(bundles) as service:
+        service.graphs.gate.clear()
+        service.graphs.entered.clear()
+        request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
+        assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
+        service.server.handle_exit(signal.SIGTERM, None)
+        service.server.handle_exit(signal.SIGTERM, None)
+        async with asyncio.timeout(PATIENCE / 2):  # far less than a drain would take
+            await service.serving
+        assert service.server.signalled_twice
+        request.cancel()
+        await asyncio.gather(request, return_exceptions=True)
+
+
+async def test_a_lifespan_that_fails_is_raised_and_not_only_logged(bundles: dict[str, Bundle]) -> None:
+    engine = make_engine()
+    app = create_app(Settings(), engine)
+
+    class Failing:
+        def __init__(self, _: Any) -> None: ...
+
+        async def __aenter__(self) -> None:
+            raise ValueError("not today")
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+    app.router.lifespan_context = Failing
+    server = DrainingServer(uvicorn.Config(app, port=0, log_config=None), engine, PATIENCE)
+    with pytest.raises(ValueError, match="not today"):
+        await server.serve()

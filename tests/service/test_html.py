@@ -1,0 +1,261 @@
+"""Markup: what is not translated comes back byte for byte, what is keeps its tags, and no tag is made of text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+import turbohtml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from service.text.html import HtmlDocument
+from service.text.inline import Block
+from service.text.markup import Kind, MarkupOptions, scan_html
+from service.text.placing import Pairs
+
+PIECES = (
+    "Haus", "alt", "a", "é", "😀", "今日", " ", " ", "\n", "\r\n", "\t", "&amp;", "&lt;", "&lt;script&gt;", "&nbsp;",
+    "AT&T", "&#x41;", "&", "<", ">", '"', "x < y", ".", ", ", "\u2028", "\0", "\x0c", "<b>", "</b>", "<i class=x>",
+    "</i>", "<a href='a>b'>", "</a>", "<B>", "</B>", "<p>", "</p>", "<div translate=no>", "<div>", "</div>", "<br>",
+    "<br/>", "<img src=x>", "<hr>", "<wbr>", "<!-- c -->", "<!-->", "<!DOCTYPE html>", "<![CDATA[x]]>", "<?pi?>",
+    "<code>", "</code>", "<span class='notranslate y'>", "<span>", "</span>", "<script>", "</script>", "<style>",
+    "</style>", "<textarea>", "</textarea>", "<title>", "</title>", "<svg>", "</svg>", "<math>", "</math>", "<td>",
+    "<table>", "</table>", "<li>", "<ul>", "</ul>", "<pre>", "</pre>", "</>", "</", "<p", "<x id=1/>", "<noscript>",
+    "</noscript>", "<select>", "<option>", "<template>", "</template>",
+)  # fmt: skip
+SOUP = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
+ANY = st.text(st.characters(exclude_categories=[]), max_size=60)
+
+
+@st.composite
+def tidy(draw: st.DrawFn, depth: int = 3) -> str:
+    """Well-formed markup with words in it."""
+    parts = []
+    for _ in range(draw(st.integers(1, 4))):
+        words = " ".join(draw(st.lists(st.sampled_from(["Haus", "alt", "rot", "x &amp; y", "3", "ja,"]), max_size=4)))
+        parts.append(draw(st.sampled_from(["", " "])) + words + draw(st.sampled_from(["", " "])))
+        name = draw(st.sampled_from(["b", "i", "a", "span", "code", "p", "div", "br", "img", "#", "svg", "em"]))
+        if name in ("br", "img"):
+            parts.append(f"<{name}>")
+        elif name == "#":
+            parts.append("<!--c-->")
+        elif depth:
+            parts.append(f"<{name}>{draw(tidy(depth - 1))}</{name}>")
+    return "".join(parts)
+
+
+def words(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
+
+
+def shout(block: Block) -> str:
+    """A translation that aligns with the source word for word."""
+    text = "".join(one.upper() if len(one.upper()) == 1 else one for one in block.text)
+    return block.render(text, [(word, word) for word in words(text)])
+
+
+def reverse(block: Block) -> str:
+    """A translation that turns each line's words round."""
+    lines: list[str] = []
+    pairs: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    start = done = 0
+    for line in block.text.split("\n"):
+        found = [match.span() for match in re.finditer(r"\S+", line)]
+        place = done
+        for first, last in reversed(found):
+            pairs.append(((start + first, start + last), (place, place + last - first)))
+            place += last - first + 1
+        lines.append(" ".join(line[first:last] for first, last in reversed(found)))
+        start, done = start + len(line) + 1, done + len(lines[-1]) + 1
+    return block.render("\n".join(lines), pairs)
+
+
+def translated(text: str, how=shout, options: MarkupOptions | None = None) -> str:  # type: ignore[no-untyped-def]
+    document = HtmlDocument.parse(text, options)
+    return document.render([how(block) for block in document.blocks])
+
+
+def tags(text: str) -> Counter[str]:
+    """Tags and comments as they were written."""
+    return Counter(
+        token.raw for token in scan_html(text) if token.kind is not Kind.TEXT and token.kind is not Kind.JUNK
+    )
+
+
+def elements(text: str) -> Counter[str]:
+    """The elements that a browser makes of a text."""
+    return Counter(element.tag for element in turbohtml.parse_fragment(text).find_all())
+
+
+def ends(text: str) -> Iterator[tuple[Kind, str]]:
+    yield from ((token.kind, token.name) for token in scan_html(text) if token.kind in (Kind.START, Kind.END))
+
+
+def is_nested(text: str) -> bool:
+    stack: list[str] = []
+    for kind, name in ends(text):
+        if kind is Kind.START:
+            stack.append(name)
+        elif not stack or stack.pop() != name:
+            return False
+    return not stack
+
+
+@settings(max_examples=150, deadline=None)
+@given(SOUP | ANY)
+@example("<p>a</><b>x\r\n</b></p")
+def test_tokens_are_the_text(text: str) -> None:
+    assert "".join(token.raw for token in scan_html(text)) == text
+
+
+@settings(max_examples=80, deadline=None)
+@given(SOUP | ANY | tidy())
+def test_a_translation_that_is_the_text_gives_the_markup_back(text: str) -> None:
+    document = HtmlDocument.parse(text)
+    assert document.render([block.render(block.text) for block in document.blocks]) == text
+    assert "".join(part if isinstance(part, str) else part.raw for part in document.parts) == text
+
+
+@settings(max_examples=100, deadline=None)
+@given(SOUP | tidy(), st.data())
+@example("<p>Haus<!-- c --> <b>alt</b><br></p>", None)
+def test_tags_come_back_once_whatever_the_translation_is(text: str, data: st.DataObject | None) -> None:
+    def other(block: Block) -> str:
+        if data is None:
+            return block.render("")
+        text = data.draw(st.text(st.sampled_from("ab <>&\"'/\n-!.é今"), max_size=30))
+        place = st.integers(0, 40)
+        pairs: Pairs = data.draw(st.lists(st.tuples(st.tuples(place, place), st.tuples(place, place)), max_size=6))
+        return block.render(text, pairs)
+
+    document = HtmlDocument.parse(text)
+    result = document.render([other(block) for block in document.blocks])
+    assert tags(result) == tags(text), (text, result)
+    assert not is_nested(text) or elements(result) <= elements(text), (text, result)
+    assert set(elements(result)) <= set(elements(text)), (text, result)
+
+
+@settings(max_examples=40, deadline=None)
+@given(tidy())
+def test_nested_markup_stays_nested(text: str) -> None:
+    for how in (shout, reverse, lambda block: block.render(block.text.upper())):
+        result = translated(text, how)
+        assert is_nested(result), (text, result)
+        assert tags(result) == tags(text)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.text(st.sampled_from("<>&;/\"' scriptamglx=!-"), max_size=40))
+def test_escaped_text_never_becomes_markup(text: str) -> None:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    document = HtmlDocument.parse(f"<p>a {escaped} b</p>")
+    (block,) = document.blocks
+    for translation in (text, block.text.upper(), f"{text} <script>alert(1)</script> <!-- <![CDATA["):
+        result = document.render([block.render(translation)])
+        assert elements(result) == Counter(["p"]), result
+        assert not any(token.kind is Kind.OTHER for token in scan_html(result))
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p>das <b>alte <i>rote</i></b> haus.</p>", "<p>DAS <b>ALTE <i>ROTE</i></b> HAUS.</p>"),
+        ("das <b>haus</b>, <i>ja</i>!", "DAS <b>HAUS</b>, <i>JA</i>!"),
+        ("eins <b> zwei </b> drei", "EINS <b>ZWEI</b> DREI"),
+        ("<p>eins<p>zwei <b>drei<p>vier</b>", "<p>EINS<p>ZWEI <b>DREI<p>VIER</b>"),
+        ("<ul><li>a b<li>c <a href=x>d</a></ul>", "<ul><li>A B<li>C <a href=x>D</a></ul>"),
+        ("a<br>b <b>c<br/>d</b>", "A<br>B <b>C<br/>D</b>"),
+        ("sieh <img src=x> das <!-- c --> an", "SIEH <img src=x> DAS <!-- c --> AN"),
+        ("<a href=x><img src=y></a> text", "<a href=x><img src=y></a> TEXT"),
+        ("<span class=icon></span> speichern", "<span class=icon></span> SPEICHERN"),
+        ("donau<wbr>dampf fahrt", "DONAUDAMPF<wbr> FAHRT"),
+        ("a &amp; b &lt;i&gt; 5&nbsp;m", "A &amp; B &lt;I&gt; 5&nbsp;M"),
+        ("<title>a &amp; b</title><style>a{}</style>", "<title>A &amp; B</title><style>a{}</style>"),
+        ("<div>  ein\n   satz\t</div>\n", "<div>  EIN SATZ\t</div>\n"),
+        ("<b><i>alles</i></b>", "<b><i>ALLES</i></b>"),
+        ("<x-y>a</x-y> b", "<x-y>A</x-y> B"),
+        ("5 < 6 <3 ja", "5 &lt; 6 &lt;3 JA"),
+        ("ja <b", "JA <b"),
+    ],
+)
+def test_markup_goes_with_its_words(source: str, expected: str) -> None:
+    assert translated(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("das <b>alte</b> haus", "haus <b>alte</b> das"),
+        ("das <b>alte <i>rote</i></b> haus", "haus <b><i>rote</i> alte</b> das"),
+        ("eins <b>zwei drei</b> <i>vier</i>", "<i>vier</i> <b>drei zwei</b> eins"),
+        ("eins <code>x = 1</code> zwei", "zwei 1 = x <code>x = 1</code> eins"),
+        ("eins <img src=x> zwei", "zwei eins <img src=x>"),
+    ],
+)
+def test_markup_follows_its_words_to_other_places(source: str, expected: str) -> None:
+    if "code" in source:  # what is kept is one word in the translation
+        document = HtmlDocument.parse(source)
+        (block,) = document.blocks
+        result = block.render("zwei x = 1 eins", [((0, 4), (11, 15)), ((11, 15), (0, 4))])
+        assert [block.text[a:b] for a, b in block.kept] == ["x = 1"]
+        assert result == "zwei <code>x = 1</code> eins"
+    else:
+        assert translated(source, reverse) == expected
+
+
+def test_without_alignment_markup_stays_at_its_share_of_the_sentence() -> None:
+    (block,) = HtmlDocument.parse("eins zwei <b>drei vier</b> fünf sechs").blocks
+    assert block.render("un deux trois quatre cinq six") == "un deux <b>trois quatre</b> cinq six"
+
+
+def test_a_word_that_is_not_aligned_goes_between_its_neighbours() -> None:
+    (block,) = HtmlDocument.parse("das <b>grosse</b> haus").blocks
+    pairs = [((0, 3), (0, 3)), ((11, 15), (8, 13))]
+    assert block.render("the big house", pairs) == "the <b>big</b> house"
+    assert block.render("the house", [((0, 3), (0, 3)), ((11, 15), (4, 9))]) == "the<b></b> house"
+
+
+def test_names_are_found_where_they_are_written_alike() -> None:
+    (block,) = HtmlDocument.parse("Frag <b>Tandem</b> doch.").blocks
+    assert block.render("Do ask Tandem.", [((5, 11), (0, 2))]) == "Do ask <b>Tandem</b>."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<p translate=no>x <b>y</b></p>",
+        "<div class='a notranslate'>x<p>y</p></div>",
+        "<pre>a\n b</pre><code>x</code><kbd>y</kbd><samp>z</samp>",
+        "<script>var a = '<p>x</p>';</script><style>p{}</style><textarea>x</textarea>",
+        "<svg><text>x</text></svg><math><mi>x</mi></math>",
+        "<p alt='x' title='y'></p><!-- x --><!DOCTYPE html>",
+        "<ul><li translate=no>x<li>12</ul>",
+    ],
+)
+def test_what_is_not_to_be_translated_is_not(text: str) -> None:
+    assert HtmlDocument.parse(text).blocks == ()
+    assert translated(f"{text}<p>ja</p>") == f"{text}<p>JA</p>"
+
+
+def test_kept_parts_are_named_and_come_back_as_they_were() -> None:
+    (block,) = HtmlDocument.parse("nimm <code>a  <i>b</i></code> und <span translate=NO>x&amp;y</span>").blocks
+    assert block.text == "nimm a b und x&y"
+    assert [block.text[start:end] for start, end in block.kept] == ["a b", "x&y"]
+    written = block.render("take x&y and a b", [])
+    assert written == "take <span translate=NO>x&amp;y</span> and <code>a  <i>b</i></code>"
+    lost = block.render("take this")
+    assert tags(lost) == tags(block.raw)
+    assert "<span translate=NO>x&amp;y</span>" in lost
+
+
+def test_a_long_listing_is_no_part_of_a_sentence() -> None:
+    document = HtmlDocument.parse(f"vor <code>{'x ' * 200}</code> nach")
+    assert [block.text for block in document.blocks] == ["vor", "nach"]
+
+
+def test_text_for_detection_is_what_people_read() -> None:
+    document = HtmlDocument.parse("<p>Guten <b>Morgen</b></p><script>x</script><p>Ja &amp; nein<br>doch</p>")
+    assert document.text == "Guten Morgen\nJa & nein\ndoch"

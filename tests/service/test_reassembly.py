@@ -1,0 +1,95 @@
+"""Any Unicode text comes back from a model that copies as it was sent: letter by letter, line by line.
+
+As sent means: after Unicode NFC and without control characters, which no model reads; and within a sentence runs of
+white space are one space, as in training text. Around sentences white space stays whatever it was.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from models.bundle import Bundle
+from models.text import normalise
+from service.settings import Settings
+from service.text import Document
+from tests.service.support import served
+
+pytestmark = pytest.mark.anyio
+TEXTS = 60
+
+PROSE = st.text(
+    st.sampled_from("aZäß é.!?,;:- \n\t\r\"'«»()12。、あ😀\u0301\u200d\ufe0f\u2028\u00a0*>#\u202e\u0085\0⟨⟩"),
+    max_size=80,
+)
+WORDS = st.lists(
+    st.sampled_from(
+        ["wo ist", "das haus", "z. B.", "Dr. Müller.", "d. h.", "\n", "\n\n  - ", "1. ", "> ", "heute?", "Ja!", "  ",
+         "{name}", "%1$s", "https://a.b/c?d=e", "⟨ph0⟩", "a@b.de", "3,14", "…", "„so“", "ＡＢＣ", "ﬁ", "①", "Å", "ſ"]
+    ),
+    max_size=14,
+).map(" ".join)  # fmt: skip
+UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+def same_layout(sent: str, received: str) -> bool:
+    """Whether two texts differ in nothing but white space within sentences."""
+    lines, others = sent.splitlines(keepends=True), received.splitlines(keepends=True)
+    return len(lines) == len(others) and all(
+        _parts(one) == _parts(other) for one, other in zip(lines, others, strict=True)
+    )
+
+
+def _parts(line: str) -> tuple[str, list[str], str]:
+    start = len(line) - len(line.lstrip())
+    return line[:start], line.split(), line[len(line.rstrip()) :]
+
+
+def drawn(strategy: st.SearchStrategy[str], count: int) -> list[str]:
+    """Texts that Hypothesis makes: one request holds them all, so that a failure costs one round."""
+    texts: list[str] = []
+
+    @hypothesis_settings(
+        max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    )
+    @given(strategy)
+    def draw(text: str) -> None:
+        texts.append(text)
+
+    draw()
+    return texts[:count]
+
+
+@pytest.mark.parametrize("kind", ["prose", "words", "unicode"])
+async def test_any_text_comes_back(bundles: dict[str, Bundle], kind: str) -> None:
+    texts = drawn({"prose": PROSE, "words": WORDS, "unicode": UNICODE}[kind], TEXTS)
+    async with served(bundles, Settings(max_texts=TEXTS, shutdown_timeout=5)) as service:
+        response = await service.translate(texts, beam_size=1)
+    assert response.status_code == 200, response.text
+    for sent, received in zip(texts, response.json()["translatedText"], strict=True):
+        untouched = received == sent  # nothing to translate: not even normalised
+        assert untouched or same_layout(normalise(sent), received), (sent, received)
+
+
+@hypothesis_settings(max_examples=150, deadline=None)
+@given(PROSE | WORDS | UNICODE, st.sampled_from(["de", "en", "fr", "ja", "zh", "xx"]), st.integers(1, 60))
+@example("Wir gingen, weil es spät war, nach Hause; dann schliefen wir.", "de", 6)
+async def test_translations_stand_where_their_sentences_stood(text: str, language: str, limit: int) -> None:
+    """Replacing each sentence by a mark leaves everything else."""
+    text = normalise(text)
+    document = Document.parse(text, language, language, limit, lambda part: len(part.split()))
+    kept = [piece.text for piece in document.pieces if not piece.translatable]
+    joined, spans = document.join(["\u2603"] * len(document.sentences))
+    assert all(joined[start:end] == "\u2603" for start, end in spans)
+    assert joined.replace("\u2603", "") == "".join(kept).replace("\u2603", "")
+
+
+def test_a_sentence_that_is_too_long_is_cut_between_clauses() -> None:
+    text = "Wir gingen früh nach Hause, weil es spät war; dann schliefen wir, bis der Wecker klingelte."
+    document = Document.parse(text, "de", "en", 7, lambda part: len(part.split()))
+    assert [piece.text for piece in document.sentences] == [
+        "Wir gingen früh nach Hause,", "weil es spät war;", "dann schliefen wir, bis der Wecker klingelte.",
+    ]  # fmt: skip
+    assert document.join([piece.text for piece in document.sentences])[0] == text

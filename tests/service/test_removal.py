@@ -1,0 +1,170 @@
+"""The engine lets go of bundles: sessions and sentences that have begun end first, and nothing of it is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.bundle import Bundle
+from models.search import SearchOptions
+from service.engine import DecodingFailed, Draining, Engine, EngineOptions, Job, UnknownModel
+from service.engine.sessions import Sessions
+from tests.service.support import PATIENCE, CopyGraphs, copying, tiny_bundle
+
+pytestmark = pytest.mark.anyio
+OPTIONS = SearchOptions(beam_size=2, max_length=20)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
+    folder: Path = tmp_path_factory.mktemp("removal")
+    return {name: tiny_bundle(folder, name) for name in ("de-en@1", "de-en@2")}
+
+
+@asynccontextmanager
+async def started(pair: dict[str, Bundle], workers: int = 1) -> AsyncIterator[tuple[Engine, dict[str, CopyGraphs]]]:
+    engine = Engine(EngineOptions(workers=workers, cache_sentences=10))
+    graphs = {name: copying(bundle) for name, bundle in pair.items()}
+    for name, bundle in pair.items():
+        engine.add(bundle, graphs[name])
+    engine.start()
+    try:
+        yield engine, graphs
+    finally:
+        for one in graphs.values():
+            one.gate.set()
+        await asyncio.to_thread(engine.stop, PATIENCE)
+
+
+def job(name: str, *tokens: int) -> Job:
+    return Job(name, ((*(tokens or (20, 21)), 3),), OPTIONS)
+
+
+async def test_an_alias_stands_for_the_first_until_it_is_pointed_elsewhere(pair: dict[str, Bundle]) -> None:
+    async with started(pair) as (engine, _):
+        assert engine.aliases == {"de-en": "de-en@1"}
+        engine.point("de-en", "de-en@2")
+        assert engine.aliases == {"de-en": "de-en@2"}
+        with pytest.raises(UnknownModel, match="de-en@3"):
+            engine.point("de-en", "de-en@3")
+
+
+async def test_what_is_removed_is_unknown_and_leaves_no_books(pair: dict[str, Bundle]) -> None:
+    async with started(pair) as (engine, _):
+        await engine.decode([job("de-en@1"), job("de-en@2")])
+        assert await asyncio.to_thread(engine.remove, "de-en@1", PATIENCE)
+        assert (list(engine.bundles), list(engine.backends), engine.leaving, engine.aliases) == (
+            ["de-en@2"], ["de-en@2"], {}, {},
+        )  # fmt: skip
+        assert engine.last_finished("de-en@1") is None
+        with pytest.raises(UnknownModel, match="de-en@1"):
+            engine.submit([job("de-en@1")])
+        with pytest.raises(UnknownModel, match="de-en@1"):
+            engine.remove("de-en@1")
+        engine.add(pair["de-en@1"], copying(pair["de-en@1"]))
+        (again,) = await engine.decode([job("de-en@1")])
+        assert not again.cached
+
+
+async def test_what_does_not_end_in_time_fails_clearly(pair: dict[str, Bundle]) -> None:
+    async with started(pair) as (engine, graphs):
+        held = graphs["de-en@1"]
+        held.gate.clear()
+        futures = engine.submit([job("de-en@1", 20 + number) for number in range(3)])
+        assert await asyncio.to_thread(held.entered.wait, PATIENCE)
+        futures += engine.submit([job("de-en@1", 40)])
+        assert not await asyncio.to_thread(engine.remove, "de-en@1", 0.01)
+        async with asyncio.timeout(PATIENCE):
+            ends = await asyncio.gather(*futures, return_exceptions=True)
+        assert [type(end) for end in ends] == [UnknownModel] * 4
+        assert "unloaded before this text was done" in str(ends[0])
+        held.gate.set()
+        assert (await engine.decode([job("de-en@2")]))[0].hypotheses  # the worker has gone on
+        assert await asyncio.to_thread(engine.wait_until_idle, PATIENCE)
+        assert engine.counters.failed == 4
+
+
+async def test_removal_waits_for_sessions_that_began_before(pair: dict[str, Bundle]) -> None:
+    async with started(pair) as (engine, _):
+        with engine.session():
+            removal = asyncio.ensure_future(asyncio.to_thread(engine.remove, "de-en@1", PATIENCE))
+            while "de-en@1" not in engine.leaving:
+                await asyncio.sleep(0)
+            assert (await engine.decode([job("de-en@1")]))[0].hypotheses
+            assert not removal.done()
+        assert await removal
+
+
+class Noticing(threading.Condition):
+    """Says when somebody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = threading.Event()
+
+    def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+        self.waiting.set()
+        return super().wait_for(predicate, timeout)
+
+
+async def test_sessions_that_begin_later_are_not_waited_for() -> None:
+    condition = Noticing()
+    sessions = Sessions(condition)
+    with ExitStack() as later:
+        with sessions.session():
+            waiting = asyncio.ensure_future(asyncio.to_thread(sessions.wait_for_present, PATIENCE))
+            assert await asyncio.to_thread(condition.waiting.wait, PATIENCE)
+            later.enter_context(sessions.session())
+        assert await waiting
+        assert len(sessions) == 1
+        assert not sessions.wait_for_present(0.001)
+    assert len(sessions) == 0
+
+
+async def test_draining_lets_sessions_end_but_none_begin(pair: dict[str, Bundle]) -> None:
+    async with started(pair) as (engine, _):
+        with engine.session():
+            engine.drain()
+            assert engine.draining
+            assert (await engine.decode([job("de-en@1")]))[0].hypotheses
+            with pytest.raises(Draining), engine.session():
+                pass
+            assert not engine.wait_until_idle(0.01)
+        assert engine.wait_until_idle(PATIENCE)
+        assert engine.counters.rejected["draining"] == 1
+
+
+@given(moves=st.lists(st.tuples(st.sampled_from(["add", "remove", "ask"]), st.sampled_from([1, 2])), max_size=12))
+def test_whatever_the_order_every_sentence_has_one_end(pair: dict[str, Bundle], moves: list[tuple[str, int]]) -> None:
+    """Adding, removing and asking in any order, on two workers: an answer, or that the model is not known."""
+
+    async def play() -> None:
+        async with started(pair, workers=2) as (engine, _):
+            asked: list[asyncio.Future[object]] = []
+            removals = []
+            for move, number in moves:
+                name = f"de-en@{number}"
+                if move == "ask" and name in engine.bundles:
+                    asked += engine.submit([job(name, 20 + len(asked) % 5, 30)])  # type: ignore[arg-type]
+                elif move == "remove" and name in engine.bundles:
+                    engine.hide(name)
+                    removals.append(asyncio.to_thread(engine.remove, name, PATIENCE))
+                elif move == "add" and name not in engine.bundles and name not in engine.leaving:
+                    engine.add(pair[name], copying(pair[name]))
+            async with asyncio.timeout(PATIENCE):
+                gone = await asyncio.gather(*removals)
+                ends = await asyncio.gather(*asked, return_exceptions=True)
+            assert all(gone)
+            assert not [end for end in ends if isinstance(end, DecodingFailed | UnknownModel)]
+            assert engine.leaving == {}
+            assert set(engine.backends) == set(engine.bundles)
+
+    asyncio.run(play())

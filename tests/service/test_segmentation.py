@@ -1,0 +1,65 @@
+"""Where sentences end in German, English and French: abbreviations, ordinals, names, brackets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from service.text import split_sentences
+
+ABBREVIATIONS = {
+    "de": """z. B.|z.B.|d. h.|d.h.|u. a.|i. d. R.|z. T.|v. a.|s. o.|bzw.|ca.|evtl.|ggf.|inkl.|zzgl.|vgl.|Dr.|Prof.|Nr.
+        |Abs.|Art.|Kap.|Abb.|Tab.|S.|Bd.|Hr.|Fr.|St.|Str.|Tel.|Mio.|Mrd.|max.|min.|mind.|geb.|Hrsg.|sog.|insb.|Aufl.
+        |Dipl.-Ing.|Fa.|Anm.|bspw.|einschl.|Ziff.|Art.-Nr.""",
+    "en": """e.g.|i.e.|Mr.|Mrs.|Ms.|Dr.|Prof.|St.|vs.|cf.|et al.|Fig.|Figs.|Eq.|Sec.|No.|vol.|Vol.|pp.|ca.|approx.|dept.
+        |Gen.|Col.|Capt.|Lt.|Rev.|Gov.|Sen.|Mt.|Ft.|ch.|ed.|est.|min.|max.|Tel.|resp.|incl.|tbsp.""",
+    "fr": """p. ex.|c.-à-d.|M.|MM.|Mme.|Mlle.|Dr.|Pr.|Me.|St.|Ste.|cf.|env.|éd.|fig.|chap.|vol.|p.|art.|tél.|boul.|ex.
+        |réf.|max.|min.|trad.|Mgr.|op. cit.""",
+}
+FRAMES = {"de": ("Das ist", "Haus am Weg."), "en": ("This is", "House."), "fr": ("Ceci est", "Maison au bord.")}
+CASES = [(language, word.strip()) for language, words in ABBREVIATIONS.items() for word in words.split("|")]
+
+
+@pytest.mark.parametrize(("language", "word"), CASES)
+def test_no_sentence_ends_with_an_abbreviation_of_what_follows(language: str, word: str) -> None:
+    before, after = FRAMES[language]
+    for follows in (after.lower(), after) if word != "op. cit." else (after.lower(),):
+        text = f"{before} {word} {follows}"
+        assert split_sentences(text, language) == [text]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("de", "Er kommt am 1. Mai, am 2. Juni und im 3. Jahr. Dann nicht.", 2),
+        ("de", "Das 19. Jahrhundert war lang. Zum 3. Mal schon.", 2),
+        ("de", "Er kam am 5. Sie ging am 6. Dann war Ruhe.", 3),
+        ("de", "Sie wohnt in Nr. 5. Er auch.", 2),
+        ("de", "Er bezahlt es inkl. Steuer. Sie nicht, d. h. später. Gut.", 3),
+        ("de", "Das war im 5. Jh. Danach kam nichts. Am Hbf. war es um 9 Uhr.", 3),
+        ("en", "He came at 5 p.m. She left at 6 p.m. and went home.", 2),
+        ("en", "She has a Ph.D. Her name is Ms. Jones. See ch. 5, vol. 2.", 3),
+        ("en", "(This was the end.) That is another one. Now it ends.) Yes.", 3),
+        ("en", "Call System.Out now. Use Node.Js then.", 2),
+        ("fr", "Mme. Durand est née en 50 av. J.-C. Elle est là, p. ex. ici.", 2),
+        ("fr", "Il vient le 3 oct. 2020 avec Mgr. Martin. Oui.", 2),
+        ("xx", "Here it is. Yes.", 2),
+    ],
+)
+def test_sentences_end_where_readers_would_say(language: str, text: str, expected: int) -> None:
+    found = split_sentences(text, language)
+    assert "".join(found) == text
+    assert len(found) == expected, found
+
+
+@hypothesis_settings(max_examples=150, deadline=None)
+@given(
+    st.text(st.sampled_from("aZ.Äéz0 \t)»\"'!?-今。") | st.characters(exclude_categories=["Cs"]), max_size=60),
+    st.sampled_from(["de", "en", "fr", "ja", "xx", "de-AT"]),
+)
+def test_nothing_is_lost(text: str, language: str) -> None:
+    found = split_sentences(text, language)
+    assert "".join(found) == text
+    assert all(found)
