@@ -34,7 +34,11 @@ a superset. This page is written by `python -m deploy.reference` from the docume
   and `/v3/` they are `{"message", "detail"?}`. A 422 lists each bad field in `detail` with `field`, `message` and
   `value`. 429 and 503 carry `Retry-After` in seconds.
 - **`X-Request-ID`** is taken over or made, sent back, and stands in every line of the log.
-- **Offsets** count characters (Unicode code points) of the text in Unicode NFC, from 0, the end excluded."""
+- **Offsets** count characters (Unicode code points) of the text in Unicode NFC without control characters other than
+  tabs and line ends, from 0, the end excluded.
+- **Examples** show what replies look like; what a model writes differs from model to model. Those of `others` and of
+  `POST /postedit` need a model that reads several texts, which does not ship with the server; without one they are 404.
+  A name in braces, `{glossary_id}`, stands for one that an earlier reply gave."""
 
 
 def api_page() -> str:

@@ -14,6 +14,7 @@ from pydantic import SecretStr, ValidationError
 
 from models.errors import ConfigError
 from service.settings import Settings, file_content
+from service.wording import bound_of
 
 PREFIX = "TANDEM_"
 # What Kubernetes puts into the environment of every container where a service is called "tandem".
@@ -114,7 +115,7 @@ def _describe(item: Any, origins: Mapping[str, str]) -> str:
     name = str(item["loc"][0]) if item["loc"] else ""
     if item["type"] == "extra_forbidden":
         return "" if name not in origins or name == "config" else f"there is no setting {name}"
-    message = item["msg"].removeprefix("Value error, ")
+    message = bound_of(item)
     origin = origins.get(name, "default")
     where = f"{name} ({origin})" if origin != "default" else name
     value = "" if not name or is_secret(name) else f", but is {item['input']!r}"

@@ -193,6 +193,7 @@ if HttpToolsProtocol is not None:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self._within, self._begun, self._too_long = False, 0, False
+            self._framing = 0  # bytes that have arrived since the last that were of use
 
         def data_received(self, data: bytes) -> None:
             if self._within:
@@ -200,6 +201,10 @@ if HttpToolsProtocol is not None:
             if self._begun > self.bounds.header_bytes:
                 self._refuse_headers()
                 return
+            if self._framing > self.bounds.header_bytes:  # of a body in chunks, all of which the parser keeps
+                self.transport.abort()
+                return
+            self._framing += len(data)
             idle = getattr(self.cycle, "response_complete", True)
             super().data_received(data)
             if idle and self._within and not self._begun:
@@ -207,7 +212,16 @@ if HttpToolsProtocol is not None:
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._within, self._begun = True, 0
+            self._within, self._begun, self._framing = True, 0, 0
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            """Headers behind a body in chunks are left out: no proxy has seen them, and they have no bound."""
+            if self._within:
+                super().on_header(name, value)
+
+        def on_body(self, body: bytes) -> None:
+            self._framing = 0
+            super().on_body(body)
 
         def on_headers_complete(self) -> None:
             self._within, self._begun = False, 0

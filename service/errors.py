@@ -23,9 +23,10 @@ from starlette.exceptions import HTTPException
 from models.errors import OptionError, TandemError
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.storage import StorageError
+from service.wording import bound_of, quoted, shown
 
 _DRAIN_RETRY = 5
-_SHOWN = 80
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ def reply_for(error: BaseException) -> ErrorReply:
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
     if isinstance(error, OptionError):
         fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
-        return ErrorReply(422, "invalid_field", str(error), [fault])
+        return ErrorReply(422, "invalid_field", _sentence(fault), [fault])
     if isinstance(error, UnknownModel):
         return ErrorReply(404, "model_not_found", str(error))
     if isinstance(error, Overloaded):
@@ -210,8 +211,7 @@ def _describe(errors: Sequence[Any]) -> tuple[str, list[dict[str, Any]]]:
     faults = []
     for item in errors:
         name = _place(item["loc"])
-        message = {"extra_forbidden": "is not a known field", "missing": "is required"}.get(item["type"], item["msg"])
-        fault = {"field": name, "message": message}
+        fault: dict[str, Any] = {"field": name, "message": bound_of(item)}
         if item["type"] != "missing":
             fault["value"] = shown(item.get("ctx", {}).get("value", _measured(item)))
         faults.append(fault)
@@ -224,7 +224,7 @@ def _place(location: Sequence[Any]) -> str:
     parts = [str(part) for part in location]
     if parts[-1:] == ["[key]"]:
         del parts[-2]
-    return ".".join(part if len(part) <= _SHOWN else "…" for part in parts) or "body"
+    return ".".join(part if len(part) <= _LONGEST_NAME else "…" for part in parts) or "body"
 
 
 def _measured(item: Mapping[str, Any]) -> Any:
@@ -233,18 +233,8 @@ def _measured(item: Mapping[str, Any]) -> Any:
 
 
 def _sentence(fault: Mapping[str, Any]) -> str:
-    given = f", but is {fault['value']!r}" if "value" in fault and "known field" not in fault["message"] else ""
+    given = f", but is {quoted(fault['value'])}" if "value" in fault and "known field" not in fault["message"] else ""
     return f"{fault['field']}: {fault['message']}{given}"
-
-
-def shown(value: Any) -> Any:
-    """A value as it may be quoted in a reply: short, and never a whole text."""
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    text = value if isinstance(value, str) else f"a {type(value).__name__}"
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def _reply_for_route(error: HTTPException) -> ErrorReply:

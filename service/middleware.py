@@ -20,6 +20,7 @@ from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import BodyTimeout, NotReady, TooLarge, reply_for
 from service.json_bounds import JsonBounds
 from service.metrics import Metrics
+from service.storage import StorageError
 
 _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -75,6 +76,8 @@ class RequestContext:
             response = error_response(error, scope)
             if isinstance(error, DecodingFailed):  # the worker has logged the cause
                 _log.error("request_failed", incident=error.incident)
+            elif isinstance(error, StorageError):
+                _log.error("storage_unavailable", cause=str(error))
             elif response.status_code == 500:
                 _log.exception("request_failed")
             if status:  # too late for another reply

@@ -20,6 +20,7 @@ from service.dialects.deepl.schemas import (
 from service.document import FORM, TAGS, complete
 from service.examples import ERRORS
 from service.replies import SentenceEvent, SummaryEvent
+from service.reply_examples import add_examples
 from service.schemas import (
     LIST_FIELDS,
     OBJECT_FIELDS,
@@ -120,6 +121,7 @@ def install(app: FastAPI, settings: Settings) -> None:
                 [(model, "validation") for model in (*_BODIES, *_EVENTS)], ref_template="#/components/schemas/{model}"
             )
             schema["components"]["schemas"] |= bodies["$defs"]
+            add_examples(schema["paths"])
             app.openapi_schema = complete(schema, settings, error_responses)
         return app.openapi_schema
 

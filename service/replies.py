@@ -220,7 +220,9 @@ class ModelChange(BaseModel):
     """What loading, rolling back or unloading has come to."""
 
     alias: str
-    current: str | None = Field(description="The version that the alias stands for now; null where it has none.")
+    current: str | None = Field(
+        default=None, description="The version that the alias stands for now; absent where it stands for none."
+    )
     model: str | None = Field(default=None, description="What was loaded or switched to.")
     unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
 

@@ -62,7 +62,11 @@ def guessed_route(catalog: Catalog, request: TranslateRequest, guesses: Sequence
                 return Routed(None, guess)
             refused = refused or error
     assert refused is not None, "the best guess was tried"
-    message = f"{place} seems to be in {guesses[0].language!r}; if it is not, name its language as 'source'. {refused}"
+    if not request.others and not catalog.source_languages(request.target, request.model):
+        pairs = ", ".join(f"{one['source']}-{one['target']}" for one in refused.detail["pairs"]) or "none"
+        message = f"nothing is translated into {request.target!r} here; pairs served: {pairs}"
+        raise type(refused)(message, refused.detail)
+    message = f"{place}: seems to be in {guesses[0].language!r}, and {refused}; if it is in another, name that language"
     found = {"language": guesses[0].language, "confidence": guesses[0].confidence}
     raise type(refused)(message, {**refused.detail, "detected": found})
 

@@ -130,7 +130,7 @@ def _listed(texts: str | list[str]) -> list[str]:
 
 STREAM = (
     "Sends each finished sentence as a server-sent event, and the whole reply at the end; so does "
-    "`Accept: text/event-stream`. May stand in the query string of any request."
+    "`Accept: text/event-stream`. May stand in the query string of any request. Not with `html`."
 )
 
 

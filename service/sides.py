@@ -32,8 +32,7 @@ class Guard:
         try:
             return cls(Protector.of(asked[0]), Glossary.of(asked[1]))
         except ProtectError as error:
-            value = asked[0][error.number]
-            raise InvalidFields.of(f"protect.{error.number}", error.bound, value) from error
+            raise _bad_entry(error) from error
 
     def mask(self, text: str, kept: Sequence[Span] = ()) -> Masked:
         """A text, normalised but for what is protected in it, which comes back byte for byte.
@@ -41,12 +40,22 @@ class Guard:
         Args:
             text: any.
             kept: places in it that are protected whatever the request says, in order.
+
+        Raises:
+            InvalidFields: looking for what is protected takes too long.
         """
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
-        found = merge(always, self.protector.find(text))
+        try:
+            found = merge(always, self.protector.find(text))
+        except ProtectError as error:
+            raise _bad_entry(error) from error
         masked = (Masked.of(text).hide(found) if found else Masked(text)).normalised()
         terms = self.glossary.find(masked.text)
         return (masked if masked.mark else Masked.of(masked.text)).hide(terms) if terms else masked
+
+
+def _bad_entry(error: ProtectError) -> InvalidFields:
+    return InvalidFields.of(f"protect.{error.number}", error.bound, error.entry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ class Meter:
             try:
                 result = work()
             except StorageError as error:
-                self._down, self._down_until = True, now + _PAUSE
+                self._down, self._down_until = True, self._monotonic() + _PAUSE  # the attempt may have taken as long
                 _log.error("limits_store_failed", cause=type(error.__cause__).__name__, answers=self._failure)
             else:
                 if self._down:

@@ -5,6 +5,8 @@ Differences of errors for its form clients are in ``service.dialects.errors``.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
@@ -16,6 +18,12 @@ from service.schemas import ErrorBody, Language, Status
 
 _TYPING_PAUSE = 500
 """Milliseconds that LibreTranslate's page waits after a key before it translates."""
+
+_REFUSED = {
+    "error": "suggestions are switched off on this server",
+    "code": SuggestionsOff.code,
+    "request_id": "5f0c7e…",
+}
 
 router = APIRouter(tags=["LibreTranslate"])
 
@@ -63,10 +71,16 @@ async def frontend_settings(parts: PartsDep) -> FrontendSettings:
     )
 
 
-@router.post("/suggest", responses={403: {"model": ErrorBody, "description": "Suggestions are off."}})
-async def suggest() -> None:
+@router.post(
+    "/suggest",
+    status_code=403,
+    response_model=ErrorBody,
+    response_description="Suggestions are off.",
+    responses={403: {"content": {"application/json": {"example": _REFUSED}}}},
+)
+async def suggest() -> NoReturn:
     """Always refused: translations are not collected here, and models learn from corpora only."""
-    raise SuggestionsOff("suggestions are switched off on this server")
+    raise SuggestionsOff(_REFUSED["error"])
 
 
 @router.get("/health")

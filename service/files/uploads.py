@@ -108,7 +108,7 @@ def _field(form: FormData, name: str) -> str | None:
     if not isinstance(value, str):
         return None
     if len(value) > _FIELDS[name]:
-        raise InvalidFields.of(name, f"should have at most {_FIELDS[name]} characters", len(value))
+        raise InvalidFields.of(name, f"must have at most {_FIELDS[name]} characters", len(value))
     return value.strip() or None
 
 

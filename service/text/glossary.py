@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -28,47 +28,72 @@ _JOINERS = "\u200c\u200d"
 
 @dataclass(slots=True)
 class _Node:
-    """Terms that begin alike: by their next atom, and the one that ends here, without and with regard to case."""
+    """Terms that begin alike: by their next atom, and the one that ends here."""
 
     following: dict[str, _Node] = field(default_factory=dict)
-    loose: Hidden | None = None
-    strict: dict[tuple[str, ...], Hidden] = field(default_factory=dict)
+    hidden: Hidden | None = None
+
+    def add(self, atoms: Sequence[str], hidden: Hidden) -> None:
+        """A further term; of the same atoms, the first is kept."""
+        node = self
+        for atom in atoms:
+            node = node.following.setdefault(atom, _Node())
+        node.hidden = node.hidden or hidden
+
+    def longest(self, atoms: Sequence[str], place: int) -> tuple[int, Hidden | None]:
+        """The longest term that stands at a place, and its atoms; none where there is no term."""
+        best: tuple[int, Hidden | None] = (0, None)
+        node = self
+        for end in range(place, len(atoms)):
+            following = node.following.get(atoms[end])
+            if following is None:
+                break
+            node = following
+            if node.hidden is not None:
+                best = end + 1 - place, node.hidden
+        return best
 
 
 @dataclass(frozen=True, slots=True)
 class Glossary:
-    """The terms of a request, ready to be found."""
+    """The terms of a request, ready to be found.
 
-    root: _Node
+    Attributes:
+        loose: those that ignore case, by their case-folded atoms.
+        strict: those for which case counts.
+    """
+
+    loose: _Node
+    strict: _Node
 
     @classmethod
     def of(cls, terms: Mapping[str, str]) -> Glossary:
         """Of source terms and their target terms. Of terms that differ in nothing that counts, the first is taken."""
-        root = _Node()
+        found = cls(_Node(), _Node())
         for source, target in terms.items():
-            atoms = tuple(atom for _, _, atom in _atoms(normalise(source).strip()))
+            atoms = [atom for _, _, atom in _atoms(normalise(source).strip())]
             written = " ".join(normalise(target).split())
             if not atoms or not written:
                 continue
-            node = root
-            for atom in atoms:
-                node = node.following.setdefault(atom.casefold(), _Node())
             hidden = Hidden("", written, source)
             if has_inner_capitals(source):
-                node.strict.setdefault(atoms, hidden)
-            elif node.loose is None:
-                node.loose = hidden
-        return cls(root)
+                found.strict.add(atoms, hidden)
+            else:
+                found.loose.add([atom.casefold() for atom in atoms], hidden)
+        return found
 
     def find(self, text: str) -> list[tuple[Span, Hidden]]:
         """The terms in a normalised text, in order, none overlapping another."""
-        if not self.root.following:
+        if not self.loose.following and not self.strict.following:
             return []
         atoms = list(_atoms(text))
+        written = [atom for _, _, atom in atoms]
+        folded = [atom.casefold() for atom in written]
         found: list[tuple[Span, Hidden]] = []
         place = 0
         while place < len(atoms):
-            length, match = self._longest(atoms, place)
+            strict, loose = self.strict.longest(written, place), self.loose.longest(folded, place)
+            length, match = strict if strict[0] >= loose[0] else loose
             if match is None:
                 place += 1
                 continue
@@ -76,19 +101,6 @@ class Glossary:
             found.append((span, Hidden(text[span.start : span.end], match.target, match.term)))
             place += length
         return found
-
-    def _longest(self, atoms: list[tuple[int, int, str]], place: int) -> tuple[int, Hidden | None]:
-        node: _Node | None = self.root
-        best: tuple[int, Hidden | None] = (0, None)
-        for end in range(place, len(atoms)):
-            node = node.following.get(atoms[end][2].casefold()) if node else None
-            if node is None:
-                break
-            length = end + 1 - place
-            written = tuple(atom for _, _, atom in atoms[place : end + 1]) if node.strict else ()
-            match = node.strict.get(written) or node.loose
-            best = (length, match) if match else best
-        return best
 
 
 def has_inner_capitals(text: str) -> bool:

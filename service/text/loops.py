@@ -3,8 +3,12 @@ to as many as the source has.
 
 Two readings of a text are looked at: its words (in scripts without spaces its characters, and marks of punctuation
 alone), and the characters of each word, for what goes on inside one. A loop is a row of rounds that is longer than what
-people write (``MOST`` of words, ``MOST_MARKS`` of punctuation, ``MOST_CHARACTERS`` of a word's characters) and longer
-than any row in the source, in either reading: a text that says "ha ha ha ha ha" may be translated so.
+people write (``MOST`` of words, ``MOST_LINKED`` of words with hyphens and of scripts without spaces, ``MOST_MARKS`` of
+punctuation, ``MOST_CHARACTERS`` of a word's characters) and longer than any row in the source, in either reading: a
+text that says "ha ha ha ha ha" may be translated so.
+
+In the training text of the shipped German-English model, 160,000 pairs that people wrote, no translation has a word
+three times in a row where its source does not; great-great-great-grandfathers are the only ones with hyphens.
 """
 
 from __future__ import annotations
@@ -15,8 +19,9 @@ from collections.abc import Sequence
 from service.text.protect import is_unspaced
 from service.text.spans import Span
 
-MOST, MOST_MARKS, MOST_CHARACTERS, MOST_DIGITS = 3, 8, 12, 30
-"""Rounds of words, punctuation, characters inside a word, and digits that are no loop whatever the source says."""
+MOST, MOST_LINKED, MOST_MARKS, MOST_CHARACTERS, MOST_DIGITS = 2, 3, 8, 12, 30
+"""Rounds of words, words that nothing or a hyphen joins, punctuation, characters inside a word, and digits that are no
+loop whatever the source says."""
 
 _LONGEST_ROUND = 60  # atoms of a round
 _LOOKED_AT = 4_000  # atoms; a hypothesis has some hundred tokens
@@ -58,7 +63,8 @@ def _first_loop(atoms: Sequence[Atom], most: int, usual: int) -> Span | None:
 def _bound(one_round: Sequence[str], most: int) -> int:
     """Rounds that are no loop yet."""
     if _has_letters(one_round):
-        return most
+        linked = "-" in one_round or any(is_unspaced(character) for value in one_round for character in value)
+        return max(most, MOST_LINKED) if linked else most
     digits = any(character.isdigit() for value in one_round for character in value)
     return MOST_DIGITS if digits else max(most, MOST_MARKS)
 

@@ -7,6 +7,7 @@ stand in the translation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -14,6 +15,7 @@ from itertools import chain
 from models.text import normalise
 from service.text.spans import Span
 
+_LINE_ENDS = re.compile(r"(\r\n?)")
 _PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
 
 
@@ -98,8 +100,9 @@ class Masked:
         return replace(self, text="".join(parts), hidden=tuple(hidden))
 
     def normalised(self) -> Masked:
-        """The same with the text around what is hidden normalised."""
-        return replace(self, text=normalise(self.text))
+        """The same with the text around what is hidden normalised, but for its line ends, which are layout."""
+        parts = _LINE_ENDS.split(self.text)
+        return replace(self, text="".join(part if part[:1] == "\r" else normalise(part) for part in parts))
 
     def divide(self, texts: Iterable[str]) -> Iterator[Masked]:
         """Texts that, joined, are ``text``, each with what is hidden in it."""

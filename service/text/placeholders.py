@@ -50,6 +50,9 @@ def found_parts(text: str, hidden: Sequence[Hidden], names: Sequence[str]) -> tu
 def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
     """A translation with what its placeholders stand for, set off by spaces where the sentence does so.
 
+    Spaces that the model writes stay, but for those between a tag and a word that it touches in the sentence: around
+    other parts it writes what the language wants ("{n}fach", "{n} times").
+
     Args:
         text: with placeholders.
         masked: the sentence.
@@ -66,6 +69,9 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
             put = f" {put}"
         if _run_together(put[-1:], text[done : done + 1]) and not around[place + 1][:1].isalnum():
             put = f"{put} "
+        if _is_tag(put):
+            written = written.removesuffix(" ") if around[place][-1:].isalnum() else written
+            done += text[done : done + 1] == " " and around[place + 1][:1].isalnum()
         written += put
     return written + text[done:]
 
@@ -74,6 +80,10 @@ def cased(one: Hidden, masked: Masked, begins: bool) -> str:
     """A part as it is written: a term at the beginning of a sentence that begins with a capital gets one too."""
     letter = next(filter(str.isalpha, masked.source), "")
     return capitalised(one.target) if begins and one.term is not None and letter.isupper() else one.target
+
+
+def _is_tag(part: str) -> bool:
+    return part.startswith("<") and part.endswith(">")
 
 
 def _run_together(left: str, right: str) -> bool:

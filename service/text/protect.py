@@ -3,16 +3,20 @@
 An entry that begins with ``regex:`` is a regular expression, one that begins with ``literal:`` is a literal whatever
 follows, and anything else is one of the kinds or a literal. A client's expressions run in RE2 (google-re2): its time is
 linear in the text and its memory has a bound, whatever the expression is. ``regex`` with a time limit was looked at and
-not taken: until the limit it holds a thread and the interpreter's lock, compiling has no limit, and what is found would
-depend on how busy the machine is. The price is that RE2 has neither look-around nor back references.
+not taken: until the limit it holds a thread and the interpreter's lock, and compiling has no limit. The price is that
+RE2 has neither look-around nor back references. As a hundred expressions may each find a place at every character, the
+processor time of all of a request's together has a bound, beyond which the request is refused.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from typing import Any, TypeAlias
 
 import re2  # type: ignore[import-untyped]
 
@@ -24,8 +28,12 @@ KINDS = ("placeholders", "urls", "emails", "numbers")
 REGEX, LITERAL = "regex:", "literal:"
 MAX_MEMORY = 1 << 20
 """Bytes that one of a client's expressions may take."""
+MAX_SECONDS = 0.5
+"""Processor time that a request's expressions may take; hundreds of ordinary ones take some milliseconds."""
 
 Finder = Callable[[str], Iterator[tuple[int, int]]]
+_Tree: TypeAlias = dict[str, "_Tree"]
+"""Texts that begin alike, by their next character; the empty one stands for the end of one."""
 
 _PLACEHOLDER = re.compile(
     r"""\{\{[^{}\n]{0,200}\}\}
@@ -42,15 +50,16 @@ _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 class ProtectError(TandemError):
-    """An entry that says nothing that could be protected.
+    """An entry that says nothing that could be protected, or takes too long to look for.
 
     Attributes:
         number: of the entry, from 0.
+        entry: the entry.
         bound: what it must be.
     """
 
-    def __init__(self, number: int, bound: str) -> None:
-        self.number, self.bound = number, bound
+    def __init__(self, number: int, entry: str, bound: str) -> None:
+        self.number, self.entry, self.bound = number, entry, bound
         super().__init__(f"protect.{number}: {bound}")
 
 
@@ -69,22 +78,27 @@ class Protector:
         """
         exact: dict[str, None] = {}
         finders: list[Finder] = []
+        allowance = _Allowance(MAX_SECONDS)
         for number, entry in enumerate(entries):
             if entry in _FINDERS:
                 finders.append(_FINDERS[entry])
             elif entry.startswith(REGEX):
-                finders.append(_expression(number, entry.removeprefix(REGEX)))
+                finders.append(_expression(number, entry, allowance))
             else:
                 literal = entry.removeprefix(LITERAL)
                 if not literal.strip():
-                    raise ProtectError(number, "must name something other than white space")
+                    raise ProtectError(number, entry, "must name something other than white space")
                 exact[literal] = None
         if exact:
             finders.append(_matches(literals(exact)))
         return cls(tuple(dict.fromkeys(finders)))
 
     def find(self, text: str) -> list[Found]:
-        """What is protected in a text, in order; of overlapping places the one that begins first, then the longest."""
+        """What is protected in a text, in order; of overlapping places the one that begins first, then the longest.
+
+        Raises:
+            ProtectError: the expressions have taken too long, in this text and those before it.
+        """
         places = {Span(*place) for finder in self.finders for place in finder(text)}
         found: list[Found] = []
         for span in sorted(places, key=lambda one: (one.start, -one.end)):
@@ -95,8 +109,21 @@ class Protector:
 
 
 def literals(texts: Iterable[str]) -> re.Pattern[str]:
-    """Matches the longest of some texts, not inside a word."""
-    return re.compile("|".join(map(_literal, sorted(texts, key=len, reverse=True))))
+    """Matches the longest of some texts, not inside a word.
+
+    Written as a tree of what they have in common, so that no character is compared once for each of them.
+    """
+    root: _Tree = {}
+    for text in texts:
+        node = root
+        for character in text:
+            node = node.setdefault(character, {})
+        node[""] = {}
+    ways: dict[bool, list[str]] = {True: [], False: []}
+    for character, node in root.items():
+        ways[_joins(character)].append(re.escape(character) + _following(node, character))
+    inside = [rf"(?<!\w)(?:{'|'.join(ways[True])})"] if ways[True] else []
+    return re.compile("|".join(inside + ways[False]))
 
 
 def is_unspaced(character: str) -> bool:
@@ -142,23 +169,56 @@ _FINDERS: dict[str, Finder] = {
 }
 
 
-def _literal(literal: str) -> str:
-    before = r"(?<!\w)" if _joins(literal[0]) else ""
-    return before + re.escape(literal) + (r"(?!\w)" if _joins(literal[-1]) else "")
+def _following(node: _Tree, last: str) -> str:
+    """What may follow a beginning that ends in a character; longer texts first, as only one way to go on can match."""
+    common = ""
+    while len(node) == 1 and "" not in node:
+        ((last, node),) = node.items()
+        common += re.escape(last)
+    ways = [re.escape(character) + _following(after, character) for character, after in node.items() if character]
+    if "" in node:
+        ways.append(r"(?!\w)" if _joins(last) else "")
+    return common + (ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})")
 
 
 def _joins(character: str) -> bool:
     return (character.isalnum() or character == "_") and not is_unspaced(character)
 
 
-def _expression(number: int, pattern: str) -> Finder:
-    compiled = _compiled(pattern)
+@dataclass(slots=True)
+class _Allowance:
+    """Processor time that is left to a request's expressions."""
+
+    seconds: float
+
+    def spend(self, matches: Iterator[Any]) -> Iterator[tuple[int, int]]:
+        """The places of matches. Raises TimeoutError once finding them and using them has taken too long."""
+        started = time.thread_time()
+        for match in chain(matches, [None]):
+            now = time.thread_time()
+            self.seconds, started = self.seconds - (now - started), now
+            if self.seconds <= 0:
+                raise TimeoutError
+            if match is not None:
+                yield match.start(), match.end()
+
+
+def _expression(number: int, entry: str, allowance: _Allowance) -> Finder:
+    compiled = _compiled(entry.removeprefix(REGEX))
     if isinstance(compiled, str):
-        raise ProtectError(number, compiled)
-    return lambda text: ((match.start(), match.end()) for match in compiled.finditer(text))
+        raise ProtectError(number, entry, compiled)
+
+    def find(text: str) -> Iterator[tuple[int, int]]:
+        try:
+            yield from allowance.spend(compiled.finditer(text))
+        except TimeoutError as error:
+            bound = f"must take, with the other expressions, at most {MAX_SECONDS:g} s to be looked for"
+            raise ProtectError(number, entry, bound) from error
+
+    return find
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _compiled(pattern: str) -> re2._Regexp | str:
     """An expression, or what it must be."""
     options = re2.Options()

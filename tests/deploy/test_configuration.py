@@ -87,7 +87,7 @@ def test_the_file_of_the_flag_goes_before_that_of_the_environment(
         ("max_beamsize = 1", r"did you mean max_beam_size"),
         ("zzz = 1", r"there is no setting 'zzz'; docs/configuration.md lists all of them"),
         ('config = "other.toml"', r"there is no setting 'config'"),
-        ("port = 70000", r"port \(.*tandem.toml\): input should be less than or equal to 65535, but is 70000"),
+        ("port = 70000", r"port \(.*tandem.toml\): must be at most 65535, but is 70000"),
         ("port = ", r"the file of settings is not TOML"),
         ("prot = 1\nthreads = 0", r"'prot'.*threads"),
     ],
@@ -161,7 +161,7 @@ def test_a_secret_that_is_refused_is_not_quoted(run: Run, monkeypatch: pytest.Mo
     ("arguments", "status", "message"),
     [
         (("config",), 0, ""),
-        (("serve", "--max-beam-size", "1000"), 2, "max_beam_size (--max-beam-size): input should be less than"),
+        (("serve", "--max-beam-size", "1000"), 2, "max_beam_size (--max-beam-size): must be at most"),
         (("serve", "--config", "no-such.toml"), 2, "no-such.toml: cannot read the file of settings"),
         (("serve", "--no-such-flag"), 2, "No such option"),
         (("serve", "no-such-folder", "--port", "0"), 2, "no-such-folder is no folder"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 import pytest
@@ -232,3 +232,43 @@ def test_the_faster_parser_is_taken_where_it_is_installed(monkeypatch: pytest.Mo
     assert issubclass(bounded_protocol(GENEROUS), BoundedHttpTools)
     monkeypatch.setattr("service.connections.HttpToolsProtocol", None)
     assert issubclass(bounded_protocol(GENEROUS), BoundedH11)
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nHost: service\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"
+
+
+async def test_headers_behind_a_body_are_none_of_the_requests(parser: Any) -> None:
+    async def show(scope: Any, receive: Any, send: Any) -> None:
+        names = b" ".join(name for name, _ in scope["headers"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(names))]})
+        await send({"type": "http.response.body", "body": names})
+
+    async with server(parser, GENEROUS, show) as connect:
+        reader, writer = await connect()
+        writer.write(CHUNKED + b"0\r\nAuthorization: Bearer x\r\n\r\n" + REQUEST)
+        assert (await reply(reader))[2] == b"host transfer-encoding"
+        assert (await reply(reader))[2] == b"host"
+
+
+@pytest.mark.parametrize(("begin", "more"), [(b"0\r\n", b"A: b\r\n"), (b"0\r\nA: ", b"aaaa"), (b"2;", b"aaaa")])
+async def test_what_frames_a_body_has_a_bound(parser: Any, begin: bytes, more: bytes) -> None:
+    async with server(parser, GENEROUS) as connect, asyncio.timeout(PATIENCE):
+        reader, writer = await connect()
+        writer.write(CHUNKED + begin)
+        with suppress(ConnectionError):
+            while not reader.at_eof():
+                writer.write(more * 100)
+                await writer.drain()
+                await asyncio.sleep(0)
+        assert b" 200 " not in await ended(reader)
+
+
+async def test_bodies_of_many_chunks_have_no_such_bound(parser: Any) -> None:
+    async with server(parser, GENEROUS) as connect:
+        reader, writer = await connect()
+        writer.write(CHUNKED.partition(b"2\r\n")[0])
+        for _ in range(700):
+            writer.write(b"1;some-extension=1\r\nx\r\n")
+            await asyncio.sleep(0)
+        writer.write(b"0\r\n\r\n")
+        assert (await reply(reader))[0] == 200

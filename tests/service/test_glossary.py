@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,22 @@ def test_terms_match_at_word_boundaries() -> None:
     assert found("Haustür, Hochhaus, Haus-Tür, Haus_1, (Haus)", Haus="house") == [("Haus", "house")] * 2
     assert found("C++ und C", **{"C++": "Cpp", "C": "C-lang"}) == [("C++", "Cpp"), ("C", "C-lang")]
     assert found("naïve nai\u0308ve", **{"nai": "x"}) == []
+
+
+def test_terms_that_differ_in_case_from_the_text_cost_no_more_than_others() -> None:
+    glossary = Glossary.of({" ".join(["aA"] * length): "x" for length in range(1, 150)})
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count)
+    try:
+        assert glossary.find("Aa " * 200) == []
+    finally:
+        sys.setprofile(None)
+    assert steps < 100 * 200
 
 
 def test_white_space_is_white_space() -> None:

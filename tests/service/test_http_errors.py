@@ -6,11 +6,16 @@ import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
+from service.metrics import Metrics
+from service.middleware import RequestContext
 from service.settings import Settings
+from service.storage import StorageError
 from tests.service.support import PATIENCE, Served, assert_error, served
 
 pytestmark = pytest.mark.anyio
@@ -252,3 +257,17 @@ async def test_a_full_queue_turns_requests_away_unread(bundles: dict[str, Bundle
         assert service.engine.counters.rejected == {"queue_full": 1}
         metrics = (await service.client.get("/metrics")).text
         assert 'route="/translate",status="503"' in metrics
+
+
+async def test_what_cannot_be_kept_is_logged_with_its_cause() -> None:
+    async def fails(scope: Scope, receive: Receive, send: Send) -> None:
+        raise StorageError("jobs.db cannot be used now (database or disk is full)")
+
+    transport = httpx.ASGITransport(RequestContext(fails, Metrics()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        with capture_logs() as lines:
+            body = assert_error(await client.get("/files"), 503, "storage_unavailable")
+    assert "jobs.db" not in json.dumps(body)
+    assert [line["cause"] for line in lines if line["log_level"] == "error"] == [
+        "jobs.db cannot be used now (database or disk is full)"
+    ]

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from models.search import Array
 from service.app import create_app
 from service.settings import Settings
-from service.text.loops import MOST, cut_loops
+from service.text.loops import MOST_LINKED, cut_loops
 from tests.service.support import CopyGraphs, make_engine, running, tiny_bundle
 
 
 @pytest.mark.parametrize(
     ("text", "source", "wanted"),
     [
+        ("I like salad salad salad.", "Ich mag Salat.", "I like salad."),
         ("I like salad salad salad salad.", "Ich mag Salat.", "I like salad."),
+        ("in the middle of the day of the day of the day of", "mitten am Tag", "in the middle of the day"),
         ("Salad salad salad salad", "Salat", "Salad"),
         ("salad, salad, salad, salad, salad.", "Salat.", "salad."),
         ("I eat salad and cheese and cheese and cheese and cheese and", "x", "I eat salad and cheese"),
@@ -42,7 +44,10 @@ def test_loops_are_cut(text: str, source: str, wanted: str) -> None:
 @pytest.mark.parametrize(
     ("text", "source"),
     [
-        ("very very very good", "sehr gut"),
+        ("very very good", "sehr gut"),
+        ("very, very, very good", "sehr, sehr, sehr gut"),
+        ("my great-great-great-grandfather", "mein Urururgroßvater"),
+        ("好好好", "okay okay"),
         ("no, no, no, no, no!", "nein, nein, nein, nein, nein!"),
         ("ha ha ha ha ha", "hahahahaha"),
         ("哈哈哈哈哈", "ha ha ha ha ha"),
@@ -62,7 +67,10 @@ WORDS = st.lists(st.sampled_from(["salad", "and", "me", "沙", "."]), max_size=1
 
 
 @given(
-    before=WORDS, loop=st.sampled_from(["salad", "to be", "a, b", "沙拉"]), after=WORDS, rounds=st.integers(MOST + 1, 9)
+    before=WORDS,
+    loop=st.sampled_from(["salad", "to be", "a, b", "沙拉"]),
+    after=WORDS,
+    rounds=st.integers(MOST_LINKED + 1, 9),
 )
 def test_a_loop_anywhere_is_found_and_cutting_again_changes_nothing(
     before: list[str], loop: str, after: list[str], rounds: int

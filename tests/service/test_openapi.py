@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from fastapi.routing import APIRoute, iter_route_contexts
+from pydantic import BaseModel, TypeAdapter
 
 from models.bundle import Bundle
 from service import examples
 from service.app import create_app
 from service.openapi import error_responses
 from service.replies import SentenceEvent, SummaryEvent
+from service.reply_examples import EXAMPLES
 from service.schemas import (
     DetectRequest,
     PosteditReply,
@@ -92,6 +94,25 @@ def test_replies_have_examples_and_headers(document: Document) -> None:
     for path in ("/translate", "/summarize"):
         content = document["paths"][path]["post"]["responses"]["200"]["content"]
         assert content["application/json"]["examples"] and "event: done" in content["text/event-stream"]["example"]
+
+
+def test_every_json_reply_of_success_has_an_example_that_its_model_takes() -> None:
+    app = create_app(Settings.model_construct())
+    paths = app.openapi()["paths"]
+    routes = [one for one in iter_route_contexts(app.routes) if isinstance(one.original_route, APIRoute)]
+    given = {(method.lower(), one.path): one for one in routes for method in one.methods or ()}
+    for method, path, operation in operations(app.openapi()):
+        for status, response in operation["responses"].items():
+            content = response.get("content", {}).get("application/json")
+            if not status.startswith("2") or content is None:
+                continue
+            shown = [one["value"] for one in content.get("examples", {}).values()] or [content.get("example")]
+            assert shown != [None], (method, path)
+            model = TypeAdapter(given[method, path].response_model)
+            for example in shown:
+                found = model.validate_python(example, extra="forbid")
+                assert model.dump_python(found, mode="json", exclude_unset=True) == example, (method, path)
+    assert paths.keys() >= {path for _, path in EXAMPLES}
 
 
 def test_bodies_are_described_for_every_content_type(document: Document) -> None:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from models.bundle import Bundle, Training
 from service.app import create_app
 from service.settings import Settings
+from service.text import protect
 from service.text.masking import Hidden, Masked, merge
-from service.text.protect import ProtectError, Protector
+from service.text.protect import ProtectError, Protector, literals
 from service.text.spans import Span
 from tests.service.support import CopyGraphs, Served, assert_error, make_engine, running, served, tiny_bundle
 
@@ -53,6 +54,21 @@ def test_literals_stand_at_word_boundaries_and_the_longest_counts() -> None:
     assert found("urls regex:x", "literal:urls", "literal:regex:x") == ["urls", "regex:x"]
 
 
+@given(st.lists(st.text("aB-(", min_size=1, max_size=4), min_size=1, max_size=6), st.text("aB-( ", max_size=30))
+def test_literals_in_a_tree_find_what_a_list_of_them_finds(texts: list[str], text: str) -> None:
+    def alone(one: str) -> str:
+        return (r"(?<!\w)" * one[0].isalpha()) + re.escape(one) + (r"(?!\w)" * one[-1].isalpha())
+
+    listed = re.compile("|".join(alone(one) for one in sorted(texts, key=len, reverse=True)))
+    assert [one.span() for one in literals(texts).finditer(text)] == [one.span() for one in listed.finditer(text)]
+
+
+def test_what_literals_have_in_common_is_compared_once() -> None:
+    many = literals([*("-" * 450 + chr(0x4E00 + number) for number in range(99)), "zz"])
+    assert len(many.pattern) < 3 * 450
+    assert [one[0] for one in many.finditer("-" * 451 + "\u4e05 zz")] == ["-" * 450 + "\u4e05", "zz"]
+
+
 def test_overlapping_places_count_once_and_the_longest_of_the_first_wins() -> None:
     assert found("https://a.b/12/{id}?x=3 4", *KINDS) == ["https://a.b/12/{id}?x=3", "4"]
 
@@ -60,8 +76,9 @@ def test_overlapping_places_count_once_and_the_longest_of_the_first_wins() -> No
 @pytest.mark.parametrize(
     "pattern", ["(a+)+$", "(a|aa)*b", "(?:a{0,30}){0,30}", "(.*)*x", "a*a*a*a*a*a*b", "(?i)(é|a)+!", ""]
 )
-def test_hostile_expressions_cost_linear_time(pattern: str) -> None:
+def test_hostile_expressions_cost_linear_time(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With backtracking, each of the first six would take longer than anyone's life on this text."""
+    monkeypatch.setattr(protect, "MAX_SECONDS", float("inf"))
     spans = [span for span, _ in Protector.of([f"regex:{pattern}"]).find("a" * 20_000 + "ü")]
     assert sum(span.end - span.start for span in spans) <= 20_001
 
@@ -121,6 +138,16 @@ async def test_what_is_protected_is_read_as_placeholders_and_comes_back(service:
     used = [[token for token in source if token in known] for source in service.graphs.encoded]
     assert sorted(map(len, used)) == [1, 2, 2]
     assert "protected" not in (await service.translate(text)).json()
+
+
+async def test_expressions_that_take_too_long_are_refused(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = ["numbers", "regex:a.c"]
+    assert (await service.translate("Abc 1 abc.", protect=entries)).status_code == 200
+    monkeypatch.setattr(protect, "MAX_SECONDS", 0.0)
+    for form in ("text", "html"):
+        reply = await service.translate("Abc 1 abc.", protect=entries, format=form)
+        body = assert_error(reply, 422, "invalid_field")
+        assert body["detail"][0]["field"] == "protect.1" and body["detail"][0]["value"] == "regex:a.c"
 
 
 async def test_a_protected_part_is_never_divided_or_normalised(service: Served) -> None:

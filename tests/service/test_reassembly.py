@@ -1,10 +1,12 @@
 """Any Unicode text comes back from a model that copies as it was sent: letter by letter, line by line.
 
 As sent means: after Unicode NFC and without control characters, which no model reads; and within a sentence runs of
-white space are one space, as in training text. Around sentences white space stays whatever it was.
+white space are one space, as in training text. Around sentences white space stays whatever it was, line ends included.
 """
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import HealthCheck, example, given
@@ -32,6 +34,11 @@ WORDS = st.lists(
     max_size=14,
 ).map(" ".join)  # fmt: skip
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+def as_read(sent: str) -> str:
+    """A text as sent, in the form that the model reads, with the line ends that it has."""
+    return "".join(part if part.startswith("\r") else normalise(part) for part in re.split("(\r\n?)", sent))
 
 
 def same_layout(sent: str, received: str) -> bool:
@@ -70,7 +77,7 @@ async def test_any_text_comes_back(bundles: dict[str, Bundle], kind: str) -> Non
     assert response.status_code == 200, response.text
     for sent, received in zip(texts, response.json()["translatedText"], strict=True):
         untouched = received == sent  # nothing to translate: not even normalised
-        assert untouched or same_layout(normalise(sent), received), (sent, received)
+        assert untouched or same_layout(as_read(sent), received), (sent, received)
 
 
 @hypothesis_settings(max_examples=150, deadline=None)
@@ -78,12 +85,27 @@ async def test_any_text_comes_back(bundles: dict[str, Bundle], kind: str) -> Non
 @example("Wir gingen, weil es spät war, nach Hause; dann schliefen wir.", "de", 6)
 async def test_translations_stand_where_their_sentences_stood(text: str, language: str, limit: int) -> None:
     """Replacing each sentence by a mark leaves everything else."""
-    text = normalise(text)
+    text = as_read(text)
     document = Document.parse(text, language, language, limit, lambda part: len(part.split()))
     kept = [piece.text for piece in document.pieces if not piece.translatable]
     joined, spans = document.join(["\u2603"] * len(document.sentences))
     assert all(joined[start:end] == "\u2603" for start, end in spans)
     assert joined.replace("\u2603", "") == "".join(kept).replace("\u2603", "")
+
+
+@pytest.mark.parametrize("protect", [[], ["zwei"]])
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
+async def test_line_ends_come_back_and_offsets_count_them(
+    bundles: dict[str, Bundle], end: str, protect: list[str]
+) -> None:
+    text = f"wo ist es?{end}{end}- heute{end}zwei heute"
+    async with served(bundles, Settings(shutdown_timeout=5)) as service:
+        body = (await service.translate(text, details=True, protect=protect)).json()
+    assert body["translatedText"] == text
+    sentences = body["details"][0]["sentences"]
+    for side in ("source", "target"):
+        found = [text[one[side]["start"] : one[side]["end"]] for one in sentences]
+        assert found == ["wo ist es?", "heute", "zwei heute"]
 
 
 def test_a_sentence_that_is_too_long_is_cut_between_clauses() -> None:

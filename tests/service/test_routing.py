@@ -67,10 +67,16 @@ async def test_nothing_to_translate_comes_back_with_a_language_of_no_confidence(
 async def test_a_language_that_is_not_served_is_named_with_its_text(service: Served) -> None:
     texts = [GERMAN, "Bu sabah istasyona gittim ama trenin saati çoktan değişmişti, çok üzüldüm."]
     body = assert_error(await service.translate(texts, source="auto"), 404, "language_not_served")
-    assert body["error"].startswith("q.1 seems to be in 'tr'") and "de-en" in body["error"]
+    assert body["error"].startswith("q.1: seems to be in 'tr', and ") and "de-en" in body["error"]
     assert body["detail"]["pairs"]
-    missing = await service.translate(ENGLISH, source="auto", target="fr")
-    assert_error(missing, 404, "pair_not_served")
+
+
+@pytest.mark.parametrize("target", ["fr", "tr"])
+async def test_a_target_that_is_not_served_is_named_and_not_the_text(service: Served, target: str) -> None:
+    response = await service.translate(ENGLISH, source="auto", target=target)
+    assert response.status_code == 404
+    assert response.json()["error"].startswith(f"nothing is translated into '{target}' here; pairs served: ")
+    assert response.json()["code"] in ("pair_not_served", "language_not_served")
 
 
 async def test_a_model_that_is_named_translates_what_it_knows(service: Served) -> None:

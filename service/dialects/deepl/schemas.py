@@ -37,7 +37,7 @@ def _as_text(value: Any) -> Any:
 Language = Annotated[str, Field(min_length=1, max_length=35)]
 Optional = BeforeValidator(_absent_if_empty)
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(max_length=MAX_TAGS)]
-Identifier = Annotated[str | None, Optional, Field(max_length=200)]
+Identifier = Annotated[Annotated[str, Field(max_length=200)] | None, Optional]
 SplitSentences = Literal["0", "1", "nonewlines"]
 Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 ModelType = Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"]
@@ -48,8 +48,8 @@ class DeepLFields(BaseModel):
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
-    auth_key: Annotated[str | None, Optional] = Field(
-        default=None, max_length=512, repr=False, description="Key; or `Authorization: DeepL-Auth-Key …`."
+    auth_key: Annotated[Annotated[str, Field(max_length=512)] | None, Optional] = Field(
+        default=None, repr=False, description="Key; or `Authorization: DeepL-Auth-Key …`."
     )
 
 

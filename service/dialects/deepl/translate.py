@@ -115,7 +115,8 @@ async def _glossary(fields: DeepLTranslateRequest, parts: Parts, owner: str) -> 
     if not named:
         return {}
     if fields.source_lang is None:
-        raise InvalidFields.of("source_lang", "must be given where a glossary is", None)
+        fault = {"field": "source_lang", "message": "is required where a glossary is given"}
+        raise InvalidFields("source_lang: is required where a glossary is given", [fault])
     terms: dict[str, str] = {}
     for identifier in named:
         terms = await _entries(fields, parts, owner, identifier) | terms

@@ -139,6 +139,9 @@ class TableGraphs:
         for row in range(rows):
             position = int(inputs["position"][row])
             before = tokens[row, :position].astype(int).tolist()
+            if "score" not in inputs and position == 0 and tokens[row, 0] >= 0:
+                prefixes.append(None)  # a dead row that sampling has sent back to the beginning: its state has begun
+                continue
             tokens[row, position] = inputs["token"][row]
             prefixes.append(self._prefix(inputs, row, [*before, int(inputs["token"][row])], list(range(position))))
             if prefixes[-1] is not None:

@@ -19,7 +19,7 @@ from service.access.counters import MIGRATIONS, SqliteCounters, shared_counters
 from service.access.errors import LimitsUnavailable, QuotaExceeded, RateLimited
 from service.access.keys import Limits
 from service.access.meter import Meter, Receipt
-from service.storage import Database
+from service.storage import Database, StorageError
 
 START = datetime(2030, 1, 31, 23, 0, tzinfo=UTC).timestamp()
 
@@ -202,6 +202,22 @@ def test_while_the_store_is_down_open_counts_nothing_and_says_so_once(database: 
         assert meter.charge("web", Limits(1, 100), 70).characters == 70
     assert [line["event"] for line in lines] == ["limits_store_failed", "limits_store_back"]
     assert lines[0]["answers"] == "open"
+
+
+def test_a_store_that_fails_slowly_is_left_alone_afterwards(database: Database) -> None:
+    pause, asked = Monotonic(), 0
+
+    class Slow(SqliteCounters):
+        def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+            nonlocal asked
+            asked += 1
+            pause.now += 5.0
+            raise StorageError("busy")
+
+    meter = Meter(Slow(database), "open", monotonic=pause)
+    with capture_logs():
+        assert [meter.charge("web", Limits(), 70) for _ in range(3)] == [Receipt()] * 3
+    assert asked == 1
 
 
 def test_while_the_store_is_down_closed_refuses(database: Database) -> None:

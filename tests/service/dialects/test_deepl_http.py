@@ -245,3 +245,15 @@ async def test_the_documents_examples_are_valid(both: Served) -> None:
             failing = {status: one for status, one in operation["responses"].items() if int(status) >= 400}
             shapes = {one["content"]["application/json"]["schema"]["$ref"].split("/")[-1] for one in failing.values()}
             assert shapes == {"DeepLError"} and "403" in failing, path
+
+
+@pytest.mark.parametrize("field", ["glossary_id", "auth_key", "source_lang", "formality", "tag_handling"])
+async def test_null_is_a_field_that_is_not_set(both: Served, field: str) -> None:
+    reply = await both.client.post("/v2/translate", json=TEXT | {field: None})
+    assert reply.status_code == 200, reply.text
+
+
+@pytest.mark.parametrize(("field", "bound"), [("glossary_id", 200), ("auth_key", 512)])
+async def test_names_that_are_too_long_are_refused(both: Served, field: str, bound: int) -> None:
+    reply = await both.client.post("/v2/translate", json=TEXT | {field: "a" * (bound + 1)})
+    assert_deepl_error(reply, 400, field, str(bound))
