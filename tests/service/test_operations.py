@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from models.bundle import Bundle
 from service.app import create_app
-from service.server import DrainingServer
 from service.schemas import OBJECT_FIELDS
+from service.server import DrainingServer
 from service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, Served, assert_error, make_engine, running, served
 
@@ -206,7 +206,7 @@ async def test_the_document_describes_fields_and_errors_with_examples(service: S
         objects = [name for name in OBJECT_FIELDS if name in schemas[model]["properties"]]
         assert list(content["multipart/form-data"]["encoding"]) == objects
         assert all(f"`{name}`" in operation["requestBody"]["description"] for name in objects)
-        assert "JSON string" in operation["requestBody"]["description"]
+        assert "as JSON" in operation["requestBody"]["description"]
         undescribed = [name for name, field in schemas[model]["properties"].items() if "description" not in field]
         assert undescribed == []
     others = schemas["TranslateRequest"]["properties"]["others"]["anyOf"][0]
