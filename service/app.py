@@ -69,6 +69,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         description=_ABOUT,
         lifespan=lifespan,
         openapi_url=None,  # the document has a route of ours
+        redirect_slashes=False,  # a redirect names the host and scheme that the request claims, not those of a proxy
         telemetry=tracing.telemetry if tracing else OFF,
     )
     for router in (

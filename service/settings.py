@@ -26,7 +26,7 @@ from models.errors import ConfigError
 from service.cgroups import usable_cores
 from service.engine import EngineOptions, SchedulerLimits
 
-_QUEUE_TOKENS = 12_288  # for each decode worker: some four seconds of a model of 12M parameters on an ordinary core
+_QUEUE_TOKENS = 8_192  # for each decode worker: some four seconds of a model of 12M parameters on an ordinary core
 
 
 class Settings(BaseSettings):
@@ -203,7 +203,7 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         le=1 << 30,
-        description="Predicted tokens, waiting and running, before 503 is answered; 0 = 12,288 for each decode worker,"
+        description="Predicted tokens, waiting and running, before 503 is answered; 0 = 8,192 for each decode worker,"
         " a few seconds of work.",
     )
     bulk_handicap: float = Field(

@@ -123,6 +123,15 @@ class Access:
         else:
             self._stale = False
 
+    @property
+    def requires_key(self) -> bool:
+        """Whether callers without a key are refused."""
+        return self._settings.require_key
+
+    def key_before_body(self, connection: HTTPConnection) -> str | None:
+        """What a request has as its key outside of its body: in ``Authorization``, else in the query string."""
+        return _from_header(connection.scope) or connection.query_params.get("api_key") or None
+
     def caller(self, connection: HTTPConnection | Scope, api_key: str | None = None) -> Caller:
         """Who sends this request: from ``Authorization``, else from the field ``api_key``. Does not block.
 
@@ -165,8 +174,13 @@ class Access:
             raise AdminRequired.for_other_key()
         return found
 
-    async def charge(self, caller: Caller, characters: int) -> Receipt:
+    async def charge(self, caller: Caller, characters: int, *, request: bool = True) -> Receipt:
         """Count a request of so many characters, before it is worked on.
+
+        Args:
+            caller: who pays.
+            characters: 0 where they are not known yet.
+            request: False where the request itself was counted before.
 
         Raises:
             RateLimited, QuotaExceeded: beyond a limit.
@@ -175,7 +189,7 @@ class Access:
         limits = self.limits_of(caller.name)
         if caller.name == ANONYMOUS and limits == Limits():
             return Receipt()  # open to everybody: there is nothing to count for
-        return await self._in_thread(self.meter.charge, caller.name, limits, characters)
+        return await self._in_thread(self.meter.charge, caller.name, limits, characters, request)
 
     async def refund(self, receipt: Receipt) -> None:
         """Give back what ``charge`` has counted, apart from the request itself."""
@@ -183,15 +197,15 @@ class Access:
             await self._in_thread(self.meter.refund, receipt)
 
     @asynccontextmanager
-    async def charged(self, caller: Caller, characters: int) -> AsyncIterator[Receipt]:
+    async def charged(self, caller: Caller, characters: int, *, request: bool = True) -> AsyncIterator[Receipt]:
         """Charge for what happens in this block; its characters are given back where it raises.
 
-        A client that leaves (``CancelledError``) pays: its text was being worked on.
+        A client that leaves (``CancelledError``) pays: its text was being worked on. ``request``: see ``charge``.
 
         Raises:
             RateLimited, QuotaExceeded, LimitsUnavailable: see ``charge``.
         """
-        receipt = await self.charge(caller, characters)
+        receipt = await self.charge(caller, characters, request=request)
         try:
             yield receipt
         except Exception:

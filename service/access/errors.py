@@ -13,8 +13,10 @@ class KeyMissing(HttpError):
 
     status, code = 401, "key_missing"
 
-    def __init__(self) -> None:
-        super().__init__("this server asks for a key; send it as 'Authorization: Bearer KEY', or as the field api_key")
+    def __init__(self, place: str = "") -> None:
+        """``place``: where the field must stand, if that matters."""
+        field = f"the field api_key {place}".rstrip()
+        super().__init__(f"this server asks for a key; send it as 'Authorization: Bearer KEY', or as {field}")
 
     def headers(self) -> Mapping[str, str]:
         """How to authenticate, which a 401 has to say."""

@@ -65,14 +65,14 @@ class Meter:
         self._down_until = -math.inf
         self._down = False
 
-    def charge(self, caller: str, limits: Limits, characters: int) -> Receipt:
-        """Count a request and its characters.
+    def charge(self, caller: str, limits: Limits, characters: int, request: bool = True) -> Receipt:
+        """Count a request and its characters; only these where the request was counted before (``request`` is False).
 
         Raises:
             RateLimited, QuotaExceeded: beyond a limit; then the characters are not counted.
             LimitsUnavailable: the store is down, and nothing may pass uncounted.
         """
-        if limits.rate:
+        if request and limits.rate:
             self._asked(lambda: self._count_request(caller, limits.rate), None)
         if not characters:
             return Receipt()

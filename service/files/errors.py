@@ -22,6 +22,19 @@ class UnknownFileType(HttpError):
     status, code = 415, "unsupported_file"
 
 
+class UploadsBusy(HttpError):
+    """A key is required, none came before the file, and enough files of such requests are coming in."""
+
+    status, code = 503, "uploads_busy"
+
+    def __init__(self, bound: int) -> None:
+        message = (
+            f"at most {bound} files may come in at a time before their key; send the key as 'Authorization: Bearer "
+            "KEY', or as the field api_key before the file, or try again later"
+        )
+        super().__init__(message, {"bound": bound})
+
+
 class FileNotFound(HttpError):
     """No job or result of that name, or none of the caller's: which of them is nobody's business."""
 

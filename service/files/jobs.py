@@ -18,6 +18,7 @@ from service.access import ANONYMOUS, Access, Caller
 from service.engine import Draining, Engine
 from service.files.bounds import FileRefused
 from service.files.disk import hold, read_slices, sample_of
+from service.files.entrance import Entrance
 from service.files.errors import RefusedFile
 from service.files.records import MIGRATIONS, OPEN, FileJob
 from service.files.room import bounds_of, check_room
@@ -77,6 +78,7 @@ class FileJobs:
         self._sandbox = Sandbox(bounds_of(settings))
         self._runner = Runner(self._store, self._sandbox, self._translate, self._finish, self._stopped, retry_seconds)
         self._accepting = asyncio.Lock()
+        self.entrance = Entrance(access)
         self._waiting: set[tuple[str, asyncio.Event]] = set()  # for jobs, until they are finished
         self._sweeper: asyncio.Task[None] | None = None
         self.counts: dict[str, int] = {}
@@ -101,6 +103,8 @@ class FileJobs:
 
     async def accept(self, upload: Upload, caller: Caller) -> FileJob:
         """Keep a file and queue its translation. When this returns, not even a power cut loses the job.
+
+        Its characters are charged here; the request was counted at the ``entrance``.
 
         Raises:
             RefusedFile: the file cannot be translated.
@@ -195,7 +199,7 @@ class FileJobs:
         )  # fmt: skip
         async with self._accepting:
             await self._require_room(caller, size, contents.characters)
-            async with self._access.charged(caller, contents.characters):
+            async with self._access.charged(caller, contents.characters, request=False):
                 adding = asyncio.ensure_future(asyncio.to_thread(self._add, made, folder / "slices"))
                 try:
                     await asyncio.shield(adding)

@@ -53,7 +53,11 @@ def _form(needed: list[str]) -> dict[str, Any]:
         "source": {**code, "default": "auto", "description": "Language code; `auto` = detected, for the whole file."},
         "target": {**code, "description": "Language code to translate into."},
         "model": {"type": "string", "maxLength": 200, "description": "Model, by alias or name."},
-        "api_key": {"type": "string", "maxLength": 512, "description": "Or `Authorization: Bearer …`."},
+        "api_key": {
+            "type": "string",
+            "maxLength": 512,
+            "description": "Or `Authorization: Bearer …`. Before the file.",
+        },
     }
     schema = {"type": "object", "required": needed, "properties": fields}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
@@ -80,8 +84,13 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
     The answer comes once the file is read and kept: from then on a restart loses nothing. Ask for the job with
     `GET /files/{id}` until its status is `done`, and fetch the result. A caller's files are translated one after
     another; texts that somebody waits for go first.
+
+    Where a key is asked for, it must come before the file: in `Authorization`, or as a field `api_key` ahead of it.
+    Who has none, or a bad one, or is over a rate, is refused before the file is taken in. A refused file counts as a
+    request too.
     """
-    job = await _accept(request, parts)
+    async with read_upload(request, parts.files.entrance) as (upload, caller):
+        job = await parts.files.accept(upload, caller)
     response.headers["Location"] = f"/files/{job.id}"
     return FileStatus.of(job)
 
@@ -155,9 +164,13 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
 
     What takes longer is a 504 that names the job, which goes on: see `GET /files/{id}`. It is cancelled where the
     client leaves, or the service shuts down.
+
+    Where a key is asked for, it should come before the file, as for `POST /files`. A field `api_key` behind the file
+    is read too, but few such files may come in at a time; further ones get 503.
     """
     until = asyncio.get_running_loop().time() + parts.settings.request_timeout
-    job = await _accept(request, parts)
+    async with read_upload(request, parts.files.entrance, key_may_follow=True) as (upload, caller):
+        job = await parts.files.accept(upload, caller)
     try:
         done = await parts.files.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
     except TimeoutError as error:
@@ -184,11 +197,6 @@ async def download_file(parts: PartsDep, name: Annotated[str, Path(max_length=40
     if job is None:
         raise FileNotFound
     return await _send_result(parts, job)
-
-
-async def _accept(request: Request, parts: PartsDep) -> FileJob:
-    async with read_upload(request) as upload:
-        return await parts.files.accept(upload, parts.access.caller(request, upload.api_key))
 
 
 async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:

@@ -7,24 +7,27 @@ import os
 import re
 import shutil
 import unicodedata
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
+from service.access import Caller
 from service.errors import BadRequest, InvalidFields, UnsupportedMedia
 from service.files.disk import sync_folder
+from service.files.entrance import Entrance, Entry
 from service.files.errors import UnknownFileType
 from service.files.formats import FORMATS
 from service.storage import StorageError
 
 FORM_BYTES = 64 << 10
-"""Bytes of a request besides the file."""
+"""Bytes of a request besides the file, and of what may come before it."""
 _MAX_FIELDS = 50
 _FIELDS = {"source": 35, "target": 35, "model": 200, "api_key": 512}
 """Text fields, with the characters that each may have."""
@@ -41,7 +44,6 @@ class Upload:
         format: see ``FORMATS``.
         source, target: language codes, or ``auto`` for the first.
         model: bundle to use; None = any.
-        api_key: where the caller sends it as a field.
         file: its content, from the beginning on.
     """
 
@@ -50,7 +52,6 @@ class Upload:
     source: str
     target: str
     model: str | None
-    api_key: str | None
     file: IO[bytes]
 
     async def save(self, path: Path) -> int:
@@ -66,27 +67,78 @@ class Upload:
 
 
 @asynccontextmanager
-async def read_upload(request: Request) -> AsyncIterator[Upload]:
-    """The fields of a multipart request with one file; what it keeps on disk is gone afterwards.
+async def read_upload(
+    request: Request, entrance: Entrance, key_may_follow: bool = False
+) -> AsyncIterator[tuple[Upload, Caller]]:
+    """The fields of a multipart request with one file, and who sends it; what it keeps on disk is gone afterwards.
+
+    The caller is looked for, and the request counted, before the body is read, or once the file begins: who may not
+    send a file has at most one piece of it taken in. See ``Entrance`` for ``key_may_follow``.
 
     Raises:
+        KeyMissing, KeyInvalid, UploadsBusy, RateLimited, LimitsUnavailable: see ``Entry``.
         BadRequest: the body is no multipart form, or has more than one file.
-        UnsupportedMedia: another content type.
+        UnsupportedMedia: another content type or character set.
         InvalidFields: a field is missing or too long.
         UnknownFileType: a file of a type that is not translated, by its name.
     """
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind != "multipart/form-data":
-        raise UnsupportedMedia(f"content type {kind[:80]!r} is not read here; send the file as multipart/form-data")
+    async with entrance.enter(request, key_may_follow) as entry:
+        _check_type(request)
+        form = await _Form(request, entry).parse()
+        try:
+            caller = await entry.admit(_field(form, "api_key"))
+        except BaseException:
+            await form.close()
+            raise
     try:
-        form = await request.form(max_files=1, max_fields=_MAX_FIELDS, max_part_size=FORM_BYTES)
-    except HTTPException as error:
-        message = f"the body must be multipart/form-data with one file and at most {_MAX_FIELDS} short fields"
-        raise BadRequest(message) from error
-    try:
-        yield _upload(form)
+        yield _upload(form), caller
     finally:
         await form.close()
+
+
+class _Form(MultiPartParser):
+    """Starlette's parser, which asks at the entrance before it takes a file in."""
+
+    def __init__(self, request: Request, entry: Entry) -> None:
+        pieces = self._pieces(request, entry)
+        super().__init__(request.headers, pieces, max_files=1, max_fields=_MAX_FIELDS, max_part_size=FORM_BYTES)
+        self._before_file: list[tuple[str, str | UploadFile]] | None = None
+
+    async def parse(self) -> FormData:
+        """The form. Raises BadRequest, and what the entrance raises."""
+        async with aclosing(self.stream):
+            try:
+                return await super().parse()
+            except MultiPartException as error:
+                message = f"the body must be multipart/form-data with one file and at most {_MAX_FIELDS} short fields"
+                raise BadRequest(message) from error
+
+    def on_headers_finished(self) -> None:
+        """Called by the parser where a part's content begins."""
+        super().on_headers_finished()
+        if self._current_part.file is not None and self._before_file is None:
+            self._before_file = list(self.items)
+
+    async def _pieces(self, request: Request, entry: Entry) -> AsyncGenerator[bytes, None]:
+        taken = 0
+        async with aclosing(request.stream()) as stream:
+            async for piece in stream:
+                yield piece
+                taken += len(piece)
+                if self._before_file is not None:
+                    await entry.file_begins(_field(FormData(self._before_file), "api_key"))
+                elif taken > FORM_BYTES:
+                    raise BadRequest(f"the file must begin within the first {FORM_BYTES} bytes of the body")
+
+
+def _check_type(request: Request) -> None:
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data":
+        given = kind.decode("latin-1")[:80]
+        raise UnsupportedMedia(f"content type {given!r} is not read here; send the file as multipart/form-data")
+    charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
+    if charset not in ("utf-8", "utf8", "us-ascii"):  # others can make lone surrogates
+        raise UnsupportedMedia(f"character set {charset[:40]!r} is not read here; send UTF-8")
 
 
 def _upload(form: FormData) -> Upload:
@@ -98,7 +150,7 @@ def _upload(form: FormData) -> Upload:
         raise _missing("target")
     name, ending = clean_name(file.filename or "")
     return Upload(
-        f"{name}.{ending}", ending, fields["source"] or "auto", fields["target"], fields["model"], fields["api_key"],
+        f"{name}.{ending}", ending, fields["source"] or "auto", fields["target"], fields["model"],
         file.file,
     )  # fmt: skip
 

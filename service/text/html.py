@@ -2,33 +2,27 @@
 
 A block is a stretch of text and inline elements between two borders. Borders are block elements, elements whose
 content is kept (listings, scripts), and tags without their counterpart: what is malformed stays where it is, and the
-text around it is translated piece by piece. Short inline elements that are kept (``code``, ``translate="no"``) stand in
-the sentence as text that is to come back as it is.
+text around it is translated piece by piece. So are paragraphs without end tags, each by itself, and misnested elements:
+of ``<b>one <i>two</b> three</i>`` each tag stands between the same words as before. Short inline elements that are kept
+(``code``, ``translate="no"``) stand in the sentence as text that is to come back as it is.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from service.text.inline import WHITE_SPACE, Block, BlockBuilder
 from service.text.layout import is_translatable
-from service.text.markup import Kind, MarkupError, MarkupOptions, Token, scan_html, scan_xml
+from service.text.markup import Kind, MarkupOptions, Token, scan_html, scan_xml
+from service.text.nesting import BLOCKS, DRAWN, Nesting
 
-_BLOCK_NAMES = """
-    address area article aside base basefont bgsound blockquote body caption center col colgroup dd details dialog
-    dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html
-    iframe legend li link listing main map math menu meta nav noembed noframes noscript ol optgroup option p param
-    plaintext pre script search section select source style summary svg table tbody td template textarea tfoot th thead
-    title tr track ul xmp
-"""
 _KEPT_NAMES = """
     code iframe kbd listing math noembed noframes noscript plaintext pre samp script style svg textarea xmp
 """
-_BLOCKS, _KEPT = frozenset(_BLOCK_NAMES.split()), frozenset(_KEPT_NAMES.split())
-# Drawings and formulas are no borders: they stand in a sentence as one thing without text.
-_DRAWN = frozenset(("svg", "math"))
+_KEPT = frozenset(_KEPT_NAMES.split())
 _MOST_KEPT_TEXT = 200  # characters; longer listings are no part of a sentence
 _MOST_INLINE = 200  # elements of one block that are moved about; what has more stays where it is
 
@@ -72,22 +66,16 @@ class HtmlDocument:
 
 @dataclass(slots=True)
 class _Divider:
-    """Finds the blocks.
-
-    Attributes:
-        partner: per token of a tag, where its counterpart stands; -1 = it has none.
-        parent: per token, where the start tag of the element stands that it is in; -1 = in none.
-        speaks: start tags of elements that text stands in directly; -1 for text in no element.
-    """
+    """Finds the blocks."""
 
     tokens: Sequence[Token]
     options: MarkupOptions
-    partner: list[int] = field(default_factory=list)
-    parent: list[int] = field(default_factory=list)
-    speaks: set[int] = field(default_factory=set)
+    nesting: Nesting = field(init=False)
+    partner: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._pair()
+        self.nesting = Nesting(self.tokens, self.options)
+        self.partner = self.nesting.partner
 
     def parts(self) -> Iterator[str | Block]:
         """The document's parts, joined and with blocks as they are the text."""
@@ -105,28 +93,6 @@ class _Divider:
                 run.append((place, last))
             place = last + 1
         yield from self._block(run, kept)
-
-    def _pair(self) -> None:
-        """Match tags: an end tag closes the last open element of its name, and those within that have no end."""
-        self.partner = [-1] * len(self.tokens)
-        stack: list[int] = []
-        names: dict[str, int] = {}
-        elements = depth = 0
-        for place, token in enumerate(self.tokens):
-            if token.kind is Kind.END and names.get(token.name):
-                while self.tokens[last := stack.pop()].name != token.name:
-                    names[self.tokens[last].name] -= 1
-                names[token.name] -= 1
-                self.partner[place], self.partner[last] = last, place
-            self.parent.append(stack[-1] if stack else -1)
-            if token.kind is Kind.TEXT and token.text.strip():
-                self.speaks.add(self.parent[-1])
-            elements += token.kind in (Kind.START, Kind.EMPTY)
-            if token.kind is Kind.START:
-                stack.append(place)
-                names[token.name] = names.get(token.name, 0) + 1
-            depth = max(depth, len(stack))
-        _check(depth, elements, self.options)
 
     def _kept(self) -> dict[int, int]:
         """First and last token of each element whose content stays; none lies in another."""
@@ -151,12 +117,25 @@ class _Divider:
         )
 
     def _unclosed(self, place: int) -> int:
-        """The last token of an element without an end tag: before the next border, or of the whole text."""
+        """The last token of an element without an end tag of its own.
+
+        Where its end tag may be left out, that is where it ends by itself; else a stray end tag of its name, and
+        without such the last token before the next border.
+        """
+        end = self.nesting.ended.get(place, len(self.tokens))
+        if self.nesting.has_optional_end(place):
+            return end - 1
+        border = self._next_border(place)
+        strays = self.nesting.strays.get(self.tokens[place].name, [])
+        stray = bisect_right(strays, place)
+        return strays[stray] if stray < len(strays) and strays[stray] < max(end, border) else border - 1
+
+    def _next_border(self, place: int) -> int:
         for later in range(place + 1, len(self.tokens)):
             token = self.tokens[later]
             if token.kind in (Kind.START, Kind.END) and not self._is_inline(later):
-                return later - 1
-        return len(self.tokens) - 1
+                return later
+        return len(self.tokens)
 
     def _borders(self, kept: dict[int, int]) -> list[bool]:
         """Per token whether it ends a block: what does so by itself, and pairs of tags around such."""
@@ -179,16 +158,20 @@ class _Divider:
         if token.kind is Kind.OTHER:
             return not token.raw.startswith(("<!--", "<?") if self.options.xml else "<!--")
         if token.kind in (Kind.START, Kind.END):
-            return self.partner[place] < 0 or not self._is_inline(place)
+            return self.partner[place] in (-1, place) or not self._is_inline(place)
         return token.kind is Kind.JUNK or (token.kind is Kind.EMPTY and not self._is_inline(place))
 
     def _is_part_of_sentence(self, first: int, last: int) -> bool:
-        if not self._is_inline(first) and self.tokens[first].name not in _DRAWN:
+        # Drawings and formulas are no borders: they stand in a sentence as one thing without text.
+        if not self._is_inline(first) and self.tokens[first].name not in DRAWN:
             return False
         inside = self.tokens[first : last + 1]
         if self.partner[first] != last:
             return False
-        return self.tokens[first].name in _DRAWN or sum(len(token.text) for token in inside) <= _MOST_KEPT_TEXT
+        if self.tokens[first].name in DRAWN:
+            return True
+        # A stray tag in it would go with it to another place of the sentence, away from the words that it is about.
+        return self.nesting.is_balanced(first, last) and sum(len(token.text) for token in inside) <= _MOST_KEPT_TEXT
 
     def _is_inline(self, place: int) -> bool:
         """Whether an element may stand in a sentence."""
@@ -196,15 +179,15 @@ class _Divider:
         if name in self.options.splitting_tags or name in self.options.non_splitting_tags:
             return name in self.options.non_splitting_tags
         if not self.options.xml:
-            return name not in _BLOCKS
+            return name not in BLOCKS
         if not self.options.outline_detection:
             return True
-        above = self.parent[place if self.tokens[place].kind is not Kind.END else max(0, self.partner[place])]
+        above = self.nesting.parent[place if self.tokens[place].kind is not Kind.END else max(0, self.partner[place])]
         while above >= 0:  # in a text, or in an element that is
-            if above in self.speaks:
+            if above in self.nesting.speaks:
                 return True
-            above = self.parent[above]
-        return -1 in self.speaks
+            above = self.nesting.parent[above]
+        return -1 in self.nesting.speaks
 
     def _block(self, run: list[tuple[int, int]], kept: dict[int, int]) -> Iterator[str | Block]:
         """A run as a block with the white space around it, or as it is where it has nothing to translate."""
@@ -230,7 +213,7 @@ class _Divider:
         token = self.tokens[first]
         if first in kept:
             inside = "".join(one.text for one in self.tokens[first : last + 1])
-            builder.keep(self._raw([(first, last)]), "" if token.name in _DRAWN else inside)
+            builder.keep(self._raw([(first, last)]), "" if token.name in DRAWN else inside)
         elif token.kind is Kind.TEXT:
             builder.write(token.text)
         elif token.kind is Kind.START:
@@ -244,10 +227,3 @@ class _Divider:
 
     def _raw(self, run: Sequence[tuple[int, int]]) -> str:
         return "".join(token.raw for first, last in run for token in self.tokens[first : last + 1])
-
-
-def _check(depth: int, elements: int, options: MarkupOptions) -> None:
-    if depth > options.max_depth:
-        raise MarkupError(f"may have at most {options.max_depth} elements within one another", depth)
-    if elements > options.max_elements:
-        raise MarkupError(f"may have at most {options.max_elements} elements", elements)

@@ -28,7 +28,8 @@ class MarkupError(TandemError):
     """Markup that is not read: XML that is not well-formed, or more elements than the bounds allow.
 
     Attributes:
-        value: how many elements there are, or are within one another; None = the text itself is at fault.
+        value: how many elements there are, or are within one another as far as it was read; None = the text itself is
+            at fault.
     """
 
     def __init__(self, message: str, value: int | None = None) -> None:
@@ -78,6 +79,7 @@ class Token:
         raw: as it was written.
         text: of text, with its entities resolved.
         name: of a tag; in HTML in lower case.
+        slashed: whether a start tag of HTML ends in a slash, which counts only in drawings and formulas.
     """
 
     kind: Kind
@@ -85,6 +87,7 @@ class Token:
     text: str = ""
     name: str = ""
     attributes: Mapping[str, str] = field(default_factory=dict)
+    slashed: bool = False
 
 
 _VOID_NAMES = "area base br col embed hr img input keygen link meta param source track wbr basefont bgsound frame"
@@ -117,9 +120,10 @@ def _line_ends(text: str) -> tuple[str, Callable[[int], int]]:
 
 def _html_tokens(one: Any, raw: str, plain: str) -> list[Token]:
     if one.type is TokenType.START_TAG:
-        # The first of two attributes of one name counts, and a slash only closes what has no content anyway.
+        # The first of two attributes of one name counts.
         attributes = dict(reversed(one.attrs or []))
-        return [Token(Kind.EMPTY if one.tag in _VOID else Kind.START, raw, "", one.tag, attributes)]
+        kind = Kind.EMPTY if one.tag in _VOID else Kind.START
+        return [Token(kind, raw, "", one.tag, attributes, bool(one.self_closing))]
     if one.type is TokenType.END_TAG:
         return [Token(Kind.JUNK if one.tag in _VOID else Kind.END, raw, "", one.tag)]
     if one.type not in (TokenType.TEXT, TokenType.CHARACTER_REFERENCE):

@@ -164,7 +164,7 @@ async def test_a_model_without_placeholders_translates_around_the_terms(tmp_path
         ({f"a{n}": "b" for n in range(5001)}, "glossary", "at most 5000"),
         ({"a" * 501: "b"}, "glossary", "at most 500"),
         ({"a": "b" * 501}, "glossary", "at most 500"),
-        ({"a": ""}, "glossary", "at least 1"),
+        ({"a": ""}, "glossary", "must not be empty"),
         (["a"], "glossary", "object"),
     ],
 )

@@ -24,7 +24,8 @@ PIECES = (
     "<code>", "</code>", "<span class='notranslate y'>", "<span>", "</span>", "<script>", "</script>", "<style>",
     "</style>", "<textarea>", "</textarea>", "<title>", "</title>", "<svg>", "</svg>", "<math>", "</math>", "<td>",
     "<table>", "</table>", "<li>", "<ul>", "</ul>", "<pre>", "</pre>", "</>", "</", "<p", "<x id=1/>", "<noscript>",
-    "</noscript>", "<select>", "<option>", "<template>", "</template>",
+    "</noscript>", "<select>", "<option>", "<template>", "</template>", "<tr>", "<dt>", "<dd>", "</li>", "</td>",
+    "<ruby>", "<rt>", "</ruby>", "<button>", "</button>", "<path/>", "<svg/>", "<h1>", "</h1>",
 )  # fmt: skip
 SOUP = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 ANY = st.text(st.characters(exclude_categories=[]), max_size=60)
@@ -122,6 +123,7 @@ def test_a_translation_that_is_the_text_gives_the_markup_back(text: str) -> None
 @settings(max_examples=100, deadline=None)
 @given(SOUP | tidy(), st.data())
 @example("<p>Haus<!-- c --> <b>alt</b><br></p>", None)
+@example("<math><tr>Haus <x/>alt", None)
 def test_tags_come_back_once_whatever_the_translation_is(text: str, data: st.DataObject | None) -> None:
     def other(block: Block) -> str:
         if data is None:
@@ -259,3 +261,82 @@ def test_a_long_listing_is_no_part_of_a_sentence() -> None:
 def test_text_for_detection_is_what_people_read() -> None:
     document = HtmlDocument.parse("<p>Guten <b>Morgen</b></p><script>x</script><p>Ja &amp; nein<br>doch</p>")
     assert document.text == "Guten Morgen\nJa & nein\ndoch"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<p>Hallo Welt\n" * 1_000,
+        "<ul>" + "<li>Hallo <b>Welt</b>\n" * 1_000 + "</ul>",
+        "<dl>" + "<dt>Hallo<dd>Welt<p>ja" * 500 + "</dl>",
+        "<table><caption>Hallo<colgroup><col>" + "<thead><tr><th>a<tbody><tr><td>Hallo<td>Welt<tfoot><tr><td>x" * 300,
+        "<table>" + "<colgroup><tr><td>a<p>b" * 400 + "</table>",
+        "<select>" + "<optgroup><option>Hallo<option>Welt" * 400 + "<hr></select>",
+        "<ruby>" + "Hallo<rp>(<rt>Welt<rp>)" * 400 + "</ruby>",
+        "<ol>" + "<li>a<ul><li>b<p>c<li>d</ul>" * 300 + "</ol>",
+        "<p>Hallo<div>Welt</div>" * 500,
+        "<svg>" + "<path d='M0'/>" * 500 + "</svg> Welt",
+    ],
+)
+def test_elements_without_end_tags_stand_side_by_side(text: str) -> None:
+    document = HtmlDocument.parse(text, MarkupOptions(max_depth=8))
+    assert document.render([block.render(block.text) for block in document.blocks]) == text
+    result = translated(text)
+    assert result == re.sub(r"(?<![</\w'=])\w+(?![\w'])(?=[^>]*(?:<|$))", lambda found: found[0].upper(), text)
+    assert elements(result) == elements(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p>eins\n<p>zwei<div>drei</div>vier", ["eins", "zwei", "drei", "vier"]),
+        ("<ul><li>eins<li>zwei<ul><li>drei</ul>vier</ul>", ["eins", "zwei", "drei", "vier"]),
+        ("<table><tr><td>eins<td>zwei<tr><th>drei</table>vier", ["eins", "zwei", "drei", "vier"]),
+        ("<dl><dt>eins<dd>zwei<dt>drei</dl>", ["eins", "zwei", "drei"]),
+    ],
+)
+def test_each_element_without_an_end_tag_is_its_own_block(source: str, expected: list[str]) -> None:
+    assert [block.text for block in HtmlDocument.parse(source).blocks] == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<ul><li translate=no>a<ul><li>b</ul>c<li>d</ul>", ["d"]),
+        ("<table><tr><td translate=no>a<p>b<td>c</table>", ["c"]),
+        ("<dl><dt class=notranslate>a<ul><li>b</ul><dd>c</dl>", ["c"]),
+        ("<ul><li>a<div translate=no><p>b<hr>c</div><li>d</ul>", ["a", "d"]),
+        ("<td translate=no>a<p>b</td><td>c", ["c"]),
+        ("<div translate=no><table><tr><td>a</div>b</table>c</div>d", ["d"]),
+        ("<b>a <code>b</b> c</code> d", ["a", "d"]),
+        ("<div><span translate=no><p>a</span> b</p></div>", ["b"]),
+        ("<svg/> a", ["a"]),
+    ],
+)
+def test_what_is_kept_ends_with_its_element(source: str, expected: list[str]) -> None:
+    assert [block.text for block in HtmlDocument.parse(source).blocks] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>fett <i>kursiv</b> Text</i>",
+        "<b>sehr fett <i>und kursiv</b> ganz anders</i> und so",
+        "<p>eins <b>zwei <i>drei</b> vier</i> fünf</p><p>sechs</p>",
+        "<b>eins <p>zwei</b> drei</p> vier",
+        "<p>eins <b>zwei</p>drei</b> vier",
+        "<div><b>eins</div><div>zwei</b> drei</div>",
+        "<ul><li>eins <b>zwei<li>drei</b> vier</ul>",
+        "eins <span translate=no>x <b>y</span> zwei</b> drei",
+        "<p>eins <code>x <b>y</code> zwei drei</b> vier</p>",
+    ],
+)
+def test_misnested_tags_stay_between_the_same_words(text: str) -> None:
+    """Each stretch between two stray tags is a block of its own, so that no word comes to another side of one."""
+    skeleton = re.sub(r"\w+", "w", text)
+    for how in (shout, reverse, lambda block: block.render(block.text.upper())):
+        result = translated(text, how)
+        assert re.sub(r"\w+", "w", result) == skeleton
+        assert elements(result) == elements(text)
+        stretches = zip(re.split("<[^>]*>", text), re.split("<[^>]*>", result), strict=True)
+        assert all(sorted(old.lower().split()) == sorted(new.lower().split()) for old, new in stretches), result

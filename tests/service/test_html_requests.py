@@ -61,6 +61,13 @@ async def test_any_markup_comes_back_from_a_model_that_copies(bundles: dict[str,
     assert body["translatedText"] == drawn
 
 
+async def test_paragraphs_without_end_tags_are_translated_one_by_one(service: Served) -> None:
+    text = "<p>Hallo Welt\n" * 300
+    body = (await service.translate(text, format="html", details=True)).json()
+    assert body["translatedText"] == text
+    assert len(body["details"][0]["sentences"]) == 300
+
+
 async def test_texts_of_markup_are_split_in_sentences_block_by_block(service: Served) -> None:
     text = "<p>Guten Morgen. Wie <b>geht</b> es?</p><p>das\n haus</p>"
     body = (await service.translate(text, format="html", details=True)).json()

@@ -242,6 +242,10 @@ async def test_a_slow_body_is_408(bundles: dict[str, Bundle]) -> None:
         assert_error(response, 408, "body_timeout")
 
 
+async def test_a_slash_too_many_is_no_redirect(service: Served) -> None:
+    assert_error(await service.client.post("/translate/", json={"q": "das haus"}), 404, "route_not_found")
+
+
 async def test_a_full_queue_turns_requests_away_unread(bundles: dict[str, Bundle]) -> None:
     async with served(bundles, max_queue_tokens=20) as service:
         service.graphs.gate.clear()

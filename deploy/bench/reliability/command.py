@@ -14,7 +14,7 @@ from deploy.bench.reliability.termination import kill, terminate
 from deploy.bench.reliability.trials import Finding, Setting
 from deploy.bench.report import Output, cell, console, show_environment
 from deploy.bench.servers import settings_in_force
-from deploy.bench.soak import SoakOptions, soak
+from deploy.bench.soak import PER, SoakOptions, soak
 from deploy.bench.statistics import environment
 from deploy.bench.verdicts import Verdict, say
 from models.errors import ConfigError
@@ -28,7 +28,9 @@ def watch_memory(setting: Setting) -> Finding:
     )
     result = soak(options)
     growth = result["targets"]["growth"]
-    verdict = Verdict(growth["target"], growth["value"], growth["bound"], {}, clean=not growth["not_answered"])
+    proven = growth["value"] - 2 * growth["standard_error"]
+    text = f"MB that memory grows for certain per {PER:,} requests: the slope less two standard errors"
+    verdict = Verdict(text, proven, growth["bound"], {}, clean=not growth["not_answered"])
     memory = [row["rss_mb"] for row in result["rows"] if row["phase"] == "watched"]
     return Finding(
         "memory",
@@ -37,6 +39,7 @@ def watch_memory(setting: Setting) -> Finding:
         f" spans, glossaries, sampling) after {setting.requests // 4:,} of the same kind, the result cache off.",
         [verdict],
         {
+            "slope": growth["value"],
             "standard_error": growth["standard_error"],
             "first_mb": round(memory[0], 1),
             "last_mb": round(memory[-1], 1),

@@ -54,7 +54,7 @@ class Running:
         return self.jobs._store
 
     async def accept(self, content: bytes, name: str = "a.txt", caller: Caller = ANNA, **fields: Any) -> FileJob:
-        given = {"source": "de", "target": "en", "model": None, "api_key": None, **fields}
+        given = {"source": "de", "target": "en", "model": None, **fields}
         return await self.jobs.accept(Upload(name, name.rpartition(".")[2], **given, file=io.BytesIO(content)), caller)
 
     async def finished(self, job: FileJob) -> FileJob:
