@@ -87,7 +87,7 @@ def judge(run: Run, capacity: float, seconds: float, after: tuple[float, float |
         Verdict("refusals without Retry-After", float(unsaid), 0.0, {}),
         Verdict("requests neither answered nor refused", float(broken), 0.0, {}),
         Verdict(
-            "MB by which the peak of resident memory grew from the first overload to the second", growth, _GROWTH_MB, {}
+            "MB by which the peak of memory grew, first overload to second", growth, _GROWTH_MB, {}
         ),
         Verdict("seconds from the last arrival until a text is answered as usual", recovery, _RECOVERY, {}),
     ]
