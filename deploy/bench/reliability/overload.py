@@ -86,9 +86,7 @@ def judge(run: Run, capacity: float, seconds: float, after: tuple[float, float |
         Verdict("seconds until 95% of the refusals had come", slow, _REFUSAL, {}),
         Verdict("refusals without Retry-After", float(unsaid), 0.0, {}),
         Verdict("requests neither answered nor refused", float(broken), 0.0, {}),
-        Verdict(
-            "MB by which the peak of memory grew, first overload to second", growth, _GROWTH_MB, {}
-        ),
+        Verdict("MB by which the peak of memory grew, first overload to second", growth, _GROWTH_MB, {}),
         Verdict("seconds from the last arrival until a text is answered as usual", recovery, _RECOVERY, {}),
     ]
 
