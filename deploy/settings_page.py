@@ -60,7 +60,7 @@ names another one. Give new content a new version rather than changing a folder 
 | status | meaning |
 |---|---|
 | 0 | done; of `tandem serve`: ended by SIGTERM or SIGINT after running work was finished, or its time was up |
-| 1 | failed: a bundle is broken, another program listens on the port, a disk is full, a second signal cut work off |
+| 1 | failed: a bundle is broken, another program has the port or the data folder, a disk is full, a second signal |
 | 2 | called or configured wrongly, so that doing the same again is of no use: an unknown flag, a value out of bounds |
 | 130 | interrupted (Ctrl-C) before it served |
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from io import BufferedWriter
 from pathlib import Path
 
-from models.errors import ConfigError
+from models.errors import TandemError
 from service.files.slices import Slice
 
 _SAMPLE = 4_000  # characters by which a file's language is told
@@ -20,6 +20,10 @@ def read_slices(path: Path) -> Iterator[Slice]:
         for line in lines:
             one = json.loads(line)
             yield Slice(tuple(one["segments"]), tuple(one["texts"]), one["markup"])
+
+
+class DataInUse(TandemError):
+    """Another server works on the folder. No fault of the settings: one that is just ending lets go of it."""
 
 
 def sample_of(path: Path) -> str:
@@ -36,7 +40,7 @@ def hold(path: Path) -> BufferedWriter:
     """A file that this process has locked for itself: two that worked on the same jobs would translate them twice.
 
     Raises:
-        ConfigError: another process holds it.
+        DataInUse: another process holds it.
     """
     lock = path.open("ab")
     try:
@@ -47,7 +51,7 @@ def hold(path: Path) -> BufferedWriter:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         lock.close()
-        raise ConfigError(f"{path.parent}: another server works on the files here; give each its own data") from error
+        raise DataInUse(f"{path.parent}: another server works on the files here; give each its own data") from error
     return lock
 
 

@@ -63,7 +63,8 @@ class FileJobs:
             retry_seconds: before a slice that was refused or failed is tried again; doubled each time.
 
         Raises:
-            ConfigError: the folder cannot be used, or another process uses it.
+            ConfigError: the folder cannot be used.
+            DataInUse: another process uses it.
         """
         self._settings, self._texts, self._engine, self._access, self._clock = settings, texts, engine, access, clock
         self._data = settings.data or Path(tempfile.mkdtemp(prefix="tandem-files-"))

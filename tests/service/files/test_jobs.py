@@ -10,10 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from models.errors import ConfigError
 from service.access import Caller
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed
+from service.files.disk import DataInUse
 from service.files.errors import FilesFull, RefusedFile, TooManyFiles
 from service.files.records import FileJob
 from service.files.sandbox import Sandbox
@@ -264,7 +264,7 @@ async def test_the_language_of_a_file_is_detected_as_a_whole(bundles: dict[str, 
 
 async def test_two_servers_do_not_share_the_files(bundles: dict[str, Bundle], tmp_path: Path) -> None:
     async with file_jobs(bundles["de-en"], tmp_path):
-        with pytest.raises(ConfigError, match="another server works on the files"):
+        with pytest.raises(DataInUse, match="another server works on the files"):
             async with file_jobs(bundles["de-en"], tmp_path):
                 pass
 
