@@ -12,7 +12,7 @@ DECODING_PATHS = ("/translate", "/summarize", "/postedit", "/v2/translate")
 class LoadShedding:
     """Refuses requests for decoding while the queue is full, before their bodies are read, checked and split.
 
-    (A refusal after that costs ten times as much. What is let in here may still be refused when it is submitted.)
+    What is let in here may still be refused when it is submitted.
     """
 
     def __init__(self, app: ASGIApp, paths: Collection[str]) -> None:

@@ -25,7 +25,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _STARTS_WITHIN = 120.0  # seconds
 _ENDS_WITHIN = 40.0  # seconds: the service lets running work finish for 30
 _SHOWN_LOG = 2_000  # characters of the log of a service that did not start
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
 _MEMORY = {"VmRSS": "rss_mb", "RssAnon": "anonymous_mb"}
 
 
@@ -152,7 +152,7 @@ class Sample:
     def fetch(cls, url: str) -> Sample:
         """Ask a running service. Raises ConfigError where it does not answer."""
         try:
-            with _DIRECT.open(f"{url}/metrics", timeout=10) as response:
+            with DIRECT.open(f"{url}/metrics", timeout=10) as response:
                 return cls.of(response.read().decode())
         except (OSError, ValueError) as error:
             raise ConfigError(f"{url}/metrics must be the metrics of a running service: {error}") from error
@@ -228,7 +228,7 @@ def busy_seconds() -> float | None:
 def answers(url: str) -> bool:
     """Whether a GET is answered with 200."""
     try:
-        with _DIRECT.open(url, timeout=30) as response:
+        with DIRECT.open(url, timeout=30) as response:
             return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False

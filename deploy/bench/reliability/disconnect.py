@@ -23,9 +23,9 @@ def disconnect(setting: Setting) -> Finding:
     """Open requests with long targets, close the connections amid decoding, and look at the metrics."""
     bundle = setting.bundle
     longest = min(_LENGTH, bundle.manifest.limits.max_target_tokens)
-    texts = [one.text for one in setting.texts()[:_CLIENTS]]
+    texts = [one.text for one in setting.texts[:_CLIENTS]]
     forced = {"min_length": longest, "max_length": longest, "beam_size": setting.beam_size}
-    bodies = [json.loads(body) | forced | {"q": text} for body, text in zip(setting.bodies(), texts, strict=False)]
+    bodies = [json.loads(body) | forced | {"q": text} for body, text in zip(setting.bodies, texts, strict=False)]
     with setting.server() as server:
         url = server.url + tandem_path(bundle)
         before = Sample.fetch(server.url).values

@@ -25,7 +25,7 @@ def fault(setting: Setting) -> Finding:
     bundle = setting.bundle
     length = min(_LENGTH, bundle.manifest.limits.max_target_tokens)
     forced = {"beam_size": setting.beam_size, "min_length": length, "max_length": length}
-    bodies = [json.loads(body) | forced for body in setting.bodies()[:_OTHERS]]
+    bodies = [json.loads(body) | forced for body in setting.bodies[:_OTHERS]]
     with Server((*arguments, "--poison", _POISON), "/readyz") as server:
         url = server.url + tandem_path(bundle)
         poison = bodies[0] | {"q": _POISON}

@@ -13,12 +13,12 @@ import secrets
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from deploy.bench.reliability.trials import Finding, Setting
+from deploy.bench.servers import DIRECT, answers
 from deploy.bench.verdicts import Verdict
 from models.errors import ConfigError
 
@@ -29,7 +29,6 @@ CHECKS = (
     "response_schema_conformance",
     "response_headers_conformance",
 )
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 # 503 (busy, not ready), 504 (the deadline that the request asked for) and DeepL's 529 are answers, and documented.
 _SOUND = ["2xx", "3xx", "4xx", "503", "504", "529"]
 _ADMIN = 5  # of the time, the part that admin routes get
@@ -51,7 +50,7 @@ def fuzz(setting: Setting) -> Finding:
         with setting.server(settings) as server:
             operations = _operations(server.url)
             runs = [_generate(server.url, folder, setting.fuzzing)]
-            alive = _answers(server.url)
+            alive = answers(f"{server.url}/readyz")
             admin = ["--header", f"Authorization:Bearer {key}", "--include-path-regex", "^/models"]
             runs.append(_generate(server.url, folder, max(1, setting.fuzzing // _ADMIN), *admin))
     fault = next(((ran.stdout or ran.stderr)[-_SHOWN:] for ran in runs if ran.returncode), "")
@@ -86,17 +85,9 @@ def _generate(url: str, folder: str, seconds: int, *further: str) -> subprocess.
 
 
 def _operations(url: str) -> int:
-    with _DIRECT.open(f"{url}/openapi.json", timeout=30) as response:
+    with DIRECT.open(f"{url}/openapi.json", timeout=30) as response:
         document: dict[str, Any] = json.load(response)
     return sum(len(set(methods) - {"parameters"}) for methods in document["paths"].values())
-
-
-def _answers(url: str) -> bool:
-    try:
-        with _DIRECT.open(f"{url}/readyz", timeout=30) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False
 
 
 def _generated(text: str) -> int:

@@ -11,7 +11,7 @@ from deploy.bench.load import Outcome, Run, arrivals, open_loop
 from deploy.bench.reliability.trials import Background, Finding, Setting
 from deploy.bench.requests import tandem_path
 from deploy.bench.serve import find_capacity
-from deploy.bench.servers import Server
+from deploy.bench.servers import DIRECT, Server
 from deploy.bench.statistics import percentile
 from deploy.bench.trial import Load, Trial
 from deploy.bench.verdicts import Verdict
@@ -25,12 +25,11 @@ _SLOW = 1.0  # seconds: what a recovered service takes at most for a short text
 _PATIENCE = 60.0
 _PROBE = 0.2  # seconds between two looks at the service
 _IN_A_ROW = 3
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
 
 
 def overload(setting: Setting) -> Finding:
     """Find the capacity, then offer five times as much, twice; the second time is judged."""
-    bodies = setting.bodies()
+    bodies = setting.bodies
     with setting.server() as server:
         path = tandem_path(setting.bundle)
         trial = Trial("tandem", server, path, Load(bodies, setting.clients, setting.duration / 2, setting.seed))
@@ -123,7 +122,7 @@ def _recovery(url: str, body: bytes) -> float | None:
 
 def _is_answered(request: urllib.request.Request) -> bool:
     try:
-        with _DIRECT.open(request, timeout=_PATIENCE) as response:
+        with DIRECT.open(request, timeout=_PATIENCE) as response:
             response.read()
     except OSError:  # a refusal among them
         return False

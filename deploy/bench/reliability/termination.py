@@ -7,7 +7,6 @@ import itertools
 import signal
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import aiohttp
 
 from deploy.bench.reliability.trials import Background, Finding, Setting, wait_for
 from deploy.bench.requests import check_servable, tandem_path
+from deploy.bench.servers import DIRECT
 from deploy.bench.verdicts import Verdict
 from models.errors import ConfigError
 
@@ -25,7 +25,6 @@ _UNTIL_SIGNAL = 3.0  # seconds of load before the signal
 _ENDS_WITHIN = 35.0  # seconds: 30 for running work, and the last replies
 _FILES, _LINES = 8, 40
 _DONE_WITHIN = 300.0
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def terminate(setting: Setting) -> Finding:
@@ -65,7 +64,7 @@ def lost_requests(endings: Counter[str]) -> int:
 
 async def _clients(url: str, setting: Setting) -> Counter[str]:
     """How the requests of all clients ended, each client going on until it is turned away."""
-    bodies = itertools.cycle(setting.bodies())
+    bodies = itertools.cycle(setting.bodies)
     endings: Counter[str] = Counter()
     until = time.perf_counter() + 60.0
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
@@ -138,7 +137,7 @@ class _Files:
 
     def result(self, number: str) -> str:
         """The translated file."""
-        with _DIRECT.open(f"{self.url}/files/{number}/result", timeout=30) as response:
+        with DIRECT.open(f"{self.url}/files/{number}/result", timeout=30) as response:
             return bytes(response.read()).decode()
 
 
@@ -179,5 +178,5 @@ def kill(setting: Setting) -> Finding:
 
 
 def _texts(setting: Setting) -> list[str]:
-    lines: Iterator[str] = itertools.cycle(one.text for one in setting.texts())
+    lines: Iterator[str] = itertools.cycle(one.text for one in setting.texts)
     return ["".join(f"{next(lines)}\n" for _ in range(_LINES)) for _ in range(_FILES)]

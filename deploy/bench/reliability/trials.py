@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from models.bundle import Bundle
 _TEXTS = 4_096  # distinct; a trial that needs more begins again
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Setting:
     """What every trial is run with.
 
@@ -41,7 +42,7 @@ class Setting:
     requests: int = 12_000
     seed: int = 0
 
-    @property
+    @cached_property
     def bundle(self) -> Bundle:
         """Loaded."""
         return Bundle.load(self.path)
@@ -50,13 +51,15 @@ class Setting:
         """The service in a process of its own, without its result cache."""
         return tandem_server(self.path, self.workers, settings)
 
+    @cached_property
     def texts(self) -> list[Forced]:
         """Distinct texts with the lengths of the benchmarks."""
         return forced_texts(self.bundle, None, _TEXTS, self.seed)
 
+    @cached_property
     def bodies(self) -> list[bytes]:
         """Requests with those texts."""
-        return forced_bodies(self.bundle, self.texts(), self.beam_size)
+        return forced_bodies(self.bundle, self.texts, self.beam_size)
 
 
 @dataclass(frozen=True, slots=True)
