@@ -147,7 +147,8 @@ class _Divider:
         before = [0, *accumulate(flags)]
         for place, token in enumerate(self.tokens):
             other = self.partner[place]
-            if token.kind is Kind.START and not flags[place] and before[other] > before[place]:
+            # A start tag without an end tag can be here only within what is kept, which is one thing.
+            if token.kind is Kind.START and other >= 0 and not flags[place] and before[other] > before[place]:
                 flags[place] = flags[other] = True
         return flags
 

@@ -124,6 +124,7 @@ def test_a_translation_that_is_the_text_gives_the_markup_back(text: str) -> None
 @given(SOUP | tidy(), st.data())
 @example("<p>Haus<!-- c --> <b>alt</b><br></p>", None)
 @example("<math><tr>Haus <x/>alt", None)
+@example("<svg><p></svg><div></div><b>Haus</b>", None)
 def test_tags_come_back_once_whatever_the_translation_is(text: str, data: st.DataObject | None) -> None:
     def other(block: Block) -> str:
         if data is None:
