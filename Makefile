@@ -53,7 +53,7 @@ endef
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: serve
 serve: $(SERVE_VENV)/.stamp-package ## serve the shipped bundles (HOST=127.0.0.1 PORT=8000); needs no torch
@@ -70,13 +70,25 @@ install: $(READY) ## set up everything, torch included, into .venv
 	@echo "Everything is in $(VENV); the command is $(VENV)/bin/tandem."
 
 .PHONY: test
-test: git $(READY) ## run the tests that are neither slow nor in need of a GPU
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "not slow and not gpu" $(PARALLEL) $(ARGS)
+test: git $(READY) ## run the tests that are neither slow nor in need of a GPU or Docker
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "not slow and not gpu and not docker" $(PARALLEL) $(ARGS)
 
 .PHONY: test-slow
 test-slow: git $(READY) ## run the slow tests
-	@status=0; OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "slow and not gpu" $(PARALLEL) $(ARGS) || status=$$?; \
+	@status=0; OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "slow and not gpu and not docker" $(PARALLEL) $(ARGS) || status=$$?; \
 	if [ $$status -eq 5 ]; then echo "No test is marked slow."; else exit $$status; fi
+
+.PHONY: loadtest
+loadtest: $(READY) ## load a server that it starts for about a minute: latency over load, and its highest rate
+	OMP_NUM_THREADS=1 $(VENV)/bin/tandem loadtest --bundle bundles/de-en $(ARGS)
+
+.PHONY: deploy-check
+deploy-check: $(READY) ## check Dockerfile, compose files, Prometheus rules, dashboard and Kubernetes manifests
+	$(VENV)/bin/python -m deploy.checks $(ARGS)
+
+.PHONY: deploy-test
+deploy-test: $(READY) ## build the image and run the compose files; needs a Docker engine
+	$(VENV)/bin/python -m pytest -m docker $(ARGS)
 
 .PHONY: check
 check: $(READY) ## check format, lint, types and layers
@@ -91,13 +103,17 @@ lock: $(LOCK_VENV)/.stamp-uv ## pin the dependencies anew from pyproject.toml (A
 		pyproject.toml requirements/dev.in
 	$(compile) --output-file requirements/serve.txt --extra serve --extra build \
 		--constraints requirements/dev.txt pyproject.toml
+	$(compile) --output-file requirements/image-cpu.txt --extra serve-cpu --extra redis --extra telemetry \
+		--extra build --constraints requirements/dev.txt pyproject.toml
+	$(pin) --python-platform x86_64-manylinux_2_28 --output-file requirements/image-gpu.txt --extra serve --extra redis \
+		--extra telemetry --extra build --constraints requirements/dev.txt pyproject.toml requirements/image-gpu.in
+	$(compile) --output-file requirements/loadtest.txt --constraints requirements/dev.txt requirements/loadtest.in
 
+pin = UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS)
 # One lock serves every platform and Python version (--universal) with one version of each package (--fork-strategy);
-# torch stays out, see docs/adr/0004-*.md.
-compile = UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip compile --quiet --universal --fork-strategy fewest \
-	--python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	--excludes requirements/torch.txt $(ARGS)
+# torch stays out, see docs/adr/0004-*.md. The GPU image alone, for one platform, has it in its lock, with CUDA.
+compile = $(pin) --universal --fork-strategy fewest --excludes requirements/torch.txt
 
 .PHONY: clean
 clean: ## remove the environments, caches and build results

@@ -131,6 +131,9 @@ def test_search_export_and_service_name_no_architecture() -> None:
 # --- dependencies ---------------------------------------------------------------------------------------------------
 
 
+_CUDA = ("cuda-", "nvidia-", "torch", "triton")  # distributions of which a CPU needs none
+
+
 def declared(*extras: str) -> set[str]:
     """Distributions that pyproject.toml names for a plain install with these extras, on any platform."""
     lines = [*PROJECT["dependencies"], *(line for extra in extras for line in PROJECT["optional-dependencies"][extra])]
@@ -159,8 +162,8 @@ def locked(name: str) -> dict[str, Requirement]:
         ("models", declared() | {"torch"}),
         ("training", declared("train")),
         ("service", declared("http", "telemetry", "serve") | {"torch"}),
-        ("deploy", declared("http", "serve", "train", "bench")),
-        ("tests", declared("http", "telemetry", "serve", "train", "bench", "dev")),
+        ("deploy", declared("http", "serve", "train", "bench", "loadtest", "ray")),
+        ("tests", declared("http", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )
 def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> None:
@@ -172,28 +175,46 @@ def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("lock", "extras"), [("serve", ("http", "serve", "build")), ("dev", ("http", "serve", "train", "dev", "build"))]
+    ("lock", "extras"),
+    [
+        ("serve", ("http", "serve", "build")),
+        ("dev", ("http", "serve", "train", "loadtest", "ray", "dev", "build")),
+        ("image-cpu", ("http", "serve-cpu", "redis", "telemetry", "build")),
+    ],
 )
 def test_locks_cover_what_is_declared(lock: str, extras: tuple[str, ...]) -> None:
     assert declared(*extras) - {"torch"} <= locked(lock).keys()
 
 
-def test_locks_agree_and_keep_torch_out() -> None:
-    serve, dev = locked("serve"), locked("dev")
-    assert {name: str(pin.specifier) for name, pin in serve.items()} == {
-        name: str(dev[name].specifier) for name in serve
+@pytest.mark.parametrize("lock", ["serve", "image-cpu", "image-gpu", "loadtest"])
+def test_locks_agree(lock: str) -> None:
+    """What is tested is what is served, whatever it is installed from."""
+    found, dev = locked(lock), locked("dev")
+    assert {name: str(pin.specifier) for name, pin in found.items() if name in dev} == {
+        name: str(dev[name].specifier) for name in found if name in dev
     }
-    assert not {name for name in dev if name.startswith(("torch", "nvidia-", "triton"))}
+    assert {name for name in found if name not in dev} <= {name for name in found if name.startswith(_CUDA)}
+
+
+def test_locks_keep_torch_out() -> None:
+    for lock in ("serve", "dev", "image-cpu", "loadtest"):
+        assert not {name for name in locked(lock) if name.startswith(_CUDA)}
     (torch,) = (ROOT / "requirements" / "torch.txt").read_text(encoding="utf-8").splitlines()
     (wanted,) = (line for line in map(Requirement, PROJECT["optional-dependencies"]["train"]) if line.name == "torch")
     assert Version(torch.removeprefix("torch==")) in wanted.specifier
+    assert str(locked("image-gpu")["torch"].specifier) == torch.removeprefix("torch")
 
 
-@pytest.mark.parametrize("lock", ["serve", "dev"])
+@pytest.mark.parametrize("lock", ["serve", "dev", "image-cpu", "image-gpu", "loadtest"])
 def test_locks_name_no_source(lock: str) -> None:
     text = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")
     assert "://" not in text
     assert not re.findall(r"^--.*", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("lock", "runtime"), [("image-cpu", "onnxruntime"), ("image-gpu", "onnxruntime-gpu")])
+def test_one_runtime_in_each_image(lock: str, runtime: str) -> None:
+    assert [name for name in locked(lock) if name.startswith("onnxruntime")] == [runtime]
 
 
 @pytest.mark.parametrize("lock", ["serve", "dev"])
