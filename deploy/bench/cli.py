@@ -193,3 +193,23 @@ def reliability(
     wanted = names(only, "--only", tuple(TRIALS)) if only else ()
     if not reliability_command(setting, wanted, Output(as_json, out)):
         raise typer.Exit(1)
+
+
+@bench.command()
+def footprint(
+    bundle: Annotated[Path, typer.Option(help="Bundle folder, such as bundles/de-en.")],
+    counts: Annotated[str, typer.Option(help="Numbers of bundles, each for servers of their own.")] = "1,2,4,8",
+    workers: Annotated[int, typer.Option(min=0, help="Decode workers; 0 = as the service chooses.")] = 0,
+    passes: Annotated[int, typer.Option(min=1, help="Servers started for each number.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")] = None,
+) -> None:
+    """Measure what each further bundle costs a server in memory and in seconds until it is ready.
+
+    Example: tandem bench footprint --bundle bundles/de-en
+    """
+    from deploy.bench.footprint import FootprintOptions, footprint_command
+    from deploy.bench.options import numbers
+    from deploy.bench.report import Output
+
+    footprint_command(FootprintOptions(bundle, numbers(counts, "--counts"), workers, passes), Output(as_json, out))

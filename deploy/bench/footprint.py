@@ -1,0 +1,119 @@
+"""`tandem bench footprint`: what each further bundle costs a server in memory and in seconds until it is ready.
+
+The bundles are copies of one under other names, so that no file is shared: a server of so many different models of that
+size would take as much. Each has decoded its probe sentence when the memory is read.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deploy.bench.report import Output, console, show_environment, table
+from deploy.bench.requests import check_servable
+from deploy.bench.servers import settings_in_force, tandem_server
+from deploy.bench.statistics import environment
+from models.bundle import Bundle, extend_bundle
+from models.errors import ConfigError
+from service.cgroups import usable_cores
+
+_COLUMNS = {
+    "bundles": "bundles",
+    "rss_mb": "resident MB",
+    "anonymous_mb": "of it anonymous",
+    "ready_seconds": "s until ready",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FootprintOptions:
+    """What to start.
+
+    Attributes:
+        bundle: folder.
+        counts: numbers of bundles, each a server's.
+        workers: decode workers; 0 = as the service chooses.
+        passes: servers started for each number, of which medians are taken.
+    """
+
+    bundle: Path
+    counts: tuple[int, ...] = (1, 2, 4, 8)
+    workers: int = 0
+    passes: int = 3
+
+
+def footprint_command(options: FootprintOptions, output: Output) -> None:
+    """Measure, and print a table or JSON.
+
+    Raises:
+        ConfigError: fewer than two numbers of bundles, a service does not start, or nobody can tell its memory.
+        BundleError: the bundle cannot be used.
+    """
+    output.check()
+    result = footprint(options)
+    output.write(result)
+    if not output.as_json:
+        shown = console()
+        shown.print(show_environment(result["environment"]), highlight=False, soft_wrap=True)
+        shown.print(table(f"Servers of copies of {result['bundle']}", _COLUMNS, result["rows"]))
+        each, base = result["mb_per_bundle"], result["mb_without"]
+        shown.print(f"{each:.1f} MB for each bundle, {base:.0f} MB for the rest of the server (least squares)")
+
+
+def footprint(options: FootprintOptions) -> dict[str, Any]:
+    """Start servers of so many bundles.
+
+    Returns:
+        ``bundle``, ``environment``, ``rows`` (medians, one per number of bundles), and the line through them:
+        ``mb_per_bundle`` and ``mb_without``, in MB of 10^6 bytes.
+    """
+    if len(set(options.counts)) < 2 or min(options.counts) < 1:
+        raise ConfigError(f"--counts must be at least two numbers of at least 1, but is {options.counts}")
+    bundle = Bundle.load(options.bundle)
+    check_servable(bundle)
+    with tempfile.TemporaryDirectory(prefix="tandem-footprint-") as folder:
+        rows = [_row(bundle, number, Path(folder) / str(number), options) for number in sorted(set(options.counts))]
+    each, base = line([(row["bundles"], row["rss_mb"]) for row in rows])
+    return {
+        "bundle": bundle.manifest.name,
+        "environment": {**environment(options.workers or usable_cores()), "settings": settings_in_force()},
+        "rows": rows,
+        "mb_per_bundle": round(each, 2),
+        "mb_without": round(base, 2),
+    }
+
+
+def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Slope and height at 0 of the line through points, by least squares."""
+    slope, height = np.polyfit([point[0] for point in points], [point[1] for point in points], 1)
+    return float(slope), float(height)
+
+
+def copies(bundle: Bundle, number: int, folder: Path) -> Path:
+    """So many copies of a bundle in a folder, each with a name and files of its own."""
+    for count in range(number):
+        path = folder / f"copy-{count}"
+        shutil.copytree(bundle.path, path)
+        extend_bundle(path, {}, replace(bundle.manifest, name=f"copy-{count}"))
+    return folder
+
+
+def _row(bundle: Bundle, number: int, folder: Path, options: FootprintOptions) -> dict[str, Any]:
+    measured: list[dict[str, float]] = []
+    copies(bundle, number, folder)
+    for _ in range(options.passes):
+        with tandem_server(folder, options.workers) as server:
+            memory = server.memory()
+            if not memory:
+                raise ConfigError("nobody can tell a process's memory here: that needs /proc, as Linux has it")
+            measured.append({**memory, "ready_seconds": server.ready_seconds})
+    shutil.rmtree(folder)
+    medians = {name: round(statistics.median(one[name] for one in measured), 2) for name in measured[0]}
+    return {"bundles": number, **medians}
