@@ -149,6 +149,7 @@ def test_analyse_writes_tables_and_figures(bundle: Path) -> None:
     assert sum(row["sentences"] for row in result["by_length"]) == 20
 
 
+@pytest.mark.slow
 def test_verify_proves_the_bundle(bundle: Path) -> None:
     folder = bundle.parent.parent
     proof = json.loads(tandem(folder, "verify", "bundles/copy", "--text", "train.de", "--json"))

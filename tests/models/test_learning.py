@@ -96,7 +96,7 @@ def check(model: AnyModel, task: str, generator: torch.Generator) -> None:
     assert exact >= 190, f"{exact} of 200 held-out sequences"
 
 
-@pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.parametrize("task", ["copy", pytest.param("reverse", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", FIRST_CASES, ids=lambda case: case.architecture)
 def test_learns(case: Case, task: str) -> None:
     needs_training(case)

@@ -178,7 +178,7 @@ def test_a_bundle_of_another_architecture_is_not_converted(tmp_path: Path) -> No
         write_bundle_model(tmp_path, Bundle.load(BUNDLE), "int8")
 
 
-@pytest.mark.parametrize("peer", ["ctranslate2", "huggingface"])
+@pytest.mark.parametrize("peer", ["ctranslate2", pytest.param("huggingface", marks=pytest.mark.slow)])
 def test_peers_decode_the_same_number_of_tokens(peer: str) -> None:
     """In one run with Tandem: equal sentences, equal target tokens, and a ratio of the speeds."""
     for package in {"ctranslate2": ("ctranslate2",), "huggingface": ("torch", "transformers")}[peer]:

@@ -111,6 +111,7 @@ def test_a_running_service_is_watched_through_its_metrics() -> None:
     assert set(result["targets"]) == {"growth"}  # its start and its first memory were not seen
 
 
+@pytest.mark.slow
 def test_the_command_fails_where_memory_grows(tmp_path: Path) -> None:
     """Ten requests after a warm-up of one are still warming up: memory grows, far faster than so."""
     out = tmp_path / "soak.json"

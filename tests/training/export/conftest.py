@@ -83,7 +83,14 @@ def exports(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
     return export
 
 
-@pytest.fixture(scope="session", params=list(ARCHITECTURES))
+# Exporting takes seconds: one that decodes over pools and one that is recurrent are for every day.
+EVERYDAY = ("dpn", "memd")
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=[] if name in EVERYDAY else pytest.mark.slow) for name in ARCHITECTURES],
+)
 def exported(request: pytest.FixtureRequest, exports: Callable[[str], Exported]) -> Exported:
     """Each architecture's exported bundle."""
     return exports(request.param)

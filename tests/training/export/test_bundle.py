@@ -50,6 +50,7 @@ def test_checkpoint_and_bundle_hold_one_model(exported: Exported, tmp_path: Path
     assert_same_weights(load_bundle_model(exported.bundle), halved(fresh))
 
 
+@pytest.mark.slow
 def test_an_ensemble_holds_its_members_weights(exports: Callable[[str], Exported]) -> None:
     """Those of their bundles, every bit."""
     together = load_bundle_model(exports("ensemble").bundle)

@@ -29,6 +29,7 @@ from tests.training.export.conftest import Exported
 from tests.training.toy import toy_recipe, toy_trainer
 from training.export.ensemble import Assembly, ensemble_bundle
 
+pytestmark = pytest.mark.slow  # three exports
 MEMBERS = [member["architecture"] for member in LEARNERS["ensemble"]["members"]]
 
 
