@@ -53,7 +53,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     Raises (when it starts):
         ConfigError, BundleError: what ``build_engine`` raises.
     """
-    metrics, tracing = Metrics(), open_tracing(settings)
+    metrics, tracing = Metrics(_version()), open_tracing(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -134,7 +134,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         shelf,
         files,
     )
-    metrics.watch(engine)
+    metrics.watch(engine, parts.readiness)
     metrics.watch_files(files)
     engine.start()
     access.start()

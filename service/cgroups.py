@@ -55,6 +55,14 @@ def memory_limit(root: Path = ROOT) -> int | None:
     return min(limits, default=None)
 
 
+def machine_memory() -> int | None:
+    """Bytes of the machine's memory; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
 def _groups(root: Path, controller: str) -> Iterator[Path]:
     """The folders of the groups that hold this process for a controller, each up to its mount's root."""
     mounts = root / "sys" / "fs" / "cgroup"

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from models.bundle import Bundle
 from models.errors import VocabularyError
@@ -160,11 +161,16 @@ def make_plan(fields: DecodingFields, bundle: Bundle, engine: Engine, settings: 
             message = f"must be false for {bundle.manifest.name}, which does not say what its words align with"
             raise InvalidFields.of("alignments", message, True)
     prefix = tuple(bundle.target_vocabulary.encode(fields.prefix)) if fields.prefix else ()
-    bulk = characters > settings.bulk_characters if fields.priority is None else fields.priority == "bulk"
     deadline = engine.clock() + request_seconds(fields, settings)
-    priority = Priority.BULK if bulk else Priority.INTERACTIVE
+    priority = priority_of(characters, fields.priority, settings)
     aligns = engine.aligns(bundle.manifest.name)
     return Plan(codec, options, replace(options, prefix=prefix), priority, deadline, tag, aligns)
+
+
+def priority_of(characters: int, asked: Literal["interactive", "bulk"] | None, settings: Settings) -> Priority:
+    """The priority of a request: the one that it asks for, or by its characters."""
+    bulk = characters > settings.bulk_characters if asked is None else asked == "bulk"
+    return Priority.BULK if bulk else Priority.INTERACTIVE
 
 
 def request_seconds(fields: DecodingFields, settings: Settings) -> float:

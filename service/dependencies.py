@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from service.access import Access, Caller
+from service.decoding import priority_of
 from service.detection import Detector
-from service.engine import Engine
+from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
 from service.glossaries import Glossaries
 from service.intake import read_fields
@@ -66,15 +67,23 @@ def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..
     """
 
     async def charge(request: Request, fields: Any = Depends(read)) -> AsyncIterator[Caller]:
-        access = (await parts(request)).access
+        running = await parts(request)
+        access = running.access
         caller = access.caller(request, fields.api_key)
         texts = (fields.texts, *fields.further_texts.values())
-        async with access.charged(caller, sum(len(text) for group in texts for text in group)) as receipt:
+        characters = sum(len(text) for group in texts for text in group)
+        note_priority(request, priority_of(characters, fields.priority, running.settings))
+        async with access.charged(caller, characters) as receipt:
             yield caller
             if request.scope["state"].get("failed"):  # after the reply has begun
                 await access.refund(receipt)
 
     return charge
+
+
+def note_priority(request: Request, priority: Priority) -> None:
+    """Tell the metrics whether somebody waits for the reply, or it is a piece of bulk work."""
+    request.scope["state"]["priority"] = priority.name.lower()
 
 
 async def admin(request: Request) -> Caller:

@@ -19,12 +19,11 @@ from service.dialects.errors import in_dialect
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import BodyTimeout, NotReady, TooLarge, reply_for
 from service.json_bounds import JsonBounds
-from service.metrics import Metrics
+from service.metrics import CLIENT_GONE, Metrics
 from service.storage import StorageError
 
 _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_CLIENT_GONE = 499
 _REFUSALS = (401, 403, 413, 429, 503)
 _IN_THREAD = 65_536  # bytes of JSON from which on checking it would hold up the others
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -71,7 +70,7 @@ class RequestContext:
         try:
             await self._app(scope, receive, send_with_id)
         except ClientDisconnect:
-            return _CLIENT_GONE
+            return CLIENT_GONE
         except Exception as error:
             response = error_response(error, scope)
             if isinstance(error, DecodingFailed):  # the worker has logged the cause
@@ -90,8 +89,10 @@ class RequestContext:
         method = scope["method"] if scope["method"] in _METHODS else "other"  # labels must not grow without bound
         # A key's name, never the key; empty where nobody asked for one. Names come from the key store only.
         caller = scope["state"].get("caller", "")
-        self._metrics.requests.labels(route, method, str(status), caller).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
+        self._metrics.note(route, method, status, caller, seconds)
+        if method == "POST":
+            failed = scope["state"].get("failed", False)  # a stream that broke off, whatever status it began with
+            self._metrics.note_text(route, 500 if failed else status, scope["state"].get("priority", ""), seconds)
         if refused := scope["state"].get("refused"):
             self._metrics.refused[refused] += 1
         _log.info("request", method=method, route=route, status=status, caller=caller, seconds=round(seconds, 6))

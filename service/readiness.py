@@ -26,18 +26,34 @@ class Readiness:
         self._engine = engine
         self._settings = settings
         self._probing = asyncio.Lock()
+        self._ready = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether the last answer was without faults, and nothing that needs no probe has become one since."""
+        return self._ready and not self._plain_fault()
 
     async def faults(self) -> list[str]:
         """Why the service is not ready, one sentence each; empty where it is."""
-        if self._engine.draining:
-            return ["the service is shutting down"]
-        if not self._engine.alive:
-            return ["a decode worker has ended"]
-        if not self._engine.bundles:
-            return ["no bundle is loaded"]
+        found = await self._look()
+        self._ready = not found
+        return found
+
+    async def _look(self) -> list[str]:
+        plain = self._plain_fault()
+        if plain:
+            return [plain]
         async with self._probing:
             faults = [await self._probe(name) for name in self._engine.aliases.values()]
         return [fault for fault in faults if fault]
+
+    def _plain_fault(self) -> str | None:
+        """A fault that is seen without decoding anything."""
+        if self._engine.draining:
+            return "the service is shutting down"
+        if not self._engine.alive:
+            return "a decode worker has ended"
+        return None if self._engine.bundles else "no bundle is loaded"
 
     async def _probe(self, name: str) -> str | None:
         engine, bound = self._engine, self._settings.probe_timeout

@@ -20,7 +20,7 @@ from service.files.bounds import FileRefused
 from service.files.disk import hold, read_slices, sample_of
 from service.files.entrance import Entrance
 from service.files.errors import RefusedFile
-from service.files.records import MIGRATIONS, OPEN, FileJob
+from service.files.records import MIGRATIONS, OPEN, FileJob, Holdings
 from service.files.room import bounds_of, check_room
 from service.files.runner import Runner
 from service.files.sandbox import Contents, Sandbox
@@ -83,7 +83,7 @@ class FileJobs:
         self._waiting: set[tuple[str, asyncio.Event]] = set()  # for jobs, until they are finished
         self._sweeper: asyncio.Task[None] | None = None
         self.counts: dict[str, int] = {}
-        self.stored_bytes = 0
+        self.holdings, self.most_bytes = Holdings(0, 0, 0), settings.file_bytes_of_all
 
     async def start(self) -> None:
         """Take up the jobs that an earlier process left, and begin to work."""
@@ -176,6 +176,12 @@ class FileJobs:
             return found
         finally:
             self._waiting.discard(ended)
+
+    @property
+    def disk(self) -> tuple[int, int]:
+        """Bytes of the disk that holds the data folder: free ones, and all. Raises OSError where the folder is gone."""
+        usage = shutil.disk_usage(self._data)
+        return usage.free, usage.total
 
     async def sweep(self) -> None:
         """Delete the files of jobs whose time is over."""
@@ -294,4 +300,4 @@ class FileJobs:
     async def _count(self) -> None:
         """What the metrics show."""
         self.counts = await asyncio.to_thread(self._store.counts)
-        self.stored_bytes = (await asyncio.to_thread(self._store.holdings)).bytes
+        self.holdings = await asyncio.to_thread(self._store.holdings)

@@ -73,8 +73,15 @@ class FileJob:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a caller, or all callers, have here: unfinished jobs, their characters, bytes on disk."""
+    """What a caller, or all callers, have here.
+
+    Attributes:
+        waiting, characters: unfinished jobs, and their characters.
+        bytes: on disk, results included.
+        oldest: when the first of the unfinished jobs was accepted, in seconds since 1970; None where there is none.
+    """
 
     waiting: int
     characters: int
     bytes: int
+    oldest: float | None = None

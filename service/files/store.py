@@ -183,11 +183,12 @@ class JobStore:
         with self._database.connection(readonly=True) as connection:
             row = connection.execute(
                 "SELECT COALESCE(SUM(status IN ('queued', 'running')), 0) AS waiting, COALESCE(SUM(bytes), 0) AS bytes,"
-                " COALESCE(SUM(CASE WHEN status IN ('queued', 'running') THEN characters END), 0) AS characters"
+                " COALESCE(SUM(CASE WHEN status IN ('queued', 'running') THEN characters END), 0) AS characters,"
+                " MIN(CASE WHEN status IN ('queued', 'running') THEN created END) AS oldest"
                 f" FROM jobs WHERE {which}",
                 values,
             ).fetchone()
-        return Holdings(row["waiting"], row["characters"], row["bytes"])
+        return Holdings(row["waiting"], row["characters"], row["bytes"], row["oldest"])
 
     def counts(self) -> dict[str, int]:
         """Number of jobs by status."""

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from service.access import Caller
-from service.dependencies import Parts, PartsDep, RequestId
+from service.decoding import priority_of
+from service.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.dialects.deepl.document import TRANSLATE_EXAMPLES, TRANSLATE_REPLY, deepl_body, deepl_errors
 from service.dialects.deepl.intake import MAX_BODY_BYTES, read_request
 from service.dialects.deepl.languages import DeepLLanguage, source_languages, target_languages
@@ -62,7 +63,9 @@ async def translate_texts(request: Request, parts: PartsDep, request_id: Request
     fields = await read_request(request, DeepLTranslateRequest, MAX_BODY_BYTES)
     caller = caller_of(parts, request, fields)
     refuse_what_is_not_offered(fields)
-    async with parts.access.charged(caller, sum(map(len, fields.text))):
+    characters = sum(map(len, fields.text))
+    note_priority(request, priority_of(characters, None, parts.settings))
+    async with parts.access.charged(caller, characters):
         return await translate(fields, parts, caller.name, request_id)
 
 

@@ -172,7 +172,7 @@ async def test_files_expire(bundles: dict[str, Bundle], tmp_path: Path) -> None:
         assert done.expires == clock.now + 100
         clock.now += 99
         await running.jobs.sweep()
-        assert running.files(done) == {"result"} and running.jobs.stored_bytes == len(LINES)
+        assert running.files(done) == {"result"} and running.jobs.holdings.bytes == len(LINES)
         clock.now += 1
         await running.jobs.sweep()
         found = running.store.get(done.id)
