@@ -162,7 +162,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("models", declared() | {"torch"}),
         ("training", declared("train")),
         ("service", declared("http", "telemetry", "serve") | {"torch"}),
-        ("deploy", declared("http", "serve", "train", "bench", "loadtest", "ray")),
+        ("deploy", declared("http", "serve", "train", "bench", "loadtest", "ray", "dev")),
         ("tests", declared("http", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )
