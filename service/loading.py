@@ -178,18 +178,31 @@ def unservable(bundle: Bundle) -> str:
 
 
 def find_bundles(paths: Sequence[Path]) -> list[Path]:
-    """The bundle folders among and directly below ``paths``. Raises ConfigError, naming every path that has none."""
+    """The bundle folders among and directly below ``paths``.
+
+    A folder without any folder in it is fine beside others that hold bundles: it may get some later.
+
+    Raises:
+        ConfigError: a path is no folder, or holds folders and no bundle, every one is named; or all are empty.
+    """
     found: list[Path] = []
     faults: list[str] = []
+    empty: list[str] = []
     for path in paths:
         below = sorted(child.parent for child in path.glob(f"*/{_MANIFEST}"))
         bundles = [path] if (path / _MANIFEST).is_file() else below
         found += bundles
         if not bundles:
-            faults.append(f"{path} " + ("holds no bundle" if path.is_dir() else "is no folder"))
-    if faults:
-        raise ConfigError("; ".join(faults) + "; set TANDEM_BUNDLES to a bundle or a folder of bundles")
+            fault = f"{path} " + ("holds no bundle" if path.is_dir() else "is no folder")
+            (empty if is_empty(path) else faults).append(fault)
+    if faults or not found:
+        raise ConfigError("; ".join(empty + faults) + "; set TANDEM_BUNDLES to a bundle or a folder of bundles")
     return list(dict.fromkeys(found))
+
+
+def is_empty(path: Path) -> bool:
+    """Whether there is such a folder and none in it, but for what file systems keep at the root of a volume."""
+    return path.is_dir() and not any(one.is_dir() and one.name != "lost+found" for one in path.iterdir())
 
 
 def list_bundles(paths: Sequence[Path]) -> list[Found]:

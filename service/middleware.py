@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.connections import OPERATIONS
 from service.dialects.errors import in_dialect
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import BodyTimeout, NotReady, TooLarge, reply_for
@@ -95,7 +96,9 @@ class RequestContext:
             self._metrics.note_text(route, 500 if failed else status, scope["state"].get("priority", ""), seconds)
         if refused := scope["state"].get("refused"):
             self._metrics.refused[refused] += 1
-        _log.info("request", method=method, route=route, status=status, caller=caller, seconds=round(seconds, 6))
+        # Whoever watches a server asks every few seconds: as long as all is well, that is nothing to read.
+        log = _log.debug if route in OPERATIONS and status < 400 else _log.info
+        log("request", method=method, route=route, status=status, caller=caller, seconds=round(seconds, 6))
 
 
 class RequestBody:

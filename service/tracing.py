@@ -22,6 +22,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from models.errors import ConfigError
+from service.connections import OPERATIONS
 from service.engine import Decoded, Engine, Job
 from service.settings import Settings
 
@@ -37,7 +38,6 @@ T = TypeVar("T")
 OFF: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """What FastAPI is told where there are no traces: whatever its variables say, it reports nothing by itself."""
 _VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-_QUIET = frozenset(("/healthz", "/health", "/readyz", "/metrics"))  # asked every few seconds, for nobody
 _COVERED = ("url.path", "url.query")
 _tracer: ContextVar[Tracer | None] = ContextVar("tandem_tracer", default=None)
 
@@ -175,7 +175,7 @@ def _targets(decoded: Sequence[Decoded]) -> dict[str, int]:
 
 
 def _is_quiet(scope: Mapping[str, Any]) -> bool:
-    return scope.get("path") in _QUIET
+    return scope.get("path") in OPERATIONS  # asked every few seconds, for nobody
 
 
 def _exporter(settings: Settings) -> SpanExporter:

@@ -60,6 +60,18 @@ def test_bundles_are_found_as_folders_or_below_them(bundles: dict[str, Bundle], 
         find_bundles([tmp_path, tmp_path / "missing"])
 
 
+def test_a_folder_may_be_empty_beside_others(bundles: dict[str, Bundle], tmp_path: Path) -> None:
+    """A volume for models of one's own, next to the shipped ones, before there are any."""
+    folder, own = bundles["de-en"].path.parent, tmp_path / "own"
+    (own / "lost+found").mkdir(parents=True)
+    assert find_bundles([own, folder]) == find_bundles([folder])
+    with pytest.raises(ConfigError, match="own holds no bundle"):
+        find_bundles([own])
+    (own / "de-en" / "onnx").mkdir(parents=True)  # a bundle that lost its manifest is none to pass over
+    with pytest.raises(ConfigError, match="own holds no bundle"):
+        find_bundles([own, folder])
+
+
 def test_a_broken_bundle_stops_the_start(tmp_path: Path) -> None:
     bundle = tiny_bundle(tmp_path)
     (bundle.path / "weights.safetensors").write_bytes(b"short")

@@ -143,6 +143,21 @@ async def test_request_ids_are_echoed_or_made_and_logged(service: Served) -> Non
     assert [entry["route"] for entry in logs if entry["event"] == "request"] == ["/healthz", "/healthz"]
 
 
+async def test_only_what_is_wrong_with_probes_is_told(bundles: dict[str, Bundle]) -> None:
+    """They come every few seconds."""
+    async with served(bundles) as service:
+        with capture_logs() as logs:
+            for path in ("/healthz", "/readyz", "/metrics", "/languages"):
+                assert (await service.client.get(path)).status_code == 200
+            service.engine.drain()
+            assert (await service.client.get("/readyz")).status_code == 503
+    levels = [(entry["route"], entry["log_level"]) for entry in logs if entry["event"] == "request"]
+    assert levels == [
+        *(("/healthz", "debug"), ("/readyz", "debug"), ("/metrics", "debug")),
+        *(("/languages", "info"), ("/readyz", "info")),
+    ]
+
+
 async def test_nothing_of_a_text_is_logged(service: Served) -> None:
     with capture_logs() as logs:
         await service.translate("ein geheimes Wort")
