@@ -1,8 +1,8 @@
 """Writes the reference pages from the code they describe: ``python -m deploy.reference``.
 
 ``docs/configuration.md`` comes from the service's settings, ``docs/api.md`` from its OpenAPI document,
-``docs/recipes.md`` from the recipe's dataclasses and the recipes, ``docs/corpora.md`` from the table of corpora; a test
-fails when a page no longer matches.
+``docs/recipes.md`` from the recipe's dataclasses and the recipes, ``docs/corpora.md`` from the table of corpora; and
+``.env.example`` with the list of variables that the compose files pass on. A test fails when one no longer matches.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import training
 from deploy.api_page import api_page
+from deploy.env_example import env_example, passed_settings
 from deploy.settings_page import configuration_page
 from models.registry import ARCHITECTURES
 from models.search import SearchOptions
@@ -133,11 +134,14 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 def main() -> None:
     """Write the pages."""
-    docs = Path(__file__).resolve().parent.parent / "docs"
+    root = Path(__file__).resolve().parent.parent
+    docs = root / "docs"
     (docs / "configuration.md").write_text(configuration_page(), encoding="utf-8")
     (docs / "api.md").write_text(api_page(), encoding="utf-8")
     (docs / "recipes.md").write_text(recipes_page(), encoding="utf-8")
     (docs / "corpora.md").write_text(corpora_page(), encoding="utf-8")
+    (root / ".env.example").write_text(env_example(), encoding="utf-8")
+    (root / "deploy" / "docker" / "settings.env").write_text(passed_settings(), encoding="utf-8")
 
 
 if __name__ == "__main__":

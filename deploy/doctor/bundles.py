@@ -9,7 +9,7 @@ from pathlib import Path
 from models.bundle import Bundle
 from models.errors import BundleError, ConfigError, TandemError
 from service.engine import Backend
-from service.loading import find_bundles, unservable
+from service.loading import Found, is_empty, list_bundles, unservable
 from service.probe import THOROUGH, BatchTiming, Effort, Timing, measure
 from service.runtimes import open_graphs
 from service.runtimes.choice import Opener, Wish, candidates, prefer, proven, reason_without_choice, usable
@@ -68,16 +68,17 @@ def examine_all(
         effort: how long to measure; None = not at all.
         opener: opens graphs.
     """
-    folders: list[Path] = []
+    folders: list[Found] = []
     faults: list[str] = []
-    for path in paths:
+    for path in [path for path in paths if not is_empty(path)] or paths:  # as serving does with all of them
         try:
-            folders += find_bundles([path])
+            folders += list_bundles([path])
         except ConfigError as error:
             faults.append(str(error))
     examined: list[Examined] = []
-    for folder in dict.fromkeys(folders):
-        one = examine(folder, wish, effort=effort, opener=opener)
+    for found in {found.path: found for found in folders}.values():
+        one = examine(found.path, wish, effort=effort, opener=opener)
+        one = replace(one, name=found.name) if one.name else one  # versions of one model differ by their folders' names
         twins = [other.path for other in examined if one.name and other.name == one.name]
         if twins:
             one = replace(one, faults=(*one.faults, f"{twins[0]} is named {one.name!r} already; names must differ"))

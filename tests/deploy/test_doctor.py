@@ -262,6 +262,19 @@ def test_the_shipped_bundle_is_timed() -> None:
     assert all(timing.encode_ms > 0 and timing.step_ms > 0 for timing in onnx.batches)
 
 
+def test_versions_of_a_model_and_an_empty_folder_are_no_faults(tmp_path: Path) -> None:
+    """A volume for models of one's own, empty or with another version of a shipped model, before the shipped ones."""
+    own, shipped = tmp_path / "own", tmp_path / "shipped"
+    own.mkdir()
+    holding(shipped, "int8", name="odd")
+    (only,), faults = examine_all([own, shipped], Wish(), effort=None, opener=only_onnx)
+    assert (only.name, only.faults, faults) == ("odd", (), [])
+    path = holding(own, "int8", name="odd").path
+    path.rename(path.with_name("odd@2"))
+    both, faults = examine_all([own, shipped], Wish(), effort=None, opener=only_onnx)
+    assert ([(one.name, one.faults) for one in both], faults) == ([("odd@2", ()), ("odd", ())], [])
+
+
 def test_the_exit_status_tells_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_PORT", "0")
     command = ["doctor", "--no-measure", "--bundle", str(tmp_path)]

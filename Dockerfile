@@ -1,0 +1,136 @@
+# The image of the service, of two variants, and the image that loads a server.
+#
+#   docker build -t tandem .                                      ONNX Runtime on the CPU, no PyTorch
+#   docker build -t tandem:latest-gpu --build-arg VARIANT=gpu .   PyTorch and ONNX Runtime with CUDA from the wheels
+#   docker build -t tandem-loadtest --target loadtest .           Locust and the scenarios of deploy/loadtest
+#
+# docs/deploy.md says how to run them.
+
+ARG BASE_IMAGE=python:3.11-slim-bookworm
+ARG VARIANT=cpu
+
+
+# --- what is needed to build and not to run: pip, the build back end, the sources -----------------------------------
+FROM ${BASE_IMAGE} AS builder
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /src
+
+# A package index of your own: docker build --secret id=pip,src=$HOME/.config/pip/pip.conf (it stays out of the image).
+FROM builder AS loadtest-packages
+COPY requirements/loadtest.txt requirements/
+RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=pip,target=/root/.config/pip/pip.conf \
+    python -m venv --without-pip /opt/loadtest \
+    && pip --python /opt/loadtest/bin/python install --require-hashes --only-binary :all: -r requirements/loadtest.txt
+COPY deploy/docker/slim.py deploy/docker/
+RUN python deploy/docker/slim.py /opt/loadtest
+
+
+FROM builder AS service-packages
+ARG VARIANT
+COPY requirements/image-${VARIANT}.txt requirements/
+# Wheels, each with the hash of the lock; srt alone, which is plain Python, has none. Nothing needs a compiler.
+RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=pip,target=/root/.config/pip/pip.conf \
+    python -m venv --without-pip /opt/tandem \
+    && pip --python /opt/tandem/bin/python install --require-hashes --only-binary :all: --no-binary srt \
+        -r "requirements/image-${VARIANT}.txt"
+COPY pyproject.toml README.md LICENSE ./
+COPY models models
+COPY training training
+COPY service service
+COPY deploy deploy
+# This project, with the build back end that the lock brought; then what only building needed leaves again.
+RUN pip --python /opt/tandem/bin/python install --no-deps --no-index --no-build-isolation --no-cache-dir . \
+    && pip --python /opt/tandem/bin/python uninstall --yes --quiet \
+        hatchling editables pathspec pluggy tomlkit trove-classifiers \
+    && python deploy/docker/slim.py /opt/tandem
+
+
+# --- what both images have: a user without rights, and a program that asks the service whether it is ready ----------
+FROM ${BASE_IMAGE} AS base
+# Nothing is installed with the base image's own pip: what cannot be run cannot be abused.
+RUN python -m pip uninstall --yes --quiet --root-user-action ignore pip setuptools wheel \
+    && groupadd --system --gid 10001 tandem \
+    && useradd --system --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin tandem
+ENV HOME=/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+STOPSIGNAL SIGTERM
+
+
+FROM base AS loadtest
+COPY --from=loadtest-packages /opt/loadtest /opt/loadtest
+# Only what the scenarios need, under the names by which they import one another.
+COPY deploy/__init__.py /opt/loadtest/app/deploy/
+COPY deploy/loadtest/__init__.py deploy/loadtest/texts.py deploy/loadtest/grammar.py deploy/loadtest/scenarios.py \
+    deploy/loadtest/variables.py deploy/loadtest/locustfile.py /opt/loadtest/app/deploy/loadtest/
+ENV PATH=/opt/loadtest/bin:$PATH \
+    PYTHONPATH=/opt/loadtest/app \
+    LOCUST_LOCUSTFILE=/opt/loadtest/app/deploy/loadtest/locustfile.py
+USER 10001:10001
+WORKDIR /tmp
+ENTRYPOINT ["locust"]
+# Last, so that a new revision builds nothing anew.
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+ARG CREATED=1970-01-01T00:00:00Z
+ARG SOURCE=
+ARG BASE_IMAGE
+LABEL org.opencontainers.image.title="Tandem load test" \
+      org.opencontainers.image.description="Locust with scenarios of interactive sentences, documents and bulk work" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"
+
+
+FROM base AS service-cpu
+# nothing of its own
+
+
+FROM base AS service-gpu
+# What the NVIDIA container runtime reads: which devices, and which parts of the driver.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+
+
+# --- the service ----------------------------------------------------------------------------------------------------
+# A stage of this file, which has no tag:
+# hadolint ignore=DL3006
+FROM service-${VARIANT} AS service
+# Folders of the volumes: a new named volume takes owner and permissions from here.
+RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/tandem \
+    && install -d -o 10001 -g 10001 -m 0755 /srv/tandem/bundles \
+    && install -d -o 10001 -g 10001 -m 0700 /srv/tandem/backups /srv/tandem/replicas
+COPY --from=service-packages /opt/tandem /opt/tandem
+COPY LICENSE deploy/docker/healthcheck.py deploy/docker/replica /opt/tandem/
+COPY bundles /opt/tandem/bundles
+
+ENV PATH=/opt/tandem/bin:$PATH \
+    ORT_DISABLE_TELEMETRY=1 \
+    TANDEM_HOST=0.0.0.0 \
+    TANDEM_PORT=8000 \
+    TANDEM_DATA=/var/lib/tandem \
+    TANDEM_BUNDLES=/srv/tandem/bundles:/opt/tandem/bundles
+USER 10001:10001
+WORKDIR /var/lib/tandem
+VOLUME ["/var/lib/tandem"]
+EXPOSE 8000
+# Ready, not only alive: this is what `docker compose up --wait` and `depends_on` wait for. Docker restarts nothing for
+# being unhealthy; where something does, let it ask /healthz. The timeout is longer than that of the probe sentence.
+HEALTHCHECK --interval=5s --timeout=15s --start-period=60s --retries=3 \
+    CMD ["/usr/local/bin/python3", "-IS", "/opt/tandem/healthcheck.py"]
+ENTRYPOINT ["tandem"]
+CMD ["serve"]
+# Last, so that a new revision builds nothing anew.
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+ARG CREATED=1970-01-01T00:00:00Z
+ARG SOURCE=
+ARG BASE_IMAGE
+LABEL org.opencontainers.image.title="Tandem" \
+      org.opencontainers.image.description="Self-hosted translation and summarization over HTTP, with the shipped models" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"

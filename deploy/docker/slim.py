@@ -1,0 +1,48 @@
+"""Removes from an image's environment what serving does not read: packages' own tests, headers, type stubs.
+
+    python slim.py FOLDER_OF_AN_ENVIRONMENT
+
+Licences and metadata stay.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+# Folders by the package that they lie in. None is imported by the package's other modules, which the image's own tests
+# show: a translation, a file of each kind and the page are asked for.
+_FOLDERS = (
+    "lxml/includes",
+    "onnxruntime/datasets",
+    "onnxruntime/quantization",
+    "onnxruntime/tools",
+    "onnxruntime/transformers",
+)
+_TESTS = ("tests", "test", "_tests")
+_SUFFIXES = (".pyi", ".h", ".hpp", ".pxd", ".pyx", ".a")
+
+
+def main(environment: Path) -> None:
+    """Remove it all, and say how much that was."""
+    before = _bytes(environment)
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    for folder in [packages / name for name in _FOLDERS] + [
+        path for path in packages.rglob("*") if path.is_dir() and path.name in _TESTS
+    ]:
+        shutil.rmtree(folder, ignore_errors=True)
+    for path in list(packages.rglob("*")):
+        if path.is_file() and path.suffix in _SUFFIXES:
+            path.unlink()
+    print(
+        f"{environment}: {before / 1e6:.0f} MB, {_bytes(environment) / 1e6:.0f} MB without what serving does not read"
+    )
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
