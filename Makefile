@@ -80,7 +80,8 @@ test-slow: git $(READY) ## run the slow tests
 
 .PHONY: loadtest
 loadtest: $(READY) ## load a server that it starts for about a minute: latency over load, and its highest rate
-	OMP_NUM_THREADS=1 $(VENV)/bin/tandem loadtest --bundle bundles/de-en $(ARGS)
+	OMP_NUM_THREADS=1 $(VENV)/bin/tandem loadtest --bundle bundles/de-en --duration 3 \
+		--out build/loadtest/run.json --plot build/loadtest $(ARGS)
 
 .PHONY: deploy-check
 deploy-check: $(READY) ## check Dockerfile, compose files, Prometheus rules, dashboard and Kubernetes manifests
@@ -117,7 +118,7 @@ compile = $(pin) --universal --fork-strategy fewest --excludes requirements/torc
 
 .PHONY: clean
 clean: ## remove the environments, caches and build results
-	rm -rf $(VENV) $(SERVE_VENV) $(LOCK_VENV) build dist
+	rm -rf $(VENV) $(SERVE_VENV) $(LOCK_VENV) .tools build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

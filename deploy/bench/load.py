@@ -1,5 +1,5 @@
 """A client that loads a service over HTTP: closed loop (so many clients, each waits for its answer) and open loop
-(arrivals of a Poisson process, whatever the service does).
+(arrivals of a Poisson process or at even gaps, whatever the service does).
 
 An open loop counts latency from the moment at which a request was *due*, not from when it was sent: neither a slow
 service nor a late client can slow the clock down (Tene's "coordinated omission").
@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import aiohttp
@@ -27,6 +29,7 @@ from deploy.bench.statistics import percentile
 from models.errors import ConfigError
 
 Ending = Literal["answered", "rejected", "failed", "unfinished"]
+Arrivals = Literal["poisson", "constant"]
 
 _REJECTED = (429, 503)
 _TIMEOUT = 120.0  # seconds after which a request has failed
@@ -39,8 +42,8 @@ class Outcome:
 
     Attributes:
         latency: seconds from when it was due until it was answered; of an unfinished one, until nobody waited any more.
-        ending: ``answered``, ``rejected`` (429 or 503), ``failed`` (any other status, or no connection), or
-            ``unfinished`` when the run ended.
+        ending: ``answered``, ``rejected`` (429 or 503), ``failed`` (any other status, no connection, or an answer that
+            is wrong), or ``unfinished`` when the run ended.
         lag: seconds from when it was due until it was sent.
         fault: what came instead of an answer.
         retry_after: seconds after which a rejection asks to try again; None where it does not say.
@@ -87,6 +90,10 @@ class Run:
         known = [one.latency for one in self.outcomes if one.ending in ("answered", "unfinished")]
         return percentile(known, percent) if self.count("answered") else float("inf")
 
+    def within(self, seconds: float) -> int:
+        """Requests that were answered within so many seconds."""
+        return sum(outcome.ending == "answered" and outcome.latency <= seconds for outcome in self.outcomes)
+
     @property
     def fault(self) -> str:
         """The most frequent thing that came instead of an answer; empty where nothing did."""
@@ -130,7 +137,25 @@ def arrivals(rate: float, seconds: float, seed: int = 0) -> NDArray[np.float64]:
     return moments[moments < seconds]
 
 
-def closed_loop(url: str, bodies: Sequence[bytes], clients: int, seconds: float) -> Run:
+def evenly(rate: float, seconds: float) -> NDArray[np.float64]:
+    """When requests at a constant rate are due, in seconds from the start: the first one at 0, all below ``seconds``.
+
+    Raises:
+        ConfigError: rate or length is not above zero.
+    """
+    if not (rate > 0 and seconds > 0):
+        raise ConfigError(f"rate and duration must be above 0, but are {rate:g} and {seconds:g}")
+    return np.arange(math.ceil(round(rate * seconds, 9)), dtype=np.float64) / rate
+
+
+def schedule_of(kind: Arrivals, rate: float, seconds: float, seed: int = 0) -> NDArray[np.float64]:
+    """:func:`arrivals` or :func:`evenly`, which needs no seed. Raises ConfigError as they do."""
+    return arrivals(rate, seconds, seed) if kind == "poisson" else evenly(rate, seconds)
+
+
+def closed_loop(
+    url: str, bodies: Sequence[bytes], clients: int, seconds: float, headers: Mapping[str, str] | None = None
+) -> Run:
     """Load a service with clients of which each sends its next request when the last one was answered.
 
     Args:
@@ -138,11 +163,19 @@ def closed_loop(url: str, bodies: Sequence[bytes], clients: int, seconds: float)
         bodies: JSON, sent in this order, and again from the first one when they are used up.
         clients: requests in flight.
         seconds: for which new requests are sent; those in flight then are waited for.
+        headers: besides the content type, such as a key.
     """
-    return asyncio.run(_closed(url, itertools.cycle(bodies), clients, seconds))
+    return asyncio.run(_closed(_Target(url, headers), itertools.cycle(bodies), clients, seconds))
 
 
-def open_loop(url: str, bodies: Sequence[bytes], schedule: Sequence[float], patience: float = _TIMEOUT) -> Run:
+def open_loop(
+    url: str,
+    bodies: Sequence[bytes],
+    schedule: Sequence[float],
+    patience: float = _TIMEOUT,
+    headers: Mapping[str, str] | None = None,
+    fault: Callable[[int, bytes], str] | None = None,
+) -> Run:
     """Load a service with requests that are sent when they are due, however many are in flight.
 
     Args:
@@ -150,16 +183,33 @@ def open_loop(url: str, bodies: Sequence[bytes], schedule: Sequence[float], pati
         bodies: JSON, sent in this order, and again from the first one when they are used up.
         schedule: when each request is due, in seconds from the start, rising.
         patience: seconds after the last request was due for which answers are waited for.
+        headers: besides the content type, such as a key.
+        fault: from the number of a request, counted from 0, and the body of its answer: what is wrong with it, empty
+            where nothing is; None = answers are not looked at.
     """
-    return asyncio.run(_open(url, itertools.cycle(bodies), schedule, patience))
+    return asyncio.run(_open(_Target(url, headers), itertools.cycle(bodies), schedule, patience, fault))
 
 
 def send_all(url: str, bodies: Sequence[bytes], clients: int) -> Run:
     """Send every body once, with so many clients as :func:`closed_loop` has them."""
-    return asyncio.run(_closed(url, iter(bodies), clients, None))
+    return asyncio.run(_closed(_Target(url), iter(bodies), clients, None))
 
 
-async def _closed(url: str, bodies: Iterator[bytes], clients: int, seconds: float | None) -> Run:
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where requests go, with which headers."""
+
+    url: str
+    headers: Mapping[str, str] | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        """One connection per request in flight, kept for the next one."""
+        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
+        headers = {**_HEADERS, **(self.headers or {})}
+        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout, headers=headers)
+
+
+async def _closed(target: _Target, bodies: Iterator[bytes], clients: int, seconds: float | None) -> Run:
     outcomes: list[tuple[float, Outcome]] = []  # with when it ended, in seconds from the start
     started, cpu = time.perf_counter(), time.process_time()
 
@@ -168,27 +218,34 @@ async def _closed(url: str, bodies: Iterator[bytes], clients: int, seconds: floa
             body = next(bodies, None)
             if body is None:
                 return
-            outcome = await _send(session, url, body, time.perf_counter())
+            outcome = await _send(session, target.url, body, time.perf_counter())
             outcomes.append((time.perf_counter() - started, outcome))
 
-    async with _session() as session:
+    async with target.session() as session:
         await asyncio.gather(*(client(session) for _ in range(clients)))
     length = time.perf_counter() - started if seconds is None else seconds
     completed = sum(outcome.ending == "answered" and ended <= length for ended, outcome in outcomes)
     return Run(tuple(outcome for _, outcome in outcomes), length, completed, time.process_time() - cpu)
 
 
-async def _open(url: str, bodies: Iterator[bytes], schedule: Sequence[float], patience: float) -> Run:
+async def _open(
+    target: _Target,
+    bodies: Iterator[bytes],
+    schedule: Sequence[float],
+    patience: float,
+    fault: Callable[[int, bytes], str] | None,
+) -> Run:
     cpu = time.process_time()
-    async with _session() as session:
+    async with target.session() as session:
         started = time.perf_counter()
         due = [started + moment for moment in schedule]
         tasks = []
-        for moment, body in zip(due, bodies, strict=False):  # the bodies never end
+        for number, (moment, body) in enumerate(zip(due, bodies, strict=False)):  # the bodies never end
             delay = moment - time.perf_counter()
             if delay > 0:
                 await asyncio.sleep(delay)
-            tasks.append(asyncio.create_task(_send(session, url, body, moment)))
+            check = partial(fault, number) if fault is not None else None
+            tasks.append(asyncio.create_task(_send(session, target.url, body, moment, check)))
         pending = (await asyncio.wait(tasks, timeout=patience))[1] if tasks else set()
         for task in pending:
             task.cancel()
@@ -199,27 +256,31 @@ async def _open(url: str, bodies: Iterator[bytes], schedule: Sequence[float], pa
     return Run(tuple(outcomes), max(last - started, 1e-9), completed, time.process_time() - cpu)
 
 
-def _session() -> aiohttp.ClientSession:
-    """One connection per request in flight, kept for the next one."""
-    timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
-    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout, headers=_HEADERS)
-
-
-async def _send(session: aiohttp.ClientSession, url: str, body: bytes, due: float) -> Outcome:
+async def _send(
+    session: aiohttp.ClientSession,
+    url: str,
+    body: bytes,
+    due: float,
+    check: Callable[[bytes], str] | None = None,
+) -> Outcome:
     sent = time.perf_counter()
     ending: Ending = "answered"
     fault, again = "", None
     try:
         async with session.post(url, data=body) as response:
             content = await response.read()
+        latency = time.perf_counter() - due  # before the answer is looked at
         if response.status != 200:
             ending = "rejected" if response.status in _REJECTED else "failed"
             fault = f"{response.status} {content[:200].decode(errors='replace')}"
             seconds = response.headers.get("Retry-After", "")
             again = int(seconds) if seconds.isdecimal() else None
+        elif check is not None and (fault := check(content)):
+            ending = "failed"
     except (aiohttp.ClientError, TimeoutError) as error:
+        latency = time.perf_counter() - due
         ending, fault = "failed", f"{type(error).__name__}: {error}"
-    return Outcome(time.perf_counter() - due, ending, sent - due, fault, again)
+    return Outcome(latency, ending, sent - due, fault, again)
 
 
 def _ended(result: Outcome | BaseException, due: float) -> Outcome:

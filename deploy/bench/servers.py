@@ -161,8 +161,8 @@ class Sample:
         """How batches were filled between two moments; None where nothing was decoded.
 
         Returns:
-            ``sentences_per_step``, and shares of 1: ``source_padding`` and ``slot_padding`` of the positions read,
-            ``dead_rows`` of the rows decoded.
+            ``target_tokens`` of the best hypotheses, ``sentences_per_step``, and shares of 1: ``source_padding`` and
+            ``slot_padding`` of the positions read, ``dead_rows`` of the rows decoded.
         """
 
         def ratio(part: str, whole: str) -> float | None:
@@ -170,6 +170,7 @@ class Sample:
             return round(parts / wholes, 4) if wholes else None
 
         return {
+            "target_tokens": self._delta(earlier, "tandem_target_tokens_total"),
             "sentences_per_step": ratio("decode_sentence_steps", "decode_steps"),
             "source_padding": ratio("source_padding", "source_cells"),
             "slot_padding": ratio("slot_padding", "slot_cells"),

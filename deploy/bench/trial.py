@@ -70,11 +70,10 @@ class Trial:
     def _url(self) -> str:
         return self.server.url + self.path
 
-    def _reading(self) -> _Reading:
-        sample = Sample.fetch(self.server.url) if self.system == "tandem" else None
-        return _Reading(sample, self.server.processor_seconds(), busy_seconds(), time.perf_counter())
+    def _reading(self) -> Reading:
+        return Reading.of(self.server, metrics=self.system == "tandem")
 
-    def _row(self, head: Row, run: Run, before: _Reading) -> Row:
+    def _row(self, head: Row, run: Run, before: Reading) -> Row:
         after = self._reading()
         row = {"system": self.system, **head, **run.record(), **after.since(before, run)}
         row |= {name: round(value, 1) for name, value in self.server.memory().items()}
@@ -84,7 +83,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class Reading:
     """What is read before and after a run: metrics, processor seconds of the service and of everything, the time."""
 
     sample: Sample | None
@@ -92,7 +91,13 @@ class _Reading:
     busy: float | None
     moment: float
 
-    def since(self, before: _Reading, run: Run) -> Row:
+    @classmethod
+    def of(cls, server: Server, *, metrics: bool) -> Reading:
+        """Read it now; ``metrics`` where the service has those of Tandem."""
+        sample = Sample.fetch(server.url) if metrics else None
+        return cls(sample, server.processor_seconds(), busy_seconds(), time.perf_counter())
+
+    def since(self, before: Reading, run: Run) -> Row:
         """What the service did between two readings, and how many cores others kept busy meanwhile."""
         row: Row = {}
         if self.sample is not None and before.sample is not None:

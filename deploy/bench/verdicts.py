@@ -99,7 +99,7 @@ def ready_verdict(seconds: float) -> Verdict:
     return Verdict("seconds from start to ready", seconds, READY_SECONDS, {})
 
 
-def capacity(sustains: Callable[[float], bool], start: float) -> float:
+def capacity(sustains: Callable[[float], bool], start: float, step: float = _STEP) -> float:
     """The highest rate that a service sustains, within 5%, by bisection.
 
     Rates below one that was sustained are taken to be sustained too. Where the noise of short runs makes an answer
@@ -108,6 +108,7 @@ def capacity(sustains: Callable[[float], bool], start: float) -> float:
     Args:
         sustains: loads the service with a rate, and says whether it kept up.
         start: first rate to try, in requests a second, above 0.
+        step: factor from one rate to the next until one is sustained and one is not.
 
     Returns:
         The highest rate that was sustained; 0 where none was in twelve runs.
@@ -117,7 +118,7 @@ def capacity(sustains: Callable[[float], bool], start: float) -> float:
         low, high = (rate, high) if sustains(rate) else (low, rate)
         if high <= low * _PRECISION:
             break
-        outside = low * _STEP or high / _STEP
+        outside = low * step or high / step
         rate = (low + high) / 2 if low and high < math.inf else outside
     return low
 

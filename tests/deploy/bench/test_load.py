@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.bench.load import Outcome, Run, arrivals, closed_loop, open_loop, send_all
+from deploy.bench.load import Outcome, Run, arrivals, closed_loop, evenly, open_loop, schedule_of, send_all
 from deploy.bench.servers import free_port
 from models.errors import ConfigError
 
@@ -75,6 +75,38 @@ def test_arrivals_have_the_rate_and_the_spread_of_a_poisson_process(seed: int) -
 def test_arrivals_need_a_rate_and_a_duration(rate: float, seconds: float) -> None:
     with pytest.raises(ConfigError, match="must be above 0"):
         arrivals(rate, seconds)
+
+
+@given(st.floats(0.5, 500), st.floats(0.01, 20))
+def test_even_arrivals_have_one_gap(rate: float, seconds: float) -> None:
+    moments = evenly(rate, seconds)
+    assert moments[0] == 0
+    assert moments[-1] < seconds + 1e-9
+    assert len(moments) == pytest.approx(rate * seconds, abs=1)
+    assert np.allclose(np.diff(moments), 1 / rate)
+    assert np.array_equal(schedule_of("constant", rate, seconds, 7), moments)
+    assert np.array_equal(schedule_of("poisson", rate, seconds, 7), arrivals(rate, seconds, 7))
+
+
+def test_even_arrivals_need_a_rate() -> None:
+    assert evenly(10.0, 0.3).tolist() == pytest.approx([0, 0.1, 0.2])  # 10 x 0.3 is a little more than 3
+    with pytest.raises(ConfigError, match="must be above 0"):
+        evenly(0.0, 1.0)
+
+
+def test_answers_are_looked_at_one_by_one() -> None:
+    """A wrong answer is a failure; each is looked at as that of its own request."""
+    with service(lambda body: int(body)) as url:
+        seen: list[tuple[int, bytes]] = []
+
+        def fault(number: int, content: bytes) -> str:
+            seen.append((number, content))
+            return "wrong" if number == 1 else ""
+
+        run = open_loop(url, [b"200", b"200", b"503"], [0.0, 0.0, 0.0], fault=fault)
+    assert [outcome.ending for outcome in run.outcomes] == ["answered", "failed", "rejected"]
+    assert (run.outcomes[1].fault, run.completed) == ("wrong", 1)
+    assert sorted(seen) == [(0, b"{}"), (1, b"{}")]  # a rejection is no answer
 
 
 def test_an_open_loop_does_not_wait_for_answers() -> None:
@@ -180,6 +212,7 @@ def test_percentiles_count_what_waited() -> None:
     assert run.latency(50) == pytest.approx(0.505)  # of 100 requests: the rejected one has no latency
     assert run.latency(100) == 9.0
     assert run.requests_per_s == 49.5
+    assert (run.within(0.5), run.within(10.0)) == (50, 99)  # neither what is unfinished nor what was rejected
     record = run.record()
     assert (record["p50_ms"], record["max_ms"], record["unfinished"]) == (505.0, 9000.0, 1)
     assert record["client_cpu_ms"] == pytest.approx(0.99, abs=0.01)

@@ -107,8 +107,10 @@ def test_metrics_are_read_as_the_service_writes_them() -> None:
     counters = engine.counters
     counters.steps, counters.sentence_steps, counters.rows, counters.dead_rows = 10, 40, 200, 20
     counters.source_cells, counters.source_padding, counters.slot_cells, counters.slot_padding = 100, 25, 80, 60
+    counters.target_tokens = 70
     middle = sample()
     assert middle.since(before) == {
+        "target_tokens": 70.0,
         "sentences_per_step": 4.0,
         "source_padding": 0.25,
         "slot_padding": 0.75,

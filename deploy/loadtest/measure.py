@@ -1,0 +1,248 @@
+"""A service under rising load: every run leaves a row; the highest rate that keeps a p99 is found by bisection.
+
+Requests are due at moments of a Poisson process or at even gaps, whatever the service does (an open loop), and latency
+counts from when a request was due: see :mod:`deploy.bench.load`, whose client this uses. Locust and its like send the
+next request when the last one was answered, so a slow service gets less load and looks better than it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from deploy.bench.load import Arrivals, Run, closed_loop, open_loop, schedule_of
+from deploy.bench.report import console
+from deploy.bench.statistics import environment, percentile
+from deploy.bench.verdicts import Row, capacity, not_answered
+from deploy.loadtest.grammar import GRAMMARS
+from deploy.loadtest.options import FORMAT, LoadOptions
+from deploy.loadtest.scenarios import PATH, Call, Calls, Kind, choose_pair, served_pairs
+from deploy.loadtest.texts import read_lines
+from models.errors import ConfigError
+
+if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
+    from deploy.bench.servers import Server
+    from deploy.bench.trial import Reading
+
+# Of the highest rate, where no rates are given: the curve. The highest one is measured again with it.
+SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.15, 1.5)
+LATE_SHARE, BUSY = 0.05, 0.85  # of the bound, and of a core: beyond them the client is no bystander
+_WARM_UP, _CLIENTS, _BODIES = 3.0, 8, 400  # seconds, requests in flight and distinct ones
+_FEWEST = 20  # requests of a run, which lasts longer where the rate is low
+_PATIENCE = 10.0  # seconds after its last arrival for which answers are waited for, at least
+_START, _STEP = 0.7, 2.0  # of the search: share of the closed loop's rate, and factor until it knows both sides
+_TRIES = 30  # requests until a service has come round after a run
+
+
+@dataclass(slots=True)
+class Steps:
+    """A service, and the runs that it has had.
+
+    Attributes:
+        url: of the service.
+        options: see there.
+        calls: what is sent; never the same twice, so that no cache answers.
+        server: where it was started here.
+        rows: one per run, in order.
+    """
+
+    url: str
+    options: LoadOptions
+    calls: Calls
+    server: Server | None = None
+    rows: list[Row] = field(default_factory=list)
+
+    def warm_up(self) -> float:
+        """Load it for a moment. Returns the requests a second that a few clients get who wait for their answers.
+
+        Raises:
+            ConfigError: nothing was answered.
+        """
+        calls = list(itertools.islice(self.calls, _BODIES))
+        seconds = min(_WARM_UP, self.options.duration)
+        run = closed_loop(self.url + PATH, [call.body for call in calls], _CLIENTS, seconds, self._headers)
+        if not run.count("answered"):
+            raise ConfigError(f"{self.options.where} answered none of {len(run.outcomes)} requests: {run.fault}")
+        return max(run.requests_per_s, 1 / seconds)
+
+    def run(self, rate: float, purpose: str) -> Row:
+        """Load it with so many requests a second; the row is kept."""
+        seconds = max(self.options.duration, _FEWEST / rate)
+        kind = cast(Arrivals, self.options.arrivals)
+        schedule = schedule_of(kind, rate, seconds, self.options.seed).tolist() or [0.0]
+        calls = list(itertools.islice(self.calls, len(schedule)))
+        before = self._reading()
+        run = open_loop(
+            self.url + PATH,
+            [call.body for call in calls],
+            schedule,
+            max(_PATIENCE, 1.5 * self.options.p99),
+            self._headers,
+            lambda number, reply: calls[number].fault(reply),
+        )
+        row = {"purpose": purpose, "rate": round(rate, 3), **figures(run, calls, seconds, self.options, self._counted)}
+        if before is not None and self.server is not None and (after := self._reading()) is not None:
+            row |= after.since(before, run)
+            row |= {name: round(value, 1) for name, value in self.server.memory().items()}
+        self.rows.append(row)
+        say(row)
+        self._settle()
+        return row
+
+    def highest(self, start: float) -> float:
+        """The highest rate that is sustained, within 5%, by bisection from a first one; 0 where none is."""
+
+        def sustains(rate: float) -> bool:
+            return rate <= self.options.most and bool(self.run(rate, "search")["sustained"])
+
+        return capacity(sustains, min(start, self.options.most), _STEP)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.options.api_key}"} if self.options.api_key else {}
+
+    @property
+    def _counted(self) -> tuple[Kind, ...]:
+        return self.calls.scenario.counted
+
+    def _reading(self) -> Reading | None:
+        if self.server is None:
+            return None
+        from deploy.bench.trial import Reading
+
+        return Reading.of(self.server, metrics=True)
+
+    def _settle(self) -> None:
+        """Wait until what the last run has left behind is done: until a request is answered."""
+        for call in itertools.islice(self.calls, _TRIES):
+            run = open_loop(self.url + PATH, [call.body], [0.0], headers=self._headers)
+            if not run.count("rejected"):
+                return
+            time.sleep(run.outcomes[0].retry_after or 1)
+
+
+def measure(options: LoadOptions) -> dict[str, Any]:
+    """Load a service: warm up, look for the highest rate, and measure the curve.
+
+    Returns:
+        ``rows`` (one per run), ``highest`` (requests a second), ``met``, ``faults``, and what belongs to the figures.
+
+    Raises:
+        ConfigError: the service does not start or answer, or the pair or the texts cannot be had.
+    """
+    with opened(options) as steps:
+        start = _START * steps.warm_up()
+        for rate in options.rates:
+            steps.run(rate, "curve")
+        highest = max((row["rate"] for row in steps.rows if row["sustained"]), default=0.0)
+        if options.search:
+            highest = steps.highest(highest or start)
+        if not options.rates:
+            for share in SHARES:
+                steps.run(min(share * (highest or start), options.most), "curve")
+        return _result(steps, highest)
+
+
+def _result(steps: Steps, highest: float) -> dict[str, Any]:
+    options, rows = steps.options, sorted(steps.rows, key=lambda row: float(row["rate"]))
+    return {
+        "loadtest": FORMAT,
+        "label": options.label or options.where,
+        "service": options.where,
+        "scenario": options.scenario,
+        "pair": str(steps.calls.pair),
+        "texts": options.texts.name if options.texts else "made",
+        "seed": options.seed,
+        "arrivals": options.arrivals,
+        "duration": options.duration,
+        "p99_bound_ms": 1e3 * options.p99,
+        "client": environment(threads=1),
+        "rows": rows,
+        "highest": round(highest, 3),
+        "at_least": options.at_least,
+        "faults": sorted({row["fault"] for row in rows if row["failed"] and "fault" in row}),
+        "met": bool(highest) and highest >= options.at_least and not any(row["failed"] for row in rows),
+    }
+
+
+@contextmanager
+def opened(options: LoadOptions) -> Iterator[Steps]:
+    """A service that is ready to be loaded, started where there is none.
+
+    Raises:
+        ConfigError: see :func:`measure`.
+    """
+    with ExitStack() as stack:
+        server, url = None, options.url.rstrip("/")
+        if options.bundle is not None:
+            from deploy.bench.servers import tandem_server
+
+            server = stack.enter_context(tandem_server(options.bundle, options.workers))
+            url = server.url
+        try:
+            lines = read_lines(options.texts) if options.texts else []
+            pair = choose_pair(served_pairs(url), options.pair, tuple(GRAMMARS))
+            calls = Calls.of(options.scenario, pair, str(options.seed), lines)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        yield Steps(url, options, calls, server)
+
+
+def figures(
+    run: Run, calls: list[Call], seconds: float, options: LoadOptions, counted: Collection[Kind]
+) -> dict[str, Any]:
+    """What a run amounts to.
+
+    Args:
+        run: that has ended.
+        calls: what was sent, one for each outcome.
+        seconds: for which requests were due.
+        options: with the bound.
+        counted: kinds whose latency counts.
+
+    Returns:
+        Percentiles are of the counted kinds; a good answer of one of these comes within the bound, of another one at
+        any time; ``kinds`` has the others' figures where there are any.
+    """
+    length = max(run.seconds, seconds)
+    own, rest = part(run, calls, counted), part(run, calls, {call.kind for call in calls} - set(counted))
+    pairs = list(zip(run.outcomes, calls, strict=True))
+    record, p99 = run.record(), own.latency(99)
+    lag = percentile([outcome.lag for outcome in run.outcomes], 99)
+    row = {
+        **record,
+        **{name: value for name, value in own.record().items() if name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")},
+        "seconds": round(seconds, 3),
+        "offered_per_s": round(len(calls) / seconds, 3),
+        "requests_per_s": round(run.completed / length, 3),
+        "goodput_per_s": round((own.within(options.p99) + rest.count("answered")) / length, 3),
+        "characters_per_s": round(sum(c.characters for o, c in pairs if o.ending == "answered") / length, 1),
+        "client_cores": round(run.cpu / run.seconds, 3),
+        "client_late": lag > LATE_SHARE * options.p99 or run.cpu > BUSY * run.seconds,
+        "sustained": math.isfinite(p99) and p99 <= options.p99 and not not_answered(record),
+    }
+    waits = [outcome.retry_after for outcome in run.outcomes if outcome.retry_after is not None]
+    if waits:
+        row["retry_after_s"] = percentile(waits, 50)
+    if len(kinds := sorted({call.kind for call in calls})) > 1:
+        row["kinds"] = {kind: part(run, calls, (kind,)).record() for kind in kinds}
+    return row
+
+
+def part(run: Run, calls: list[Call], kinds: Collection[Kind]) -> Run:
+    """A run as if nothing but requests of these kinds had been sent."""
+    own = tuple(outcome for outcome, call in zip(run.outcomes, calls, strict=True) if call.kind in kinds)
+    return replace(run, outcomes=own, completed=sum(outcome.ending == "answered" for outcome in own))
+
+
+def say(row: Row) -> None:
+    """A run in one line, on standard error."""
+    state = "sustained" if row["sustained"] else "not sustained"
+    figures = f"{row['goodput_per_s']:g}/s good, p50 {row['p50_ms']} ms, p99 {row['p99_ms']} ms"
+    text = f"{row['purpose']}, {row['rate']:g}/s: {figures}, not answered: {not_answered(row)}: {state}"
+    console(error=True).print(text, highlight=False, soft_wrap=True)

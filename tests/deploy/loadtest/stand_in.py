@@ -1,0 +1,109 @@
+"""A service that translates into capital letters, as load tests see it: a pair of languages, texts, files."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class StandIn:
+    """What the service is to do, and what it was sent.
+
+    Attributes:
+        languages: reply to ``GET /languages``.
+        rejections: requests for translations that are rejected first.
+        reply: what is answered instead of a translation.
+        sent: bodies of the requests for translations, in order of arrival.
+        headers: of the last one.
+        files: content of each file that was sent and not deleted, by path.
+        url: once it runs.
+    """
+
+    languages: Any = field(default_factory=lambda: [{"code": "de", "name": "German", "targets": ["en"]}])
+    rejections: int = 0
+    reply: bytes | None = None
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    url: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def translate(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+        with self.lock:
+            fields = json.loads(body)
+            self.sent.append(fields)
+            self.headers = headers
+            if self.rejections:
+                self.rejections -= 1
+                return 503, b'{"code": "overloaded"}'
+        q = fields["q"]
+        answer = [text.upper() for text in q] if isinstance(q, list) else q.upper()
+        return 200, json.dumps({"translatedText": answer}).encode() if self.reply is None else self.reply
+
+    def keep(self, body: bytes) -> tuple[int, bytes]:
+        content = body.split(b'filename="load.txt"\r\n\r\n')[1].rpartition(b"\r\n--")[0]
+        with self.lock:
+            path = f"/files/{len(self.sent)}-{len(self.files)}"
+            self.files[path] = content
+        return 202, json.dumps({"id": path.removeprefix("/files/"), "status": "queued"}).encode()
+
+
+@contextmanager
+def running(service: StandIn) -> Iterator[StandIn]:
+    """The service in a thread, on a port of its own."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            if self.path == "/languages":
+                self._answer(200, json.dumps(service.languages).encode())
+            elif self.path.endswith("/result"):
+                self._answer(200, service.files[self.path.removesuffix("/result")].upper())
+            else:
+                self._answer(200, json.dumps({"status": "done" if self.path in service.files else "gone"}).encode())
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.path == "/files":
+                self._answer(*service.keep(body))
+            else:
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                self._answer(*service.translate(body, headers))
+
+        def do_DELETE(self) -> None:
+            service.files.pop(self.path)
+            self._answer(204, b"")
+
+        def _answer(self, status: int, content: bytes) -> None:
+            self.send_response(status)
+            if status == 503:
+                self.send_header("retry-after", "1")
+            if status != 204:
+                self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Service(http.server.ThreadingHTTPServer):
+        block_on_close = False
+        daemon_threads = True
+        request_queue_size = 64
+
+    with Service(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        service.url = f"http://127.0.0.1:{server.server_address[1]}"
+        try:
+            yield service
+        finally:
+            server.shutdown()
+            thread.join()

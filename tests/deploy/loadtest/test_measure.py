@@ -1,0 +1,284 @@
+"""`tandem loadtest`: what a run amounts to, the search, what is written, and small runs against real services."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from deploy.bench.load import Outcome, Run
+from deploy.bench.report import Output
+from deploy.cli import app
+from deploy.loadtest.command import loadtest_command, read_result, summary, verdict, warnings
+from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
+from deploy.loadtest.options import LoadOptions, parse_rates
+from deploy.loadtest.pictures import draw
+from deploy.loadtest.scenarios import Call, Kind
+from models.errors import ConfigError
+from tests.deploy.loadtest.stand_in import StandIn, running
+
+ROOT = Path(__file__).resolve().parents[3]
+SENTENCES: tuple[Kind, ...] = ("sentence",)
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    """A measurement as its file holds it."""
+    run = {"requests": 400, "seconds": 20.0, "rejected": 0, "failed": 0, "unfinished": 0, "client_late": False}
+    times = {"p50_ms": 50.0, "p95_ms": 90.0, "p99_ms": 100.0, "max_ms": 110.0}
+
+    def row(purpose: str, rate: float, **figures: Any) -> dict[str, Any]:
+        own = {"rate": rate, "offered_per_s": rate, "goodput_per_s": rate, "requests_per_s": rate, "sustained": True}
+        return {"purpose": purpose, **run, **times, **own, **figures}
+
+    over = {"rejected": 60, "sustained": False, "goodput_per_s": 12.0, "p50_ms": None, "p95_ms": None, "p99_ms": None}
+    machine = {"processor": "", "features": [], "cores": 1, "usable_cores": 1, "threads": 1}
+    fields: dict[str, Any] = {
+        "loadtest": 1,
+        "label": "here",
+        "scenario": "interactive",
+        "pair": "de-en",
+        "arrivals": "poisson",
+        "p99_bound_ms": 1000.0,
+        "client": {**machine, "python": "3", "versions": {}},
+        "rows": [row("curve", 10.0), row("search", 20.0), row("curve", 20.0), row("curve", 30.0, **over)],
+        "highest": 20.0,
+        "at_least": 0.0,
+        "faults": [],
+        "met": True,
+    }
+    return fields | changes
+
+
+def call(kind: Kind, characters: int = 10) -> Call:
+    return Call(kind, b"", 1, characters)
+
+
+def test_figures_are_of_the_kinds_that_count() -> None:
+    calls = [*[call("sentence")] * 99, call("document", 1000), call("document", 1000)]
+    outcomes = [Outcome(0.1, "answered")] * 98 + [Outcome(2.0, "answered")] * 3
+    run = Run(tuple(outcomes), 4.0, 101, cpu=0.4)
+    row = figures(run, calls, 5.0, LoadOptions(p99=1.0), SENTENCES)
+    assert (row["p50_ms"], row["max_ms"]) == (100.0, 2000.0)
+    assert row["goodput_per_s"] == pytest.approx(100 / 5)  # a late sentence is no good answer, a late document is one
+    assert row["requests_per_s"] == pytest.approx(101 / 5)
+    assert row["characters_per_s"] == pytest.approx(2990 / 5)
+    assert (row["offered_per_s"], row["client_cores"], row["client_late"]) == (20.2, 0.1, False)
+    assert row["kinds"]["document"]["p50_ms"] == 2000.0
+    assert row["sustained"] is True  # 99 percent of the sentences came within the bound
+    assert "retry_after_s" not in row
+
+
+@pytest.mark.parametrize("bad", ["rejected", "failed", "unfinished"])
+def test_a_rate_at_which_one_request_gets_no_answer_is_not_sustained(bad: Any) -> None:
+    outcomes = (*[Outcome(0.1, "answered")] * 999, Outcome(0.2, bad, fault="503", retry_after=3))
+    row = figures(Run(outcomes, 10.0, 999, 0.1), [call("sentence")] * 1000, 10.0, LoadOptions(), SENTENCES)
+    assert (row[bad], row["sustained"], row["retry_after_s"]) == (1, False, 3)
+
+
+def test_a_late_client_is_told() -> None:
+    calls = [call("sentence")] * 10
+    late = Run((Outcome(0.2, "answered", lag=0.06),) * 10, 1.0, 10, cpu=0.1)
+    busy = Run((Outcome(0.2, "answered"),) * 10, 1.0, 10, cpu=0.9)
+    assert figures(late, calls, 1.0, LoadOptions(p99=1.0), SENTENCES)["client_late"]
+    assert figures(busy, calls, 1.0, LoadOptions(p99=1.0), SENTENCES)["client_late"]
+    row = result()["rows"][0] | {"client_late": True}
+    assert "busy or late at 10/s" in warnings(result(rows=[row]))[0]
+
+
+def options(service: StandIn, **changes: Any) -> LoadOptions:
+    fields: dict[str, Any] = {"url": service.url, "duration": 0.1, "rates": (100.0, 200.0), "seed": 1}
+    return LoadOptions(**(fields | changes))
+
+
+def test_rates_are_measured_and_everything_is_sent_once() -> None:
+    with running(StandIn()) as service:
+        found = measure(options(service, search=False, api_key="secret", arrivals="constant"))
+        assert service.headers["authorization"] == "Bearer secret"
+        assert service.headers["content-type"] == "application/json"
+    assert [row["rate"] for row in found["rows"]] == [100.0, 200.0]
+    assert [row["requests"] for row in found["rows"]] == [20, 20]  # the fewest, and 0.1 s
+    assert all(row["failed"] == row["rejected"] == 0 for row in found["rows"])
+    assert (found["pair"], found["scenario"], found["texts"]) == ("de-en", "interactive", "made")
+    assert (found["highest"], found["met"]) == (200.0, True)
+    assert found["label"] == found["service"] == service.url
+    assert "secret" not in json.dumps(found, allow_nan=False)
+    measured = [fields["q"] for fields in service.sent][-42:]  # after the warm-up: two runs, a request after each
+    assert len(set(measured)) > 35  # no cache can answer
+
+
+def test_wrong_answers_fail_and_rejections_do_not() -> None:
+    with running(StandIn(reply=b'{"translatedText": ""}')) as service:
+        found = measure(options(service, search=False))
+    assert found["met"] is False
+    assert found["faults"] == ["1 of 1 translations are missing or empty"]
+    with running(StandIn()) as service, opened(options(service)) as steps:
+        steps.warm_up()
+        service.rejections = 5
+        row = steps.run(200.0, "curve")
+        assert (row["rejected"], row["failed"], row["sustained"], row["retry_after_s"]) == (5, 0, False, 1)
+
+
+def test_a_service_that_has_not_come_round_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("deploy.loadtest.measure.time.sleep", waits.append)
+    with running(StandIn()) as service, opened(options(service)) as steps:
+        service.rejections = 22  # the run's twenty, and two more
+        steps.run(200.0, "curve")
+    assert waits == [1, 1]  # as Retry-After says
+
+
+def test_the_highest_rate_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that bears 37 requests a second, at most; nothing above ``most`` is sent."""
+    rates: list[float] = []
+
+    def run(self: Steps, rate: float, purpose: str) -> dict[str, Any]:
+        rates.append(rate)
+        row: dict[str, Any] = result()["rows"][0] | {"purpose": purpose, "rate": rate, "sustained": rate <= 37}
+        self.rows.append(row)
+        return row
+
+    monkeypatch.setattr(Steps, "run", run)
+    monkeypatch.setattr(Steps, "warm_up", lambda self: 5.0)
+    with running(StandIn()) as service:
+        found = measure(options(service, rates=()))
+        assert 37 / 1.05 <= found["highest"] <= 37
+        assert found["met"]
+        assert rates[-len(SHARES) :] == pytest.approx([share * found["highest"] for share in SHARES], rel=1e-3)
+        assert [row["rate"] for row in found["rows"]] == sorted(rates)
+        assert not measure(options(service, rates=(), at_least=38.0))["met"]
+        rates.clear()
+        assert 9.5 <= measure(options(service, rates=(), most=10.0))["highest"] <= 10
+        assert max(rates) <= 10
+        rates.clear()
+        assert measure(options(service, rates=(30.0, 60.0)))["highest"] > 30
+        assert rates[:3] == [30.0, 60.0, 30.0]  # the search goes on from what was sustained
+
+
+def test_a_service_that_answers_nothing_right_is_an_error() -> None:
+    with running(StandIn(rejections=10**9)) as service, pytest.raises(ConfigError, match="answered none of"):
+        measure(options(service))
+    with running(StandIn()) as service:
+        with pytest.raises(ConfigError, match="the pair must be one of de-en, but is xx-yy"):
+            measure(options(service, pair="xx-yy"))
+        with pytest.raises(ConfigError, match="must be a text file"):
+            measure(options(service, texts=Path("none.txt")))
+    with running(StandIn([{"code": "xx", "targets": ["en"]}])) as service, pytest.raises(ConfigError, match="made in"):
+        measure(options(service))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "either --url"),
+        ({"url": "http://a", "bundle": Path("b")}, "either --url"),
+        ({"url": "a:8000"}, "--url must be like"),
+        ({"url": "http://a/?x=1"}, "--url must be like"),
+        ({"url": "http://a", "scenario": "x"}, "--scenario must be of interactive"),
+        ({"url": "http://a", "arrivals": "x"}, "--arrivals must be of poisson"),
+        ({"url": "http://a", "rates": (5.0, 2000.0)}, "at most --most, 1000 a second, but are up to 2000"),
+        ({"url": "http://a", "search": False}, "there must be --rates"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        LoadOptions(**changes).check()
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deploy.loadtest.options.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"need the package aiohttp: install tandem with its extra \[loadtest\]"):
+        LoadOptions(url="http://a").check()
+    with pytest.raises(ConfigError, match="matplotlib"):
+        loadtest_command(None, [], Output(plot=Path.cwd()))
+
+
+def test_rates_are_read() -> None:
+    assert parse_rates("20, 5,5,0.5") == (0.5, 5.0, 20.0)
+    assert parse_rates("") == ()
+    for bad in ("0", "-1", "x", "1,inf", "nan"):
+        with pytest.raises(ConfigError, match="--rates must be requests a second above 0"):
+            parse_rates(bad)
+
+
+def test_a_password_is_not_written_down() -> None:
+    assert LoadOptions(url="http://me:pass@host:8000/x").where == "http://host:8000/x"
+
+
+def test_pictures_are_drawn_also_where_no_rate_was_sustained(tmp_path: Path) -> None:
+    one = draw([result()], tmp_path / "a" / "one.png")
+    none = draw([result(highest=0.0, rows=[result()["rows"][3]])], tmp_path / "none.png")
+    for path in (one, none):
+        assert path.read_bytes().startswith(PNG)
+    assert one.read_bytes() != none.read_bytes()
+
+
+def test_earlier_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file, label in zip(files, ("before", "after"), strict=True):
+        file.write_text(json.dumps(result(label=label)), encoding="utf-8")
+    assert loadtest_command(None, files, Output(plot=tmp_path / "plots"))
+    shown = capsys.readouterr().out
+    assert "before" in shown and "after" in shown and "compared" in shown
+    assert (tmp_path / "plots" / "loadtest.png").read_bytes().startswith(PNG)
+    assert loadtest_command(None, files[:1], Output())
+    assert "highest rate with p99 <= 1,000 ms and nothing rejected: 20 requests a second" in capsys.readouterr().out
+
+
+def test_files_that_are_no_runs_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    for text in ("{", "[]", "{}", '{"loadtest": 2, "rows": [1]}', '{"loadtest": 1, "rows": []}'):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match="--compare must be JSON"):
+            read_result(file)
+    with pytest.raises(ConfigError, match="give --url or --bundle to measure"):
+        loadtest_command(None, [], Output())
+    file.write_text(json.dumps(result()), encoding="utf-8")
+    with pytest.raises(ConfigError, match="are for a measurement"):
+        loadtest_command(None, [file], Output(as_json=True))
+
+
+def test_the_verdict_says_what_failed() -> None:
+    bad = result(highest=0.0, at_least=5.0, faults=["500 broken"])
+    assert verdict(bad) == [
+        "no rate that was tried kept p99 <= 1,000 ms and nothing rejected",
+        "NOT reached: at least 5 requests a second",
+        "FAILED: 500 broken",
+    ]
+    assert summary(bad)["p99_ms"] is None
+    rows = result()["rows"]
+    rows[2] |= {"sustained": False, "requests": 60}
+    assert [line.split(":")[0] for line in warnings(result(rows=rows))] == [
+        "the highest rate was measured twice, and kept once",
+        "the p99 at the highest rate is of 60 requests",
+    ]
+    assert not warnings(result())
+    assert warnings(result(highest=10.0))[0].startswith("20/s was kept as well")
+
+
+def test_the_command_ends_with_the_status(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    with running(StandIn()) as service:
+        base = ["loadtest", "--url", service.url, "--duration", "0.1", "--rates", "200", "--no-search", "--seed", "1"]
+        good = CliRunner().invoke(app, [*base, "--out", str(out), "--json"])
+        assert good.exit_code == 0, good.output
+        assert read_result(out)["seed"] == 1
+        assert CliRunner().invoke(app, [*base, "--at-least", "300"]).exit_code == 1
+
+
+@pytest.mark.slow
+def test_a_real_service_is_started_loaded_and_measured(tmp_path: Path) -> None:
+    found = measure(
+        LoadOptions(bundle=ROOT / "bundles" / "de-en", scenario="mixed", rates=(5.0,), duration=4.0, seed=2,
+                    search=False, p99=60.0)
+    )  # fmt: skip
+    assert found["met"], found["faults"]
+    assert (found["label"], found["pair"]) == ("de-en", "de-en")
+    for row in found["rows"]:
+        assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
+        assert row["sentences_per_step"] > 0
+        assert row["kinds"]["sentence"]["requests"] > 0
+    assert draw([found], tmp_path / "curve.png").read_bytes().startswith(PNG)

@@ -1,0 +1,143 @@
+"""What load tests send: mixtures, requests that the service's schema takes, answers that are looked at; variables."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, choose_pair, served_pairs
+from deploy.loadtest.variables import Variables
+from service.schemas import TranslateRequest
+from tests.deploy.loadtest.stand_in import StandIn, running
+
+ROOT = Path(__file__).resolve().parents[3]
+DE_EN = Pair("de", "en")
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_scenarios_are_the_mixtures_that_they_say(name: str) -> None:
+    scenario = SCENARIOS[name]
+    assert sum(scenario.shares.values()) == pytest.approx(1)
+    assert set(scenario.counted) <= set(scenario.shares)
+    calls = Calls.of(name, DE_EN, "1")
+    found = Counter(call.kind for call in itertools.islice(calls, 500))
+    assert "file" not in found  # jobs of several requests
+    for kind, share in scenario.shares.items():
+        if kind != "file":
+            assert found[kind] / 500 == pytest.approx(share, abs=0.12)
+
+
+def test_the_service_takes_the_requests() -> None:
+    for name in SCENARIOS:
+        for call in itertools.islice(Calls.of(name, DE_EN, "1"), 30):
+            request = TranslateRequest.model_validate_json(call.body)
+            assert (request.source, request.target) == ("de", "en")
+            texts = request.q if isinstance(request.q, list) else [request.q]
+            assert len(texts) == call.texts
+            assert sum(map(len, texts)) == call.characters
+            assert (request.format == "html") == (call.kind == "page")
+
+
+def test_the_same_seed_sends_the_same() -> None:
+    def first(seed: str) -> list[bytes]:
+        return [call.body for call in itertools.islice(Calls.of("mixed", DE_EN, seed), 40)]
+
+    assert first("1") == first("1") != first("2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "reply", "fault"),
+    [
+        ("sentence", 1, {"translatedText": "A"}, ""),
+        ("sentence", 1, {"translatedText": " "}, "1 of 1 translations are missing or empty"),
+        ("sentence", 1, {"translatedText": ["A"]}, "1 of 1 translations are missing or empty"),
+        ("sentence", 1, {"error": "no"}, "1 of 1 translations are missing or empty"),
+        ("texts", 2, {"translatedText": ["A", "B"]}, ""),
+        ("texts", 2, {"translatedText": ["A", ""]}, "1 of 2 translations are missing or empty"),
+        ("texts", 2, {"translatedText": ["A"]}, "the answer must have 2 translations"),
+        ("texts", 2, {"translatedText": "AB"}, "the answer must have 2 translations"),
+        ("page", 1, [], "1 of 1 translations are missing or empty"),
+    ],
+)
+def test_answers_are_looked_at(kind: Any, texts: int, reply: Any, fault: str) -> None:
+    assert Call(kind, b"", texts, 1).fault(json.dumps(reply).encode()) == fault
+
+
+def test_answers_that_are_no_json_and_files_are_looked_at() -> None:
+    assert Call("sentence", b"", 1, 1).fault(b"<html>") == "the answer is not JSON"
+    file = Call("file", b"", 2, 1)
+    assert file.fault("Ä\nB\n".encode()) == ""
+    assert file.fault(b"A\n\n") == "the file must have 2 lines of text, but has 1"
+    assert file.fault(b"A\nB\nC\n") == "the file must have 2 lines of text, but has 3"
+    assert file.fault(b"\xff\n") == "the file is not UTF-8"
+
+
+def test_files_are_lines_of_text() -> None:
+    calls = Calls.of("bulk", DE_EN, "1")
+    calls.files, calls.bulk_texts = True, 7
+    (file,) = itertools.islice((call for call in calls if call.kind == "file"), 1)
+    assert (file.texts, len(file.body.decode().splitlines())) == (7, 7)
+    assert file.fault(file.body.upper()) == ""
+
+
+def test_pairs_are_asked_of_the_service() -> None:
+    languages = [
+        {"code": "xx", "name": "X", "targets": ["en", "xx"]},
+        {"code": "de", "name": "German", "targets": ["en"]},
+        {"code": "en", "name": "English", "targets": []},
+    ]
+    with running(StandIn(languages)) as service:
+        pairs = served_pairs(service.url)
+    assert pairs == [Pair("xx", "en"), DE_EN]
+    assert choose_pair(pairs, "", ("de", "en")) == DE_EN
+    assert choose_pair(pairs, "", ("fr",)) == pairs[0]
+    assert choose_pair(pairs, "XX-en", ("de",)) == pairs[0]
+    with pytest.raises(ValueError, match="one of xx-en, de-en, but is en-de"):
+        choose_pair(pairs, "en-de", ("de",))
+
+
+@pytest.mark.parametrize("languages", [{}, [1], [{"code": "de"}], "no", [], [{"code": "de", "targets": ["de"]}]])
+def test_a_service_that_translates_nothing_is_refused(languages: Any) -> None:
+    with running(StandIn(languages)) as service, pytest.raises(ValueError, match="must"):
+        served_pairs(service.url)
+
+
+def test_variables_have_defaults_and_bounds(tmp_path: Path) -> None:
+    assert Variables.of({"LOADTEST_SEED": "0"}) == Variables()
+    assert Variables.of(dict.fromkeys(("LOADTEST_PAIR", "LOADTEST_THINK"), "")).think == 1.0
+    assert Variables.of({}).seed != Variables.of({}).seed
+    file = tmp_path / "lines.txt"
+    file.write_text("A.\n", encoding="utf-8")
+    given = {"SCENARIO": "bulk", "PAIR": "de-en", "API_KEY": "k", "TEXTS": str(file), "SEED": "3", "THINK": "0.5"}
+    found = Variables.of({f"LOADTEST_{name}": value for name, value in given.items()} | {"LOADTEST_RETRIES": "0"})
+    assert found == Variables("bulk", "de-en", "k", ("A.",), seed=3, think=0.5, retries=0)
+
+
+def test_every_bad_variable_is_told() -> None:
+    bad = {"SCENARIO": "x", "TEXTS": "/none", "THINK": "nan", "RETRIES": "1.5", "BULK_TEXTS": "0"}
+    with pytest.raises(ValueError, match="LOADTEST_SCENARIO must be one of interactive") as raised:
+        Variables.of({f"LOADTEST_{name}": value for name, value in bad.items()})
+    lines = str(raised.value).splitlines()
+    assert len(lines) == len(bad)
+    assert all(any(f"LOADTEST_{name}" in line for line in lines) for name in bad)
+
+
+def test_what_an_image_with_locust_needs_is_the_standard_library() -> None:
+    """These modules are copied into an image without anything else of this project."""
+    code = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "import deploy.loadtest.variables\n"
+        "own = {name for name in set(sys.modules) - before if name.partition('.')[0] not in sys.stdlib_module_names}\n"
+        "print(*sorted(own))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    modules = ("grammar", "scenarios", "texts", "variables")
+    assert result.stdout.split() == ["deploy", "deploy.loadtest", *(f"deploy.loadtest.{name}" for name in modules)]
