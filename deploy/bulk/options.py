@@ -1,0 +1,63 @@
+"""How lines are translated: what a result depends on, and what may therefore not change in the middle of a file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from models.bundle import Bundle
+from models.errors import ConfigError
+
+Bad: TypeAlias = Literal["keep", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOptions:
+    """How to translate lines. Plain values: they travel to other processes and machines, and into a journal.
+
+    Attributes:
+        runtime: ``onnx``, ``torchscript`` or ``torch``.
+        precision: of ONNX graphs.
+        beam_size: None for the bundle's.
+        threads: of one computation; with one, a line's translation does not depend on the lines around it.
+        shortlist: whether to use only target tokens that the bundle's shortlist selects.
+        sentences: whether a line is a text, split into sentences and put together again as the service does, or one
+            segment, decoded as a whole as `tandem evaluate` does. None: a text where the bundle translates one text.
+        language: that the text is in, for the sentence borders; empty for the bundle's first.
+        bad: what stands in the place of a line that cannot be translated: the line itself (``keep``) or nothing.
+    """
+
+    runtime: str = "onnx"
+    precision: str = "int8"
+    beam_size: int | None = None
+    threads: int = 1
+    shortlist: bool = False
+    sentences: bool | None = None
+    language: str = ""
+    bad: Bad = "keep"
+
+    def settled(self, bundle: Bundle) -> BulkOptions:
+        """The same with what was left to the bundle.
+
+        Raises:
+            ConfigError: lines are to be split into sentences, and the bundle cannot have that; or it does not read the
+                language.
+        """
+        manifest = bundle.manifest
+        splits = manifest.task == "translate" and len(bundle.sources) == 1 and bundle.sources[0] is not None
+        if self.sentences and not splits:
+            raise ConfigError(
+                f"--sentences is for bundles that translate one text; {manifest.name} has the task {manifest.task!r}"
+                f" and {len(bundle.sources)} sources: leave it out, and each line is decoded as a whole"
+            )
+        if self.language and self.language not in manifest.source_languages:
+            known = ", ".join(manifest.source_languages)
+            raise ConfigError(f"--language must be one of {known}, which {manifest.name} reads, not {self.language!r}")
+        language = self.language or manifest.source_languages[0]
+        beam_size = self.beam_size if self.beam_size is not None else manifest.decoding.beam_size
+        sentences = splits if self.sentences is None else self.sentences
+        return replace(self, sentences=sentences, language=language, beam_size=beam_size)
+
+    def mapping(self) -> dict[str, Any]:
+        """For a journal."""
+        return asdict(self)

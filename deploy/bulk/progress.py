@@ -1,0 +1,83 @@
+"""How far it is: a bar on a terminal, a line a minute in a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+EVERY = 60.0  # seconds between two lines in a log
+
+
+class Meter(AbstractContextManager["Meter"]):
+    """Shows lines done, lines a second, and the time left, by the bytes of the input."""
+
+    def __init__(
+        self,
+        size: int | None,
+        lines: int = 0,
+        done: int = 0,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        Args:
+            size: bytes of the input; None where nobody knows.
+            lines, done: lines and bytes that an earlier run has done.
+            console: where to; standard error.
+            clock: seconds.
+        """
+        self._console = console or Console(stderr=True)
+        self._clock = clock
+        self._size, self._lines, self._before, self._done, self._start = size, lines, lines, done, done
+        self._began = self._told = clock()
+        columns = (
+            SpinnerColumn(),
+            BarColumn(),
+            TaskProgressColumn(show_speed=False),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=self._console, transient=True, speed_estimate_period=120)
+        self._task = self._bar.add_task(self._words(), total=size, completed=done)
+
+    def __enter__(self) -> Meter:
+        if self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
+
+    def advance(self, lines: int, size: int) -> None:
+        """Count lines that are translated, and their bytes of the input on disk."""
+        self._lines += lines
+        self._done = min(self._done + size, self._size) if self._size is not None else self._done + size
+        if self._console.is_terminal:
+            self._bar.update(self._task, completed=self._done, description=self._words())
+        elif self._clock() - self._told >= EVERY:
+            self._told = self._clock()
+            self._console.print(self._words() + self._left(), highlight=False, soft_wrap=True)
+
+    @property
+    def rate(self) -> float:
+        """Lines a second of this run."""
+        return (self._lines - self._before) / max(self._clock() - self._began, 1e-9)
+
+    def _words(self) -> str:
+        return f"{self._lines:,} lines, {self.rate:,.0f}/s"
+
+    def _left(self) -> str:
+        """Of the input and of the time, for a log."""
+        if not self._size or self._done <= self._start:
+            return ""
+        seconds = (self._clock() - self._began) * (self._size - self._done) / (self._done - self._start)
+        return f", {self._done / self._size:.1%}, {timedelta(seconds=round(seconds))} left"

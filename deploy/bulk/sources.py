@@ -1,0 +1,295 @@
+"""Input of any size: lines of text, plain, compressed or from standard input, and rows of feature matrices.
+
+A line ends at ``\n`` only. What is read is bytes: whether they are text is found out line by line, by who translates.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deploy.bulk.records import Field, Finding
+from models.errors import ConfigError, CorpusError
+
+CHUNK = 1 << 20  # bytes that are read at a time
+FEATURES = ".npy"
+_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_FOREIGN = {".zst": "zstdcat", ".zip": "unzip -p", ".lz4": "lz4cat", ".7z": "7z x -so"}
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_DAMAGED = (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Oversize:
+    """A line that is too long to be held in memory: all of its bytes, its end included, in a file without a name."""
+
+    file: IO[bytes]
+    size: int
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes, some at a time."""
+        self.file.seek(0)
+        while chunk := self.file.read(CHUNK):
+            yield chunk
+
+
+Cell: TypeAlias = bytes | Oversize | NDArray[np.floating[Any]]
+"""A line of one source, its end included, or a matrix."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """A line of all sources.
+
+    Attributes:
+        cells: one per source.
+        span: bytes of the files on disk that were read for it.
+    """
+
+    cells: tuple[Cell, ...]
+    span: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, or so."""
+        return sum(_size_of(cell) for cell in self.cells)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The lines without their ends."""
+        return tuple(_field(cell) for cell in self.cells)
+
+    @property
+    def fault(self) -> Finding | None:
+        """Why it cannot be translated at all."""
+        longest = max((cell.size for cell in self.cells if isinstance(cell, Oversize)), default=0)
+        return Finding("too_long", f"has {longest} bytes, more than --max-line-bytes allows") if longest else None
+
+
+def chunks_of(cell: Cell) -> Iterator[bytes]:
+    """All bytes of a cell, a line's end included."""
+    if isinstance(cell, Oversize):
+        return cell.chunks()
+    return iter((cell if isinstance(cell, bytes) else cell.tobytes(),))
+
+
+def _size_of(cell: Cell) -> int:
+    if isinstance(cell, Oversize):
+        return CHUNK  # it takes no memory, but few such files should be open at a time
+    return len(cell) if isinstance(cell, bytes) else cell.nbytes
+
+
+def _field(cell: Cell) -> Field:
+    if isinstance(cell, bytes):
+        return cell.removesuffix(b"\n")
+    return b"" if isinstance(cell, Oversize) else cell
+
+
+class Source(Protocol):
+    """One input.
+
+    Attributes:
+        name: for messages and journals.
+        size: bytes on disk; None where nobody knows.
+        position: of these, how many have been read.
+    """
+
+    name: str
+    size: int | None
+
+    @property
+    def position(self) -> int: ...
+    def cells(self) -> Iterator[Cell]:
+        """What has not been read, line by line. Raises CorpusError where it cannot be read."""
+        ...
+
+    def skip(self, count: int) -> Iterator[bytes]:
+        """Read so many bytes of content; what comes back is less where there is less."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class TextSource:
+    """Lines of a file, or of standard input (``-``)."""
+
+    def __init__(self, path: Path, longest: int) -> None:
+        """
+        Args:
+            path: of the file; its suffix says whether it is compressed.
+            longest: bytes of a line that is held in memory.
+
+        Raises:
+            ConfigError: a compression that is not read here.
+            CorpusError: the file cannot be opened, or is UTF-16.
+        """
+        self.name = str(path)
+        self._longest = longest
+        self._offset = 0
+        self._stack = ExitStack()
+        if path.suffix in _FOREIGN:
+            raise ConfigError(
+                f"{path}: {path.suffix} is not read here: `{_FOREIGN[path.suffix]} {path} | tandem translate …` is"
+            )
+        with self._readable():
+            self._disk = sys.stdin.buffer if self.name == "-" else self._stack.enter_context(path.open("rb"))
+            opener = _OPENERS.get(path.suffix)
+            self._packed = opener is not None
+            opened = self._stack.enter_context(opener(self._disk)) if opener else self._disk
+            self._file = opened if hasattr(opened, "peek") else io.BufferedReader(cast("Any", opened), CHUNK)
+            start = cast("Any", self._file).peek(2)[:2] if self.name != "-" else b""
+        self.size = _size(self._disk)
+        if start in _UTF16:
+            self.close()
+            raise CorpusError(f"{path}: this is UTF-16, but UTF-8 is read here: convert it with `iconv -f UTF-16`")
+
+    @property
+    def position(self) -> int:
+        """Bytes read of the file on disk."""
+        if self._packed:
+            with suppress(ValueError):  # it is closed
+                return self._disk.tell()
+        return self._offset
+
+    def cells(self) -> Iterator[Cell]:
+        """Lines with their ends."""
+        with self._readable():
+            while line := self._file.readline(self._longest + 1):
+                whole = line.endswith(b"\n") or len(line) <= self._longest
+                cell = line if whole else self._spooled(line)
+                self._offset += cell.size if isinstance(cell, Oversize) else len(cell)
+                yield cell
+
+    def skip(self, count: int) -> Iterator[bytes]:
+        """The next bytes."""
+        with self._readable():
+            while count and (chunk := self._file.read(min(count, CHUNK))):
+                self._offset += len(chunk)
+                count -= len(chunk)
+                yield chunk
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+    def _spooled(self, begun: bytes) -> Oversize:
+        spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when nobody holds it any more
+        spool.write(begun)
+        while chunk := self._file.readline(CHUNK):
+            spool.write(chunk)
+            if chunk.endswith(b"\n"):
+                break
+        return Oversize(spool, spool.tell())
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except _DAMAGED as error:
+            raise CorpusError(f"{self.name}: damaged or cut short ({error})") from error
+        except OSError as error:
+            raise CorpusError(f"{self.name}: cannot be read ({error.strerror or error})") from error
+
+
+class FeatureSource:
+    """Matrices of a ``.npy`` file, which stays on disk."""
+
+    def __init__(self, path: Path, width: int) -> None:
+        """Raises CorpusError where the file is no array of features of that width, or a number is not finite."""
+        from training.data.features import FeatureArray
+
+        self.name = str(path)
+        self.size: int | None = path.stat().st_size if path.is_file() else None
+        self._matrices = FeatureArray.open(path, width)
+        self._row = 0
+
+    @property
+    def position(self) -> int:
+        """Bytes of the matrices that have been read."""
+        return round((self.size or 0) * self._row / max(1, len(self._matrices)))
+
+    def cells(self) -> Iterator[Cell]:
+        """Matrices."""
+        while self._row < len(self._matrices):
+            self._row += 1
+            yield self._matrices[self._row - 1]
+
+    def skip(self, count: int) -> Iterator[bytes]:
+        """The bytes of the next matrices."""
+        for cell in self.cells() if count else ():
+            (content,) = chunks_of(cell)
+            count -= len(content)
+            yield content
+            if count <= 0:
+                return
+
+    def close(self) -> None:
+        """The map ends with the last matrix that somebody holds."""
+
+
+def open_sources(paths: Sequence[Path], widths: Sequence[int], longest: int) -> list[Source]:
+    """The inputs of a bundle.
+
+    Args:
+        paths: one per source.
+        widths: per source the width of its feature vectors, 0 where it is text.
+        longest: bytes of a line that is held in memory.
+
+    Raises:
+        ConfigError, CorpusError: one of them cannot be read, or standard input is named twice.
+    """
+    for path, width in zip(paths, widths, strict=True):
+        if path.suffix == FEATURES and not width:
+            raise CorpusError(f"{path}: text is expected here, not feature vectors")
+    if sum(str(path) == "-" for path in paths) > 1:
+        raise ConfigError("standard input (-) can be one source only")
+    with ExitStack() as stack:
+        found: list[Source] = []
+        for path, width in zip(paths, widths, strict=True):
+            found.append(FeatureSource(path, width) if width else TextSource(path, longest))
+            stack.callback(found[-1].close)
+        stack.pop_all()
+    return found
+
+
+def read_rows(sources: Sequence[Source]) -> Iterator[Row]:
+    """The lines of parallel inputs.
+
+    Raises:
+        CorpusError: one of them ends before another, or cannot be read.
+    """
+    before = sum(source.position for source in sources)
+    for number, cells in enumerate(zip_longest(*(source.cells() for source in sources))):
+        ended = [source.name for source, cell in zip(sources, cells, strict=True) if cell is None]
+        if ended:
+            raise CorpusError(
+                f"the sources must have equally many lines, but {', '.join(ended)} ended and another went on after"
+                f" {number} lines"
+            )
+        position = sum(source.position for source in sources)
+        yield Row(cells, position - before)
+        before = position
+
+
+def _size(file: IO[bytes]) -> int | None:
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:  # no file of the system, as in a test
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
