@@ -13,6 +13,7 @@ from deploy.bench.cli import bench
 from deploy.commands import COMMON_TARGETS, LARGEST_BEAM, TARGETS_PER_WORD
 from deploy.commands.keys import app as keys
 from deploy.flags import SettingsCommand, given_settings
+from deploy.loadtest.cli import loadtest, size
 from models.errors import ConfigError, OptionError, TandemError
 
 app = typer.Typer(
@@ -25,8 +26,13 @@ app = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 app.add_typer(keys, name="keys")
+app.command()(loadtest)
+app.command()(size)
 
-_SERVING = ("fastapi", "onnxruntime", "prometheus_client", "pydantic", "pydantic_settings", "structlog", "uvicorn")
+_SERVING = (
+    *("fastapi", "onnxruntime", "prometheus_client", "pydantic", "pydantic_settings", "sentencex", "structlog"),
+    "uvicorn",
+)
 
 
 class Runtime(StrEnum):
@@ -35,6 +41,13 @@ class Runtime(StrEnum):
     onnx = "onnx"
     torchscript = "torchscript"
     torch = "torch"
+
+
+class BadLines(StrEnum):
+    """What stands in the place of a line that cannot be translated."""
+
+    keep = "keep"
+    empty = "empty"
 
 
 class Device(StrEnum):
@@ -206,30 +219,57 @@ def shortlist(
 @app.command()
 def evaluate(
     bundle: BundleFolder,
-    sources: Annotated[list[Path], typer.Option("--source", help="Source text, one segment a line (.xz, .gz, plain).")],
+    sources: Annotated[
+        list[str],
+        typer.Option(
+            "--source", metavar="[LANGUAGE=]FILE", help="Source text, one segment a line (.xz, .gz, plain), in order."
+        ),
+    ],
     references: Annotated[Path, typer.Option("--references", help="Reference text, parallel to the source.")],
+    against: Annotated[
+        Path | None, typer.Option(help="Another bundle, or a file of hypotheses: is the difference significant?")
+    ] = None,
     runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
     precision: Precision = "int8",
     beam_size: BeamSize = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
+    tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokens already.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the bootstrap. [sacreBLEU's]")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the hypotheses to this file.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report with examples.")] = None,
+    examples: Annotated[int, typer.Option(min=0, help="Segments of each kind in the report.")] = 20,
+    heat_maps: Annotated[int, typer.Option(min=0, help="Segments there whose attention is drawn.")] = 3,
     record: Annotated[str, typer.Option(help="Store the scores in the manifest under this test set's name.")] = "",
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Also with the bundle's shortlist.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Decode a test set and score it: BLEU and chrF of translations, ROUGE of summaries (with lead baselines).
+    """Decode a test set and score it: BLEU, chrF, TER and the papers' BLEU of translations, ROUGE of summaries.
 
-    Post-edited translations also get TER, and the translation as it is for comparison; the last source is that one.
+    Every score has a bootstrap interval, and the task's own ones are given by source length too. Summaries stand beside
+    the beginning of their text, post-edited translations beside the translation as it is (the last source), and all
+    beside another system with `--against`: with differences and p-values of the paired bootstrap. The report shows
+    examples, sorted by gain and loss where there is another system, with heat maps of attention.
 
-    Example: tandem evaluate bundles/de-en --source test.de --references test.en
+    Example: tandem evaluate bundles/de-en --source test.de --references test.en --against bundles/old --report new.html
     """
-    from deploy.commands.evaluation import Decoding, evaluate_command
+    from deploy.commands.decoding import Decoding
+    from deploy.commands.evaluation import Wanted, evaluate_command
 
     decoding = Decoding(runtime.value, precision, beam_size, limit, threads)
-    evaluate_command(
-        bundle, sources, references, decoding, out=out, record=record, as_json=as_json, with_shortlist=shortlist
+    wanted = Wanted(
+        against=against,
+        with_shortlist=shortlist,
+        tokenised=tokenised,
+        seed=seed,
+        out=out,
+        record=record,
+        as_json=as_json,
+        report=report,
+        examples=examples,
+        heat_maps=heat_maps,
     )
+    evaluate_command(bundle, sources, references, decoding, wanted)
 
 
 @app.command()
@@ -262,7 +302,7 @@ def compare(
     Example: tandem compare bundles/a bundles/b --source de=test.de --source fr=test.fr --references test.en
     """
     from deploy.commands.comparison import Output, compare_command
-    from deploy.commands.evaluation import Decoding
+    from deploy.commands.decoding import Decoding
 
     decoding = Decoding(runtime.value, precision, beam_size, limit, threads)
     compare_command(bundles, sources, references, baseline, decoding, Output(hypotheses, markdown, as_json))
@@ -286,23 +326,51 @@ def describe(
 def translate(
     bundle: BundleFolder,
     sources: Annotated[
-        list[Path] | None, typer.Option("--source", help="Text, one segment a line; - is standard input.")
+        list[Path] | None,
+        typer.Option("--source", help="Text, one line after another (.gz, .xz, .bz2, plain); - is standard input."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write. [standard output]")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write (also .gz, .xz, .bz2). [standard output]")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an earlier run of this command ended.")] = False,
+    sentences: Annotated[
+        bool | None,
+        typer.Option(
+            "--sentences/--segments",
+            help="Split each line into sentences, or decode it as a whole. [sentences, where a bundle translates one"
+            " text]",
+        ),
+    ] = None,
+    language: Annotated[str, typer.Option(help="Language of the text, where the bundle reads several.")] = "",
+    bad: Annotated[BadLines, typer.Option(help="What a line that cannot be translated becomes.")] = BadLines.keep,
+    report: Annotated[
+        Path | None, typer.Option(help="Where bad lines are told, as JSON lines. [OUT.report.jsonl]")
+    ] = None,
+    fail_on_bad: Annotated[bool, typer.Option("--fail-on-bad", help="Exit status 1 where a line is bad.")] = False,
+    workers: Annotated[int, typer.Option(min=0, help="Processes that translate; 0 = one per core.")] = 0,
+    save_every: Annotated[float, typer.Option(min=0.0, help="Seconds of work that a sudden end may cost.")] = 10.0,
+    max_line_bytes: Annotated[int, typer.Option(min=1, help="Longer lines are bad.")] = 1 << 20,
     runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
     precision: Precision = "int8",
     beam_size: BeamSize = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime, in each process.")] = 1,
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Only tokens of the bundle's shortlist.")] = False,
 ) -> None:
-    """Translate (or summarize) text, one segment a line, without a server.
+    """Translate (or summarize) files of any size line by line, without a server.
 
-    Example: echo "Wo ist der Bahnhof?" | tandem translate bundles/de-en
+    Lines keep their order and number; a line that cannot be translated stays in its place and is told. docs/bulk.md
+    explains the rest.
+
+    Example: tandem translate bundles/de-en --source corpus.de.gz --out corpus.en.gz    |
+    echo "Wo ist der Bahnhof?" | tandem translate bundles/de-en
     """
-    from deploy.commands.evaluation import Decoding, translate_command
+    from deploy.bulk import BulkOptions
+    from deploy.bulk.run import Request
+    from deploy.commands.translation import run_command
+    from service.cgroups import usable_cores
 
-    decoding = Decoding(runtime.value, precision, beam_size, None, threads)
-    translate_command(bundle, sources or [Path("-")], out, decoding, with_shortlist=shortlist)
+    options = BulkOptions(runtime.value, precision, beam_size, threads, shortlist, sentences, language, bad.value)
+    request = Request((), None, report, resume, workers or usable_cores(), save_every, max_line_bytes)
+    status = run_command(bundle, sources or [Path("-")], out, options, request, fail_on_bad=fail_on_bad)
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -326,7 +394,7 @@ def analyse(
     Example: tandem analyse bundles/de-en --source test.de --references test.en --beam-sizes 1,5
     """
     from deploy.commands.analysis import Scope, analyse_command, parse_beam_sizes
-    from deploy.commands.evaluation import Decoding
+    from deploy.commands.decoding import Decoding
 
     scope = Scope(attention_sentences, heat_maps, longest, parse_beam_sizes(beam_sizes), passes)
     analyse_command(bundle, sources, references, out, Decoding(runtime.value, precision, None, limit, threads), scope)

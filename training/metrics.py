@@ -1,9 +1,9 @@
-"""Scores of decoded text: sacreBLEU's BLEU and chrF, and ROUGE."""
+"""Scores of decoded text: sacreBLEU's BLEU, chrF and TER, BLEU as the papers counted it, and ROUGE."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,8 @@ class Score:
     """One number and how it came about.
 
     Attributes:
-        metric: "BLEU", "chrF", "TER", "ROUGE-1", "ROUGE-2" or "ROUGE-L".
-        value: in points of 100; higher is better, but for TER, which counts edits.
+        metric: a name of :func:`all_metrics`.
+        value: in points of 100; higher is better, but see :func:`is_error`.
         signature: the implementation's own description of its settings.
     """
 
@@ -43,7 +43,7 @@ def translation_scores(hypotheses: Sequence[str], references: Sequence[str]) -> 
     Raises:
         CorpusError: there is nothing to score, or not one hypothesis for each reference.
     """
-    return _corpus_scores("translate", hypotheses, references)
+    return corpus_scores(corpus_metrics("translate"), hypotheses, references)
 
 
 def postedit_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
@@ -52,26 +52,7 @@ def postedit_scores(hypotheses: Sequence[str], references: Sequence[str]) -> lis
     Raises:
         CorpusError: there is nothing to score, or not one hypothesis for each reference.
     """
-    return _corpus_scores("postedit", hypotheses, references)
-
-
-def corpus_metrics(task: str) -> dict[str, Metric]:
-    """sacreBLEU's metrics of a task by name: BLEU and chrF, and TER where translations are post-edited."""
-    from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.metrics.chrf import CHRF
-    from sacrebleu.metrics.ter import TER
-
-    metrics: dict[str, Metric] = {"BLEU": BLEU(), "chrF": CHRF()}
-    return metrics | {"TER": TER()} if task == "postedit" else metrics
-
-
-def _corpus_scores(task: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
-    _check_parallel(hypotheses, references)
-    scores = []
-    for name, metric in corpus_metrics(task).items():
-        value = metric.corpus_score(list(hypotheses), [list(references)]).score
-        scores.append(Score(name, round(value, 2), str(metric.get_signature())))
-    return scores
+    return corpus_scores(corpus_metrics("postedit"), hypotheses, references)
 
 
 def summary_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
@@ -80,20 +61,93 @@ def summary_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list
     Raises:
         CorpusError: there is nothing to score, or not one hypothesis for each reference.
     """
+    return corpus_scores(corpus_metrics("summarize"), hypotheses, references)
+
+
+def corpus_metrics(task: str) -> dict[str, Metric]:
+    """A task's own metrics by name, as sacreBLEU has them: BLEU and chrF, TER too where translations are post-edited,
+    ROUGE-1, ROUGE-2 and ROUGE-L (F1) of summaries. Validation, proofs, comparisons and manifests have these.
+    """
+    if task == "summarize":
+        from training.rouge import rouge_metrics, shared_scorer
+
+        return dict(rouge_metrics("fmeasure", shared_scorer()))
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    # `force` only says that a line may end in " ." without a warning.
+    metrics: dict[str, Metric] = {"BLEU": BLEU(force=True), "chrF": CHRF()}
+    return metrics | {"TER": TER()} if task == "postedit" else metrics
+
+
+def all_metrics(task: str, language: str, *, tokenised: bool = False) -> dict[str, Metric]:
+    """A task's own metrics, then what the five papers print of such tasks.
+
+    ======================  ============================================================================================
+    TER                     multi-source attention's HTER, where the reference is a post-edit; case does not count
+    BLEU, lower case        ME-MD: ``mteval-v11b.pl``, case-insensitive
+    tokenised BLEU          ConvS2S, layer-wise coordination: ``multi-bleu.perl`` on cased Moses tokens
+    ... lower case          DPN-S2S, and layer-wise coordination on IWSLT14 De-En: the same in lower case
+    ROUGE ... recall        ConvS2S on DUC-2004, there of the first 75 bytes; without a limit for longer summaries
+    ======================  ============================================================================================
+
+    Both papers' English to Romanian is plain BLEU. Each is of one reference; NIST and DUC-2004 have four.
+
+    Args:
+        task: "translate", "postedit" or "summarize".
+        language: of the references.
+        tokenised: whether the texts are tokens already, as the papers' corpora are; then these count, and are not
+            tokenised again, which would give other tokens (``'s`` becomes ``' s``).
+    """
+    if task == "summarize":
+        from training.rouge import DUC_BYTES, rouge_metrics, shared_scorer
+
+        scorer = shared_scorer()
+        recall = rouge_metrics("recall", scorer) | rouge_metrics("recall", scorer, DUC_BYTES)
+        return dict(rouge_metrics("fmeasure", scorer) | recall)
+    metrics = corpus_metrics(task)
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.ter import TER
+
+    from training.tokenised import TokenisedBleu, moses_tokens
+
+    tokens = None if tokenised else moses_tokens(language)
+    name = "as-is" if tokenised else f"moses-{language}"
+    return {
+        **metrics,
+        "TER": metrics.get("TER") or TER(),
+        "BLEU, lower case": BLEU(lowercase=True, force=True, smooth_method="none"),
+        "tokenised BLEU": TokenisedBleu(tokens, name),
+        "tokenised BLEU, lower case": TokenisedBleu(tokens, name, lowercase=True),
+    }
+
+
+OWN = {
+    "translate": ("BLEU", "chrF"),
+    "postedit": ("BLEU", "chrF", "TER"),
+    "summarize": ("ROUGE-1", "ROUGE-2", "ROUGE-L"),
+}
+"""The names that :func:`corpus_metrics` has, by task."""
+
+
+def is_error(metric: str) -> bool:
+    """Whether less of it is better."""
+    return metric == "TER"
+
+
+def corpus_scores(metrics: Mapping[str, Metric], hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+    """The scores of a whole set, in the order of the metrics.
+
+    Raises:
+        CorpusError: there is nothing to score, or not one hypothesis for each reference.
+    """
     _check_parallel(hypotheses, references)
-    from importlib.metadata import version
-
-    from rouge_score.rouge_scorer import RougeScorer
-
-    names = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
-    scorer = RougeScorer(list(names), use_stemmer=True)
-    totals = dict.fromkeys(names, 0.0)
-    for hypothesis, reference in zip(hypotheses, references, strict=True):
-        for name, score in scorer.score(reference, hypothesis).items():
-            totals[name] += score.fmeasure
-    signature = f"F1|stemmer:yes|rouge-score:{version('rouge-score')}"
-    count = len(references)
-    return [Score(shown, round(100 * totals[name] / count, 2), signature) for name, shown in names.items()]
+    scores = []
+    for name, metric in metrics.items():
+        value = metric.corpus_score(list(hypotheses), [list(references)]).score
+        scores.append(Score(name, round(value, 2), str(metric.get_signature())))
+    return scores
 
 
 SCORERS: dict[str, Callable[[Sequence[str], Sequence[str]], list[Score]]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,17 +11,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from deploy.bulk.run import check_count
 from deploy.commands import LARGEST_BEAM
-from deploy.commands.evaluation import Decoding, check_count, decode_lines
+from deploy.commands.decoding import Decoding, attended_lines, decode_lines
 from deploy.commands.outputs import check_folder
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.loading import load_bundle_model
-from models.search import Graphs, SearchOptions, translate_batch
-from models.translator import Column, encode_columns, written_lines
+from models.search import Graphs, SearchOptions
+from models.translator import Column
 from training.analysis import plots
-from training.analysis.attention import Attended, AttentionName, attended
-from training.analysis.decoding import BeamSpeed, LengthScore, scores_by_length, speed_by_beam
+from training.analysis.attention import Attended, groups
+from training.analysis.decoding import BeamSpeed, LengthScore, scores_by_length, source_lengths, speed_by_beam
 from training.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
 from training.data.features import read_columns
 from training.metrics import SCORERS
@@ -122,39 +121,21 @@ class _Analysis:
         return found
 
     def _attended(self, limit: int) -> list[Attended]:
-        vocabularies, most = self._bundle.sources, self._bundle.manifest.limits.max_source_tokens + 1
         lines = [column[:limit] for column in self._lines]
-        columns = encode_columns(vocabularies, lines, most)
-        written = written_lines(vocabularies, lines)
-        kept = [
-            i
-            for i, texts in enumerate(written)
-            if all(t.strip() or not v for t, v in zip(texts, vocabularies, strict=True))
-        ]
-        if not kept:
+        found = attended_lines(self._bundle, self._graphs, self._options, lines)
+        if not found:
             raise ConfigError("the source text has no line that is not empty")
-        sources = [tuple(column[index] for column in columns) for index in kept]
-        hypotheses = translate_batch(self._graphs, sources, replace(self._options, n_best=1))
-        model = load_bundle_model(self._bundle)
-        targets = [one[0].tokens for one in hypotheses]
-        both = (vocabularies, self._bundle.target_vocabulary)
-        return list(attended(model, both, sources, targets))
+        return [sentence for _, sentence in found]
 
     def _draw(self, sentence: Attended, folder: Path) -> None:
         """One figure for each path and what it attends to, its layers side by side."""
-        groups: dict[str, list[str]] = {}
-        for name in sentence.weights:
-            parts = AttentionName.parse(name)
-            groups.setdefault(f"{parts.path}-{parts.over}", []).append(name)
-        for group, names in groups.items():
+        for group, names in groups(sentence.weights).items():
             self.written += plots.layer_maps(folder / group, sentence, names)
 
     def by_length(self) -> dict[str, Any]:
         """The score in each class of source length."""
         texts = self._decode(self._options)
-        columns = encode_columns(self._bundle.sources, self._lines, sys.maxsize)
-        text = [c for c, vocabulary in zip(columns, self._bundle.sources, strict=True) if vocabulary] or columns
-        tokens = [max(map(len, row)) - 1 for row in zip(*text, strict=True)]
+        tokens = source_lengths(self._bundle.sources, self._lines)
         scores: list[LengthScore] = scores_by_length(texts, self._gold, tokens, self._scorer)
         rows = [asdict(score) for score in scores]
         _print("by source length", rows)

@@ -1,161 +1,172 @@
-"""`tandem evaluate` and `tandem translate`."""
+"""`tandem evaluate`: one bundle on a test set, beside another system where there is one."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
+from deploy.commands.decoding import Decoding
 from deploy.commands.outputs import check_file
+from deploy.commands.reports import Evaluation, Measured, write_report
+from deploy.commands.systems import UNEDITED, Sources, System, decode_system, load_systems, read_test, same_translation
 from models.bundle import Bundle, Score, extend_bundle
 from models.errors import ConfigError, CorpusError
-from models.rendering import Renderer
-from models.search import Graphs, SearchOptions
-from models.shortlist import WITH_SHORTLIST, Shortlist
-from models.translator import Column, encode_columns, translate_lines
-from service.runtimes import open_graphs
-
-if TYPE_CHECKING:
-    from training.metrics import Score as MeasuredScore
+from models.shortlist import WITH_SHORTLIST
+from models.translator import Column, encode_columns
+from training.analysis.decoding import length_classes, source_lengths
+from training.data.corpus import read_lines
+from training.metrics import OWN, all_metrics, first_sentence, first_words, is_error
+from training.metrics import Score as MeasuredScore
+from training.shortlist import coverage, encode
+from training.significance import SEED, ComparedScore, Counts, Sampling
 
 
 @dataclass(frozen=True, slots=True)
-class Decoding:
-    """How to decode.
+class Wanted:
+    """What an evaluation is of, and what it gives.
 
     Attributes:
-        runtime: "onnx", "torchscript" or "torch".
-        precision: of the graphs.
-        beam_size: None for the bundle's.
-        limit: segments, None for all.
-        threads: of the runtime.
+        against: another bundle, or a file with another system's output; None for none.
+        with_shortlist: also decode with the bundle's shortlist.
+        tokenised: the texts are tokens already.
+        seed: of the bootstrap; None for sacreBLEU's own.
+        out: file for the hypotheses.
+        record: the test set's name, to store the scores in the manifest under; "" for not.
+        as_json: print JSON instead of tables.
+        report: HTML file.
+        examples: of each kind in the report.
+        heat_maps: examples whose attention is drawn there.
     """
 
-    runtime: str
-    precision: str
-    beam_size: int | None
-    limit: int | None
-    threads: int
-
-    def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
-        """The bundle, its graphs and the search options."""
-        bundle = Bundle.load(path)
-        return bundle, *self.prepare(bundle)
-
-    def prepare(self, bundle: Bundle) -> tuple[Graphs, SearchOptions]:
-        """The graphs and the search options of a bundle that is loaded."""
-        options = bundle.manifest.decoding
-        if self.beam_size is not None:
-            options = replace(options, beam_size=self.beam_size)
-        return open_graphs(bundle, self.runtime, self.precision, self.threads), options
+    against: Path | None = None
+    with_shortlist: bool = False
+    tokenised: bool = False
+    seed: int | None = None
+    out: Path | None = None
+    record: str = ""
+    as_json: bool = False
+    report: Path | None = None
+    examples: int = 20
+    heat_maps: int = 3
 
 
 def evaluate_command(
-    path: Path,
-    sources: Sequence[Path],
-    references: Path,
-    decoding: Decoding,
-    *,
-    out: Path | None,
-    record: str,
-    as_json: bool,
-    with_shortlist: bool = False,
+    path: Path, sources: Sequence[Path | str], references: Path, decoding: Decoding, wanted: Wanted = Wanted()
 ) -> None:
-    """Decode a test set, print its scores, and store them where asked; with the bundle's shortlist too where asked."""
-    from training.data.features import read_columns
-    from training.metrics import SCORERS
+    """Decode a test set, print its scores, and store or report them where asked.
 
-    check_file(out, "--out")
-    bundle, graphs, options = decoding.open(path)
-    check_count(bundle, sources)
-    listing = check_shortlist(bundle, graphs) if with_shortlist else None
-    read = read_columns([*sources, references], bundle.feature_widths)
-    *columns, gold = (column[: decoding.limit] for column in read)
-    texts, speed = _timed(bundle, graphs, options, columns)
-    if out is not None:
-        out.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    scorer = SCORERS[bundle.manifest.task]
-    systems = {bundle.manifest.name: scorer(texts, gold)}
-    if bundle.manifest.task == "summarize":
-        from training.metrics import first_sentence, first_words
+    Args:
+        path: the bundle.
+        sources: ``FILE`` or ``LANGUAGE=FILE``, as `tandem compare` takes them.
+        references: parallel to the sources.
+        decoding: how to decode.
+        wanted: what else.
 
-        lines = next(column for column, width in zip(columns, bundle.feature_widths, strict=True) if not width)
-        systems["first sentence"] = scorer([first_sentence(line) for line in lines], gold)
-        systems["first 10 words"] = scorer([first_words(line) for line in lines], gold)
+    Raises:
+        ConfigError: the other system cannot be compared with the bundle, or a file cannot be written.
+        CorpusError: the files are not parallel, or cannot be read.
+    """
+    check_file(wanted.out, "--out")
+    check_file(wanted.report, "--report")
+    done = _evaluate(path, Sources.parse([str(one) for one in sources]), references, decoding, wanted)
+    own = done.systems[done.name]
+    if wanted.out is not None:
+        wanted.out.write_text("".join(f"{text}\n" for text in own.texts), encoding="utf-8")
+    listed = _coverage(done) if wanted.with_shortlist else []
+    if wanted.record:
+        _record(done, wanted.record, listed)
+    if wanted.report is not None:
+        write_report(done, wanted.report, examples=wanted.examples, heat_maps=wanted.heat_maps)
+    if wanted.as_json:
+        print(json.dumps(_mapping(done, listed if wanted.with_shortlist else None), ensure_ascii=False))
+    else:
+        _print(done, listed)
+
+
+def _evaluate(path: Path, files: Sources, references: Path, decoding: Decoding, wanted: Wanted) -> Evaluation:
+    """Everything is read before anything is decoded."""
+    against = wanted.against
+    other = [against] if against is not None and against.is_dir() else []
+    bundles = load_systems([path, *other])
+    name, bundle = next(iter(bundles.items()))
+    tests = {each: read_test(one, files, references, decoding.limit) for each, one in bundles.items()}
+    columns, gold = tests[name]
+    further = _baselines(bundle, columns)
     if bundle.manifest.task == "postedit":
-        systems["as it is"] = scorer(columns[-1], gold)  # the machine translation, left alone
-    listed: list[MeasuredScore] = []
-    speeds = {"segments_per_s": speed}
-    measured = {record: systems[bundle.manifest.name]}
-    if listing is not None:
-        short, speeds["segments_per_s_with_shortlist"] = _timed(bundle, graphs, options, columns, listing)
-        found = scorer(short, gold)
-        systems[f"{bundle.manifest.name}{WITH_SHORTLIST}"] = found
-        listed = _coverage(bundle, listing, columns, gold)
-        measured[f"{record}{WITH_SHORTLIST}"] = [*found, *listed]
-    if record:
-        _record(bundle, measured)
-    if as_json:
-        scores = {system: [asdict(score) for score in found] for system, found in systems.items()}
-        settings = {"runtime": decoding.runtime, "precision": decoding.precision, "beam_size": options.beam_size}
-        further = {"shortlist": [asdict(score) for score in listed]} if with_shortlist else {}
-        print(json.dumps({"scores": scores, **settings, "segments": len(texts), **speeds, **further}))
-        return
-    table = Table(title=f"{len(texts):,} segments, {decoding.runtime} {decoding.precision}, beam {options.beam_size}")
-    for column in ("system", *(score.metric for score in next(iter(systems.values())))):
-        table.add_column(column)
-    for system, found in systems.items():
-        table.add_row(system, *(f"{score.value:.2f}" for score in found))
-    console = Console()
-    console.print(table)
-    for score in systems[bundle.manifest.name]:
-        console.print(f"{score.metric}: {score.signature}", highlight=False)
-    for score in listed:
-        console.print(f"{score.metric}: {score.value:g}", highlight=False)
-    for name, speed in speeds.items():
-        console.print(f"{speed:.1f} {name.replace('_per_', '/').replace('_', ' ')}", highlight=False)
+        same_translation({each: files.of(one.manifest) for each, one in bundles.items()})
+    if against is not None and not other:
+        further.insert(0, _hypotheses(against, {name, *(one.name for one in further)}, references, len(gold)))
+    with_list = f"{name}{WITH_SHORTLIST}"
+    listed = [decode_system(with_list, bundle, columns, decoding, with_shortlist=True)] if wanted.with_shortlist else []
+    own, *others = (decode_system(each, one, tests[each][0], decoding) for each, one in bundles.items())
+    rivals = others or (further if against is not None or bundle.manifest.task == "postedit" else [])
+    systems = [own, *listed, *others, *further]
+    return Evaluation(
+        name=name,
+        bundle=bundle,
+        rival=rivals[0].name if rivals else "",
+        columns=columns,
+        references=gold,
+        systems={system.name: system for system in systems},
+        measured=_measure(bundle, systems, columns, gold, wanted),
+        decoding=decoding,
+        files={"sources": ", ".join(map(str, files.paths)), "references": str(references)},
+    )
 
 
-def _timed(
-    bundle: Bundle,
-    graphs: Graphs,
-    options: SearchOptions,
-    columns: Sequence[Column],
-    shortlist: Shortlist | None = None,
-) -> tuple[list[str], float]:
-    """All lines decoded, and how many a second."""
-    started = time.perf_counter()
-    texts = decode_lines(bundle, graphs, options, columns, shortlist)
-    return texts, round(len(texts) / (time.perf_counter() - started), 1)
+def _measure(
+    bundle: Bundle, systems: Sequence[System], columns: Sequence[Column], references: Sequence[str], wanted: Wanted
+) -> Measured:
+    """The first system beside the others: by all metrics, and by length by the task's own."""
+    task, language = bundle.manifest.task, bundle.manifest.target_language
+    metrics = all_metrics(task, language, tokenised=wanted.tokenised)
+    counts = Counts(metrics, {system.name: system.texts for system in systems}, references)
+    name, sampling = systems[0].name, Sampling(seed=SEED if wanted.seed is None else wanted.seed)
+    classes = [
+        (one, counts.compare(name, rows=one.rows, metrics=OWN[task], sampling=sampling))
+        for one in length_classes(source_lengths(bundle.sources, columns))
+    ]
+    return Measured(counts, counts.compare(name, sampling=sampling), classes, sampling)
 
 
-def check_shortlist(bundle: Bundle, graphs: Graphs) -> Shortlist:
-    """The bundle's shortlist. Raises ConfigError where it has none, or no graph that reads one."""
-    if bundle.shortlist is None:
-        raise ConfigError(f"{bundle.path} has no shortlist: build one with `tandem shortlist`")
-    if "step_shortlist" not in graphs.specs:
-        raise ConfigError(f"{bundle.path} has a shortlist, but these graphs read none: export them again")
-    return bundle.shortlist
+def _baselines(bundle: Bundle, columns: Sequence[Column]) -> list[System]:
+    """What costs nothing: the beginning of a text as its summary, a translation left as it is."""
+    if bundle.manifest.task == "summarize":
+        lines = next(column for column, width in zip(columns, bundle.feature_widths, strict=True) if not width)
+        first = System("first sentence", [first_sentence(line) for line in lines])
+        return [first, System("first 10 words", [first_words(line) for line in lines])]
+    return [System(UNEDITED, list(columns[-1]))] if bundle.manifest.task == "postedit" else []
 
 
-def _coverage(
-    bundle: Bundle, shortlist: Shortlist, columns: Sequence[Column], gold: Sequence[str]
-) -> list[MeasuredScore]:
-    """How much of the references the lists hold, and how long they are."""
-    from training.metrics import Score as MeasuredScore
-    from training.shortlist import coverage, encode
+def _hypotheses(path: Path, taken: set[str], references: Path, segments: int) -> System:
+    """Another system's output. With fewer segments than the references have, it must hold these, or all of them.
 
-    sources = encode_columns(bundle.sources, columns, bundle.manifest.limits.max_source_tokens + 1)
-    found = coverage(shortlist, list(zip(*sources, strict=True)), encode(bundle.target_vocabulary, gold))
+    Raises:
+        ConfigError: there is no such file.
+        CorpusError: it cannot be read, or has another number of lines.
+    """
+    if not path.exists():
+        raise ConfigError(f"--against must be a bundle or a file of hypotheses, but there is no {path}")
+    lines = read_lines(path)
+    if len(lines) != segments and len(lines) != len(read_lines(references)):
+        raise CorpusError(f"{path}: has {len(lines)} hypotheses, but {references} has {segments} references")
+    return System(str(path) if path.name in taken else path.name, lines[:segments])
+
+
+def _coverage(done: Evaluation) -> list[MeasuredScore]:
+    """How much of the references the bundle's lists hold, and how long they are."""
+    bundle, shortlist = done.bundle, done.bundle.shortlist
+    if shortlist is None:  # then decoding with it was refused
+        return []
+    sources = encode_columns(bundle.sources, done.columns, bundle.manifest.limits.max_source_tokens + 1)
+    found = coverage(shortlist, list(zip(*sources, strict=True)), encode(bundle.target_vocabulary, done.references))
     return [
         MeasuredScore("% of reference tokens listed", round(100 * found.tokens, 2), ""),
         MeasuredScore("% of references listed whole", round(100 * found.sentences, 2), ""),
@@ -163,64 +174,74 @@ def _coverage(
     ]
 
 
-def _record(bundle: Bundle, measured: Mapping[str, Sequence[MeasuredScore]]) -> None:
-    """Store scores in the manifest with this very command, in place of older ones on the same test sets."""
+def _record(done: Evaluation, name: str, listed: Sequence[MeasuredScore]) -> None:
+    """Store the task's own scores in the manifest with this very command, in place of older ones on the same sets."""
+    own = OWN[done.bundle.manifest.task]
+    scores = done.measured.scores
+    measured: dict[str, list[MeasuredScore | ComparedScore]] = {
+        f"{name}{ending}": [score for score in scores[f"{done.name}{ending}"] if score.metric in own]
+        for ending in ("", WITH_SHORTLIST)
+        if f"{done.name}{ending}" in scores
+    }
+    if listed:
+        measured[f"{name}{WITH_SHORTLIST}"] += listed
     command = shlex.join(["tandem", *sys.argv[1:]])
-    new = [Score(s.metric, s.value, name, s.signature, command) for name, found in measured.items() for s in found]
+    new = [Score(s.metric, s.value, test, s.signature, command) for test, found in measured.items() for s in found]
+    bundle = done.bundle
     kept = [score for score in bundle.manifest.scores if score.test_set not in measured]
     extend_bundle(bundle.path, {}, replace(bundle.manifest, scores=(*kept, *new)))
 
 
-def translate_command(
-    path: Path, sources: Sequence[Path], out: Path | None, decoding: Decoding, *, with_shortlist: bool = False
-) -> None:
-    """Decode text and write it, one line for each line."""
-    check_file(out, "--out")
-    bundle, graphs, options = decoding.open(path)
-    check_count(bundle, sources)
-    listing = check_shortlist(bundle, graphs) if with_shortlist else None
-    columns = [_read(source, width) for source, width in zip(sources, bundle.feature_widths, strict=True)]
-    if len({len(column) for column in columns}) > 1:
-        raise CorpusError(f"the sources must have equally many lines, but have {[len(c) for c in columns]}")
-    text = "".join(f"{line}\n" for line in decode_lines(bundle, graphs, options, columns, listing))
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        out.write_text(text, encoding="utf-8")
+# --- output ----------------------------------------------------------------------------------------------------------
 
 
-def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
-    """Raises CorpusError where there is not one file for each of the bundle's sources."""
-    if len(sources) != len(bundle.sources):
-        raise CorpusError(f"{bundle.path} has {len(bundle.sources)} sources, but {len(sources)} are given")
+def _speeds(done: Evaluation) -> dict[str, float]:
+    """Segments a second of the bundle, and of the bundle with its shortlist."""
+    names = {"segments_per_s": done.name, "segments_per_s_with_shortlist": f"{done.name}{WITH_SHORTLIST}"}
+    found = {key: done.systems[name].decoding_speed for key, name in names.items() if name in done.systems}
+    return {key: speed for key, speed in found.items() if speed is not None}
 
 
-def _read(source: Path, width: int) -> Column:
-    """Lines of text, or matrices of feature vectors where they have a width."""
-    from training.data.features import read_columns
-
-    if str(source) == "-" and not width:
-        return [line.rstrip("\n") for line in sys.stdin]
-    return read_columns([source], [width])[0]
+def _plain(scores: Mapping[str, Sequence[ComparedScore]]) -> dict[str, object]:
+    return {system: [asdict(score) for score in found] for system, found in scores.items()}
 
 
-def decode_lines(
-    bundle: Bundle,
-    graphs: Graphs,
-    options: SearchOptions,
-    columns: Sequence[Column],
-    shortlist: Shortlist | None = None,
-) -> list[str]:
-    """All lines, with a progress bar on the terminal."""
-    console = Console(stderr=True)
-    chunk = 256
-    texts: list[str] = []
-    starts = range(0, len(columns[0]), chunk)
-    vocabularies, renderer = (bundle.sources, bundle.target_vocabulary), Renderer.of(bundle)
-    limit = bundle.manifest.limits.max_source_tokens + 1  # and EOS
-    for start in track(starts, "decoding", console=console, disable=not console.is_terminal, transient=True):
-        part = [column[start : start + chunk] for column in columns]
-        texts += translate_lines(
-            graphs, vocabularies, part, options, max_source_tokens=limit, renderer=renderer, shortlist=shortlist
-        )
-    return texts
+def _mapping(done: Evaluation, listed: Sequence[MeasuredScore] | None) -> dict[str, object]:
+    classes = [
+        {"shortest": one.shortest, "longest": one.longest, "sentences": len(one.rows), "scores": _plain(scores)}
+        for one, scores in done.measured.classes
+    ]
+    decoding = {"runtime": done.decoding.runtime, "precision": done.decoding.precision, "beam_size": done.beam_size}
+    found = {"scores": _plain(done.measured.scores), "against": done.rival or None, "by_length": classes}
+    further = {} if listed is None else {"shortlist": [asdict(score) for score in listed]}
+    return {**found, **decoding, "segments": len(done.references), **_speeds(done), **further}
+
+
+def _print(done: Evaluation, listed: Sequence[MeasuredScore]) -> None:
+    console = Console()
+    own, *others = done.measured.scores
+    wide = len(others) == 1  # of more systems the differences, with their intervals, do not fit into a terminal
+    table = Table(title=done.setting)
+    for title in ("", own, *(title for name in others for title in (name, *(["difference"] if wide else []), "p"))):
+        table.add_column(title, justify="right" if title else "left")
+    for index, score in enumerate(done.measured.scores[own]):
+        beside = [done.measured.scores[name][index] for name in others]
+        rows = [[one.shown, *([one.difference_shown] if wide else []), one.p_shown] for one in beside]
+        name = f"{score.metric}{' (less is better)' if is_error(score.metric) else ''}"
+        table.add_row(name, score.shown, *(cell for row in rows for cell in row))
+    console.print(table)
+    shown = [own, *([done.rival] if done.rival else [])]
+    metrics = [score.metric for score in done.measured.classes[0][1][own]]
+    table = Table("source tokens", "sentences", title="by source length")
+    for title in (f"{metric}, {name}" if done.rival else metric for metric in metrics for name in shown):
+        table.add_column(title, justify="right")
+    for one, scores in done.measured.classes:
+        cells = [scores[name][index].shown for index in range(len(metrics)) for name in shown]
+        table.add_row(one.shown, f"{len(one.rows):,}", *cells)
+    console.print(table)
+    for score in done.measured.scores[own]:
+        console.print(f"{score.metric}: {score.signature}", highlight=False, soft_wrap=True)
+    for measured in listed:
+        console.print(f"{measured.metric}: {measured.value:g}", highlight=False, soft_wrap=True)
+    for key, speed in _speeds(done).items():
+        console.print(f"{speed:.1f} {key.replace('_per_', '/').replace('_', ' ')}", highlight=False, soft_wrap=True)

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     *("corpus", "prepare", "train", "export", "verify", "ensemble"),
     *("evaluate", "compare", "describe", "translate", "analyse", "serve", "config", "doctor", "shortlist"),
+    *("backup", "loadtest", "size"),
 )
 
 

@@ -4,80 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from deploy.cli import app, main
-from deploy.commands.comparison import Sources
-from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
+from deploy.commands.systems import Sources
+from models.bundle import Bundle, Training, Vocabularies, VocabularyFile
 from models.errors import ConfigError
-from models.loading import model_tensors
-from models.registry import build_model, load_config
-from models.search import SearchOptions
-from models.vocabulary import WordVocabulary
+from tests.deploy.small import SMALL, VOCABULARY, Make, Write, make, text
 from tests.determinism import one_thread, seeded
 
-__all__ = ["one_thread", "seeded"]
-
-WORDS = tuple("abcdefgh")
-VOCABULARY = WordVocabulary(WORDS)
-SMALL: dict[str, dict[str, Any]] = {
-    "transformer": {"width": 16, "hidden": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1},
-    "multisource": {"embedding": 8, "encoder_width": 8, "attention_width": 8, "decoder_width": 8},
-}
-Make = Callable[..., Path]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Make:
-    """Writes a small untrained bundle with no graphs, which the torch runtime needs none of."""
-
-    def bundle(name: str, *languages: str, folder: str = "bundles", seed: int = 1, **changes: Any) -> Path:
-        architecture = "transformer" if len(languages) == 1 else "multisource"
-        sizes = {"source_vocabularies": [VOCABULARY.size] * len(languages), "target_vocabulary": VOCABULARY.size}
-        config = changes.get("config", SMALL[architecture] | sizes)
-        torch.manual_seed(seed)
-        model = build_model(architecture, load_config(architecture, config, name))
-        model.prepare_for_inference()
-        weights = {key: tensor.detach().numpy() for key, tensor in model_tensors(model).items()}
-        file = VocabularyFile("all.words", "words")
-        fields: dict[str, Any] = {
-            "name": name,
-            "task": "translate",
-            "source_languages": languages,
-            "target_language": "en",
-            "architecture": architecture,
-            "config": config,
-            "decoding": SearchOptions(beam_size=2, max_length=6),
-            "limits": Limits(12, 12),
-            "vocabularies": Vocabularies((file,) * len(languages), file),
-            "training": Training((), {}, 10, 3000, 1.5),
-            "licence": "CC0-1.0",
-        }
-        return write_bundle(
-            tmp_path / folder / name, Manifest(**(fields | changes)), weights, {"all.words": VOCABULARY}
-        ).path
-
-    return bundle
-
-
-@pytest.fixture
-def text(tmp_path: Path) -> Callable[[str], str]:
-    """Writes twelve lines of a language (the same for the same language) and names the file."""
-
-    def write(language: str) -> str:
-        rng = np.random.default_rng(list(language.encode()))
-        lines = [" ".join(rng.choice(WORDS, size=5)) for _ in range(12)]
-        (tmp_path / f"test.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        return str(tmp_path / f"test.{language}")
-
-    return write
+__all__ = ["make", "one_thread", "seeded", "text"]
 
 
 def run(*arguments: object) -> str:
@@ -93,7 +33,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     return capsys.readouterr().err
 
 
-def test_one_source_beside_two(make: Make, text: Callable[[str], str], tmp_path: Path) -> None:
+def test_one_source_beside_two(make: Make, text: Write, tmp_path: Path) -> None:
     """Each reads its languages, whatever the order of the files; scores are those of what was kept."""
     one, two = make("one", "fr"), make("two", "de", "fr")
     sources = ("--source", f"fr={text('fr')}", "--source", f"de={text('de')}")
@@ -117,7 +57,7 @@ def test_one_source_beside_two(make: Make, text: Callable[[str], str], tmp_path:
         assert values[0] == values[1]
 
 
-def test_a_source_of_feature_vectors(make: Make, text: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_source_of_feature_vectors(make: Make, text: Write, tmp_path: Path) -> None:
     """A bundle that also sees images stands beside one that does not."""
     file = VocabularyFile("all.words", "words")
     sizes = {"source_vocabularies": [VOCABULARY.size, 0], "target_vocabulary": VOCABULARY.size, "features": [0, 3]}
@@ -134,14 +74,14 @@ def test_a_source_of_feature_vectors(make: Make, text: Callable[[str], str], tmp
     assert list(found["systems"]) == ["blind", "seeing"]
 
 
-def test_parameters_are_those_of_describe(make: Make, text: Callable[[str], str]) -> None:
+def test_parameters_are_those_of_describe(make: Make, text: Write) -> None:
     bundle = make("one", "de")
     described = json.loads(CliRunner().invoke(app, ["describe", str(bundle), "--json"]).stdout)
     found = json.loads(run(bundle, "--source", text("de"), "--references", text("en"), "--json"))
     assert found["systems"]["one"]["parameters"] == described["parameters"]["total"]
 
 
-def test_post_editing_is_compared_with_leaving_the_translation(make: Make, text: Callable[[str], str]) -> None:
+def test_post_editing_is_compared_with_leaving_the_translation(make: Make, text: Write) -> None:
     """The same by role as by language; the translation scores as its own file does."""
     bundle = make("ape", "en", "de", task="postedit", target_language="de")
     files = [text("src"), text("mt")]
@@ -161,7 +101,7 @@ def test_post_editing_is_compared_with_leaving_the_translation(make: Make, text:
 
 
 def test_markdown_is_one_table_with_its_command(
-    make: Make, text: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Make, text: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["tandem", "compare", "x y"])
     bundles = (make("first", "de"), make("second", "de", seed=2, training=Training((), {}, 0, 0)))
@@ -184,21 +124,21 @@ def test_markdown_is_one_table_with_its_command(
     assert same.startswith("| system | BLEU | p (BLEU) |")
 
 
-def test_summaries_have_scores_without_tests(make: Make, text: Callable[[str], str]) -> None:
+def test_summaries_are_tested_too(make: Make, text: Write) -> None:
     bundle = make("heads", "en", task="summarize")
     shown = run(bundle, "--source", text("en"), "--references", text("title"), "--markdown", "-")
-    assert shown.startswith("| system | ROUGE-1 | ROUGE-2 | ROUGE-L | parameters |")
-    assert "bootstrap" not in shown
+    assert shown.startswith("| system | ROUGE-1 | p (ROUGE-1) | ROUGE-2 | p (ROUGE-2) | ROUGE-L | p (ROUGE-L) |")
+    assert "paired bootstrap" in shown
 
 
-def test_equal_names_go_by_folder(make: Make, text: Callable[[str], str]) -> None:
+def test_equal_names_go_by_folder(make: Make, text: Write) -> None:
     old, new = make("m", "de", folder="old"), make("m", "de", folder="new", seed=2)
     found = json.loads(run(old, new, "--source", text("de"), "--references", text("en"), "--json"))
     assert list(found["systems"]) == [str(old), str(new)]
 
 
 def test_what_cannot_be_compared(
-    make: Make, text: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    make: Make, text: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, two = make("one", "de"), make("two", "de", "fr")
     source, references = ("--source", f"de={text('de')}"), ("--references", text("en"))

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deploy.bulk import BulkOptions
 from deploy.commands.bundles import export_command, verify_command
-from deploy.commands.evaluation import Decoding, evaluate_command, translate_command
+from deploy.commands.decoding import Decoding
+from deploy.commands.evaluation import Wanted, evaluate_command
 from deploy.commands.training import prepare_command, train_command
+from deploy.commands.translation import translate_command
 from models.bundle import Bundle
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, CorpusError
@@ -126,7 +129,7 @@ def sources(folder: Path) -> list[Path]:
 
 def test_every_source_tells_its_words(folder: Path) -> None:
     """Features alone determine the two words in the middle, and the graphs are 8-bit ones."""
-    translate_command(folder / "bundle", sources(folder), folder / "out.en", DECODING)
+    translate_command(folder / "bundle", sources(folder), folder / "out.en", BulkOptions())
     found = (folder / "out.en").read_text(encoding="utf-8").splitlines()
     expected = (folder / "corpora/toy/test.en").read_text(encoding="utf-8").splitlines()
     assert len(found) == len(expected) == 30
@@ -146,7 +149,7 @@ def test_the_manifest_says_which_sources_are_features(folder: Path) -> None:
 def test_evaluate_and_verify_take_matrices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = folder / "corpora/toy/test.en"
     limited = replace(DECODING, limit=10)
-    evaluate_command(folder / "bundle", sources(folder), gold, limited, out=None, record="", as_json=True)
+    evaluate_command(folder / "bundle", sources(folder), gold, limited, Wanted(as_json=True))
     result = json.loads(capsys.readouterr().out)
     assert result["segments"] == 10
     assert result["scores"]["three"][0]["value"] > 80
@@ -164,14 +167,14 @@ def test_evaluate_and_verify_take_matrices(folder: Path, capsys: pytest.CaptureF
 def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
     german, features, french = sources(folder)
     with pytest.raises(CorpusError, match="has 3 sources, but 2 are given"):
-        translate_command(folder / "bundle", [german, features], None, DECODING)
+        translate_command(folder / "bundle", [german, features], None, BulkOptions())
     with pytest.raises(CorpusError, match=r"test\.npy: text is expected here, not feature vectors"):
-        translate_command(folder / "bundle", [features, german, french], None, DECODING)
+        translate_command(folder / "bundle", [features, german, french], None, BulkOptions())
     with pytest.raises(CorpusError, match=r"test\.fr: not a readable .npy array"):
-        translate_command(folder / "bundle", [german, french, german], None, DECODING)
+        translate_command(folder / "bundle", [german, french, german], None, BulkOptions())
     np.save(folder / "wide.npy", np.zeros((30, 2, 8), np.float32))
     with pytest.raises(CorpusError, match=r"wide\.npy: feature vectors must have the width 7, but have 8"):
-        translate_command(folder / "bundle", [german, folder / "wide.npy", french], None, DECODING)
+        translate_command(folder / "bundle", [german, folder / "wide.npy", french], None, BulkOptions())
     with pytest.raises(ConfigError, match="reads feature matrices: give --text for each source"):
         verify_command(folder / "bundle", [], None, False, True)
 

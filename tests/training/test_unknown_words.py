@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.commands.evaluation import Decoding, translate_command
+from deploy.bulk import BulkOptions
+from deploy.commands.translation import translate_command
 from models.bundle import Bundle
 from models.graphs import TorchGraphs, graph_modules
 from models.loading import load_bundle_model
@@ -114,8 +115,8 @@ def test_the_dictionary_goes_from_the_training_text_to_the_bundle(bundle: Bundle
 
 
 def test_names_and_rare_words_come_out(bundle: Bundle, folder: Path) -> None:
-    decoding = Decoding("torch", "float32", None, None, 1)
-    translate_command(bundle.path, [folder / "test.de"], folder / "out.txt", decoding)
+    options = BulkOptions("torch", "float32")
+    translate_command(bundle.path, [folder / "test.de"], folder / "out.txt", options)
     found = (folder / "out.txt").read_text(encoding="utf-8").splitlines()
     wanted = (folder / "test.en").read_text(encoding="utf-8").splitlines()
     assert sum(a == b for a, b in zip(found, wanted, strict=True)) > 0.8 * len(wanted)

@@ -7,7 +7,7 @@ or encoders.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,15 @@ class Attended:
         return tuple([parts.over] * columns)
 
 
+def groups(names: Iterable[str]) -> dict[str, list[str]]:
+    """The names of one path's attentions over one thing, layer after layer, by ``path-over``."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        parts = AttentionName.parse(name)
+        found.setdefault(f"{parts.path}-{parts.over}", []).append(name)
+    return found
+
+
 def attended(
     model: AnyModel,
     vocabularies: tuple[Sequence[Vocabulary | None], Vocabulary],
@@ -96,8 +105,9 @@ def attended(
         targets: per sentence, what is to be predicted.
     """
     for columns, target in zip(sources, targets, strict=True):
+        # Copied: matrices may lie in a file that is open for reading only, which tensors cannot be.
         padded = tuple(
-            Padded(torch.from_numpy(np.ascontiguousarray(one))[None], torch.tensor([len(one)])) for one in columns
+            Padded(torch.from_numpy(np.array(one, order="C"))[None], torch.tensor([len(one)])) for one in columns
         )
         with torch.inference_mode():
             weights = model.attention(torch.tensor([[BOS, *target]]), model.encode(padded))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,11 @@ _CELL = 0.28  # inches of a row or column of a heat map
 
 
 def layer_maps(path: Path, sentence: Attended, names: Sequence[str]) -> list[Path]:
+    """The figure of :func:`layer_figure`."""
+    return _save(layer_figure(sentence, names), path)
+
+
+def layer_figure(sentence: Attended, names: Sequence[str]) -> Figure:
     """The attentions of one path over one thing, layer beside layer (DPN, figure 2): a row for each target token,
     darker where more of the weight lies.
     """
@@ -29,7 +35,14 @@ def layer_maps(path: Path, sentence: Attended, names: Sequence[str]) -> list[Pat
         _draw(
             axes, f"{parts.path} {parts.layer + 1} over {parts.over}", sentence.weights[name], sentence.target, columns
         )
-    return _save(figure, path)
+    return figure
+
+
+def png(figure: Figure, dpi: int = 80) -> bytes:
+    """A figure as a PNG, for where there is no folder to write to; the same data gives the same bytes."""
+    held = io.BytesIO()
+    figure.savefig(held, format="png", dpi=dpi, metadata={"Software": None})
+    return held.getvalue()
 
 
 def shares(path: Path, layers: Sequence[str], source_LT: Weights) -> list[Path]:

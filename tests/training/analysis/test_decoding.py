@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
-from training.analysis.decoding import scores_by_length, speed_by_beam
+from models.vocabulary import WordVocabulary
+from training.analysis.decoding import length_classes, scores_by_length, source_lengths, speed_by_beam
 from training.metrics import Score
 
 
@@ -23,6 +25,17 @@ def test_every_sentence_is_in_one_class_of_length() -> None:
         (11, 20, 2, 50.0),
         (31, None, 1, 100.0),
     ]
+
+
+def test_classes_hold_every_sentence_once_empty_ones_too() -> None:
+    found = length_classes([10, 0, 51, 11, 1])
+    assert [(one.shown, one.rows) for one in found] == [("1-10", (0, 1, 4)), ("11-20", (3,)), ("51+", (2,))]
+
+
+def test_the_longest_text_of_a_sentence_counts_and_matrices_only_alone() -> None:
+    words, matrices = WordVocabulary(("a", "b")), [np.zeros((9, 2)), np.zeros((7, 2))]
+    assert source_lengths([words, words, None], [["a", ""], ["a b a", ""], matrices]) == [3, 0]
+    assert source_lengths([None], [matrices]) == [9, 7]
 
 
 def test_speed_is_the_median_of_passes_that_take_turns() -> None:

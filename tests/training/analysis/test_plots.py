@@ -37,3 +37,8 @@ def test_a_figure_is_written_as_png_and_svg(name: str, tmp_path: Path) -> None:
 def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = (DRAWN["beams"](tmp_path / folder) for folder in ("one", "two"))
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_a_figure_without_a_file_is_the_same_png() -> None:
+    first, second = (plots.png(plots.layer_figure(SENTENCE, list(SENTENCE.weights))) for _ in range(2))
+    assert first == second and first.startswith(b"\x89PNG")

@@ -1,0 +1,49 @@
+"""BLEU of words, as papers printed it before sacreBLEU: ``multi-bleu.perl`` on Moses tokens.
+
+sacreBLEU counts, with its own tokens and smoothing off. It has no Moses tokeniser; the tokens are those that
+``tandem corpus`` writes (sacremoses).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeAlias
+
+from sacrebleu.metrics.bleu import BLEU
+
+Tokens: TypeAlias = Callable[[str], str]
+
+
+def moses_tokens(language: str) -> Tokens:
+    """A line -> its Moses tokens, separated by spaces; each line is tokenised once, however many metrics ask.
+
+    Args:
+        language: of the text, for its abbreviations; a region (``pt-BR``) changes nothing.
+    """
+    from training.corpora.specs import TextForm
+    from training.corpora.text import TextProcessor
+
+    primary = language.split("-")[0].lower()
+    processor = TextProcessor(TextForm(tokens="moses"), (primary,), evaluation=False)
+    tokens: Tokens = lru_cache(maxsize=None)(lambda line: processor.line(line, primary))
+    return tokens
+
+
+class TokenisedBleu(BLEU):
+    """Corpus BLEU of tokens without smoothing: a test set without a matching 4-gram has 0, as with the script.
+
+    Args:
+        tokens: of a line; None where the lines are tokens already, which are what stands between spaces.
+        name: of the tokens, for the signature.
+        lowercase: compare in lower case (the script's ``-lc``), once there are tokens: abbreviations are known by case.
+    """
+
+    def __init__(self, tokens: Tokens | None, name: str, *, lowercase: bool = False) -> None:
+        super().__init__(lowercase=lowercase, force=True, tokenize="none", smooth_method="none")
+        self._tokens = tokens
+        self.tokenizer_signature = name
+
+    def _preprocess_segment(self, sent: str) -> str:
+        line = " ".join(sent.split()) if self._tokens is None else self._tokens(sent)
+        return line.lower() if self.lowercase else line
