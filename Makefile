@@ -89,7 +89,7 @@ deploy-check: $(READY) ## check Dockerfile, compose files, Prometheus rules, das
 
 .PHONY: deploy-test
 deploy-test: $(READY) ## build the image and run the compose files; needs a Docker engine
-	$(VENV)/bin/python -m pytest -m docker $(ARGS)
+	$(VENV)/bin/python -m pytest -m docker tests/docker $(ARGS)
 
 .PHONY: check
 check: $(READY) ## check format, lint, types and layers

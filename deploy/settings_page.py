@@ -11,6 +11,7 @@ _BEFORE = """\
 
 `tandem serve` takes each setting from the first of these that has it: a flag (`--max-texts 50`), an environment
 variable (`TANDEM_MAX_TEXTS=50`), a TOML file (`max_texts = 50`) that `--config` or `TANDEM_CONFIG` names, the default.
+A variable that is set but empty counts as not set.
 Unknown names and values out of bounds are refused at start, all of them in one line; unknown names come with those that
 are near. Secrets have no flag: every user of a machine can read command lines. This page is written by
 `python -m deploy.reference`.

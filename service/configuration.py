@@ -87,7 +87,7 @@ def _origins(
     for name in Settings.model_fields:
         if name in flags:
             origins[name] = flag_of(name)
-        elif variable_of(name) in variables:
+        elif variables.get(variable_of(name)):  # an empty one is none
             origins[name] = variable_of(name)
         else:
             origins[name] = path if name in content else "default"

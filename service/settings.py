@@ -32,7 +32,8 @@ _QUEUE_TOKENS = 8_192  # for each decode worker: some four seconds of a model of
 class Settings(BaseSettings):
     """How to serve. ``TANDEM_BUNDLES=/srv/bundles TANDEM_PORT=8080 tandem serve`` sets two of them."""
 
-    model_config = SettingsConfigDict(env_prefix="TANDEM_", extra="forbid", frozen=True)
+    # A variable that is there and empty is one that nobody has set: Compose and others pass on names without values.
+    model_config = SettingsConfigDict(env_prefix="TANDEM_", env_ignore_empty=True, extra="forbid", frozen=True)
 
     config: Path | None = Field(
         default=None,

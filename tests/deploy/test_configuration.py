@@ -70,6 +70,18 @@ def test_flags_go_before_the_environment_before_the_file(tmp_path: Path, monkeyp
     assert Settings().max_texts == 7  # where nobody reads origins, too
 
 
+def test_an_empty_variable_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compose passes on names that have no value."""
+    path = tmp_path / "tandem.toml"
+    path.write_text("port = 8123\n", encoding="utf-8")
+    for name in ("PORT", "LIMITS_URL", "ADMIN_KEY", "BUNDLES"):
+        monkeypatch.setenv(f"TANDEM_{name}", "")
+    found = read_configuration({"config": path})
+    assert (found.settings.port, found.origins["port"]) == (8123, str(path))
+    assert (found.settings.limits_url, found.settings.admin_key) == (None, None)
+    assert (found.settings.bundles, found.origins["bundles"]) == ((Path("bundles"),), "default")
+
+
 def test_the_file_of_the_flag_goes_before_that_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
