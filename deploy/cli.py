@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -33,6 +35,7 @@ _SERVING = (
     *("fastapi", "onnxruntime", "prometheus_client", "pydantic", "pydantic_settings", "sentencex", "structlog"),
     "uvicorn",
 )
+_FULL = (errno.ENOSPC, errno.EDQUOT)  # a write that finds no room names no file
 
 
 class Runtime(StrEnum):
@@ -340,13 +343,14 @@ def translate(
         ),
     ] = None,
     language: Annotated[str, typer.Option(help="Language of the text, where the bundle reads several.")] = "",
+    target: Annotated[str, typer.Option(help="Language to translate into, where the bundle writes several.")] = "",
     bad: Annotated[BadLines, typer.Option(help="What a line that cannot be translated becomes.")] = BadLines.keep,
     report: Annotated[
         Path | None, typer.Option(help="Where bad lines are told, as JSON lines. [OUT.report.jsonl]")
     ] = None,
     fail_on_bad: Annotated[bool, typer.Option("--fail-on-bad", help="Exit status 1 where a line is bad.")] = False,
     workers: Annotated[int, typer.Option(min=0, help="Processes that translate; 0 = one per core.")] = 0,
-    save_every: Annotated[float, typer.Option(min=0.0, help="Seconds of work that a sudden end may cost.")] = 10.0,
+    save_every: Annotated[float, typer.Option(min=0.0, help="Seconds between saves, at whole windows.")] = 10.0,
     max_line_bytes: Annotated[int, typer.Option(min=1, help="Longer lines are bad.")] = 1 << 20,
     runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
     precision: Precision = "int8",
@@ -367,10 +371,141 @@ def translate(
     from deploy.commands.translation import run_command
     from service.cgroups import usable_cores
 
-    options = BulkOptions(runtime.value, precision, beam_size, threads, shortlist, sentences, language, bad.value)
+    options = BulkOptions(
+        runtime.value, precision, beam_size, threads, shortlist, sentences, language, bad.value, target
+    )
     request = Request((), None, report, resume, workers or usable_cores(), save_every, max_line_bytes)
     status = run_command(bundle, sources or [Path("-")], out, options, request, fail_on_bad=fail_on_bad)
     raise typer.Exit(status)
+
+
+Synthesised = Annotated[Path, typer.Option(help="Folder of the new corpus, in the folder of the recipe's corpora.")]
+Language = Annotated[str, typer.Option(help="Language of the text, where the bundle reads several.")]
+Target = Annotated[str, typer.Option(help="Language to translate into, where the bundle writes several.")]
+Workers = Annotated[int, typer.Option(min=0, help="Processes that translate; 0 = one per core.")]
+LengthRatio = Annotated[
+    float, typer.Option(min=1.0, help="A pair is dropped whose longer side has more than so many times the words.")
+]
+
+
+@app.command()
+def distil(
+    bundle: BundleFolder,
+    sources: Annotated[
+        list[Path],
+        typer.Option("--source", help="Training text for the teacher, one segment a line (.xz, .gz, plain)."),
+    ],
+    out: Synthesised,
+    references: Annotated[
+        list[Path] | None, typer.Option("--references", help="What people wrote, one file for each --source.")
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option(min=1, max=LARGEST_BEAM, help="Hypotheses of which that nearest to the reference is taken.")
+    ] = 1,
+    min_chrf: Annotated[
+        float, typer.Option(min=0.0, max=100.0, help="Drop translations less like their reference than this chrF.")
+    ] = 0.0,
+    max_length_ratio: LengthRatio = 3.0,
+    language: Language = "",
+    target: Target = "",
+    workers: Workers = 0,
+    runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
+    precision: Precision = "int8",
+    beam_size: BeamSize = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime, in each process.")] = 1,
+) -> None:
+    """Have a teacher translate the training text, for a smaller model to learn from: a corpus that a recipe can name.
+
+    Sequence-level knowledge distillation. What is translated is kept: the same command goes on where it was ended, and
+    with other bounds translates nothing again. Prints the table for the recipe.
+
+    Example: tandem distil bundles/teacher --source corpora/tatoeba-de-en/train.de.xz --references
+    corpora/tatoeba-de-en/train.en.xz --out corpora/distilled-de-en
+    """
+    from deploy.bulk import BulkOptions
+    from deploy.commands.synthesis import Synthesis, run_command
+    from service.cgroups import usable_cores
+    from training.synthetic import Sieve
+
+    sieve = Sieve(max_length_ratio, min_chrf)
+    cores = workers or usable_cores()
+    wanted = Synthesis("distilled", tuple(sources), tuple(references or ()), out, sieve, cores)
+    options = BulkOptions(runtime.value, precision, beam_size, threads, language=language, target=target)
+    raise typer.Exit(run_command(bundle, wanted, replace(options, candidates=candidates)))
+
+
+@app.command()
+def backtranslate(
+    bundle: BundleFolder,
+    texts: Annotated[
+        list[Path], typer.Option("--text", help="Text in the new model's target language, one segment a line.")
+    ],
+    out: Synthesised,
+    max_length_ratio: LengthRatio = 3.0,
+    language: Language = "",
+    target: Target = "",
+    workers: Workers = 0,
+    runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
+    precision: Precision = "int8",
+    beam_size: BeamSize = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime, in each process.")] = 1,
+) -> None:
+    """Make sources for text of which only the target side exists, with a bundle of the other direction.
+
+    The recipe's table, which is printed, says that the sources are no people's: they get a tag (Caswell et al. 2019).
+    The same command goes on where it was ended.
+
+    Example: tandem backtranslate bundles/en-de --text news.en.xz --out corpora/back-de-en
+    """
+    from deploy.bulk import BulkOptions
+    from deploy.commands.synthesis import Synthesis, run_command
+    from service.cgroups import usable_cores
+    from training.synthetic import Sieve
+
+    sieve = Sieve(max_length_ratio)
+    wanted = Synthesis("back-translated", tuple(texts), (), out, sieve, workers or usable_cores())
+    options = BulkOptions(runtime.value, precision, beam_size, threads, language=language, target=target)
+    raise typer.Exit(run_command(bundle, wanted, options))
+
+
+@app.command()
+def robustness(
+    bundle: BundleFolder,
+    source: Annotated[Path, typer.Option(help="Source text, one segment a line (.xz, .gz, plain).")],
+    references: Annotated[Path, typer.Option(help="Reference translations.")],
+    language: Language = "",
+    target: Target = "",
+    sentences: Annotated[
+        bool, typer.Option("--sentences/--segments", help="Split each line as the service does, or decode it whole.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")] = None,
+    max_lost: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=1.0, help="Exit status 1 where a larger share of a state's translations has a symptom."
+        ),
+    ] = None,
+    runtime: Annotated[Runtime, typer.Option(help="What runs the model.")] = Runtime.onnx,
+    precision: Precision = "int8",
+    beam_size: BeamSize = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what a bundle makes of untidy text: lower case, no punctuation, typing errors, long lines.
+
+    Every state of the test set is scored beside the untouched one, and translations that loop, break off or are empty
+    are counted and shown.
+
+    Example: tandem robustness bundles/de-en --source test.de --references test.en --max-lost 0.01
+    """
+    from deploy.bulk import BulkOptions
+    from deploy.commands.robustness import Shown, robustness_command
+
+    options = BulkOptions(
+        runtime.value, precision, beam_size, threads, sentences=sentences, language=language, target=target
+    )
+    shown = Shown(limit, max_lost, as_json)
+    raise typer.Exit(robustness_command(bundle, (source, references), options, shown))
 
 
 @app.command()
@@ -486,9 +621,9 @@ def main() -> None:
         extra = "[serve]" if error.name in _SERVING else "[train] (make install)"
         _fail(f"this command needs the package {error.name!r}: install tandem with its extra {extra}", 1)
     except OSError as error:
-        if error.filename is None:  # of the network or the system, not of a path that was given
+        if error.filename is None and error.errno not in _FULL:  # of the network or the system, not of a path
             raise
-        _fail(f"{error.filename}: {error.strerror}", 1)
+        _fail(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error.strerror), 1)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -21,7 +21,7 @@ from deploy.settings_page import configuration_page
 from models.registry import ARCHITECTURES
 from models.search import SearchOptions
 from training.corpora.page import corpora_page
-from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from training.data.config import CorpusConfig, DataConfig, FilterConfig, NoiseConfig, VocabularyConfig
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig, load_recipe
 
@@ -31,6 +31,7 @@ _TABLES: tuple[tuple[str, str, type[Any]], ...] = (
     ("[data]", "What to train on.", DataConfig),
     ("[[data.corpora]]", "One parallel corpus.", CorpusConfig),
     ("[data.filters]", "Which pairs are left out.", FilterConfig),
+    ("[data.noise]", "What is done to some training sources.", NoiseConfig),
     ("[data.vocabulary]", "How the vocabularies are made.", VocabularyConfig),
     *(
         (f'[model] of architecture = "{name}"', "", config)

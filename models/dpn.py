@@ -59,6 +59,8 @@ class DpnConfig:
             in every decoder layer, instead of the encoder outputs as they are.
         max_positions: longest sequence, in symbols, that has a position.
         weight_norm: weight normalisation in the CNN paths while training.
+        tied: "decoder" (target embedding = output layer, as published) or "all" (one table for both sides; needs a
+            joint vocabulary).
         equal_embeddings: start with equal source and target embeddings (needs a joint vocabulary), so that a word and
             its copy look alike to the attention from the first update; they are trained apart.
         dropout: rate on embeddings, convolution inputs, SAN sub-layer outputs and hidden units.
@@ -78,6 +80,7 @@ class DpnConfig:
     projections: bool = False
     max_positions: int = bounded(1024, at_least=1)
     weight_norm: bool = True
+    tied: Literal["decoder", "all"] = "decoder"
     equal_embeddings: bool = False
     dropout: float = bounded(0.1, at_least=0.0, at_most=0.9)
     attention_dropout: float = bounded(0.0, at_least=0.0, at_most=0.9)
@@ -91,6 +94,8 @@ class DpnConfig:
             raise ConfigError(f"a double path network has one source, but {len(self.source_vocabularies)} are given")
         if self.equal_embeddings and self.source_vocabularies[0] != self.target_vocabulary:
             raise ConfigError("equal_embeddings needs one joint vocabulary for source and target")
+        if self.tied == "all" and self.source_vocabularies[0] != self.target_vocabulary:
+            raise ConfigError('tied = "all" needs one joint vocabulary for source and target')
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,6 +292,8 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
         self.target_embedding = nn.Parameter(torch.empty(c.target_vocabulary, c.width))  # tied with the output layer
         for table in (self.source_embedding, self.target_embedding):
             nn.init.normal_(table, 0.0, 0.1)
+        if c.tied == "all":  # after both were drawn, so that all other weights start as they do untied
+            self.source_embedding = self.target_embedding
         if c.equal_embeddings:
             self.target_embedding.data.copy_(self.source_embedding.data)
         self.output_bias = nn.Parameter(torch.zeros(c.target_vocabulary))

@@ -10,6 +10,7 @@ from models.bundle import Bundle
 from service.engine import Engine, alias_of
 from service.errors import InvalidFields, LanguageNotServed, ModelNotFound, PairNotServed
 from service.languages import base_code, is_language_code, language_name, match_language
+from service.replies import Direction
 from service.schemas import Combination, Language, ModelInfo
 
 
@@ -54,7 +55,7 @@ class Catalog:
             _require_code(field, code)
         _require_different(source, others)
         bundles = self._chosen(self._of_task("translate"), model)
-        for bundle in bundles.values():
+        for bundle in _views(bundles):
             route = _route(bundle, source, others)
             if route and match_language(target, [bundle.manifest.target_language]):
                 return route
@@ -109,7 +110,7 @@ class Catalog:
             ModelNotFound: no bundle of that name.
         """
         found: dict[str, None] = {}
-        for bundle in self._chosen(self._of_task("translate", sources=1), model).values():
+        for bundle in _views(self._chosen(self._of_task("translate", sources=1), model)):
             if target is None or match_language(target, [bundle.manifest.target_language]):
                 found |= dict.fromkeys(bundle.manifest.source_languages)
         return list(found)
@@ -121,7 +122,7 @@ class Catalog:
         """
         targets: dict[str, set[str]] = {}
         together: dict[str, set[tuple[tuple[str, ...], str]]] = {}
-        for bundle in self._chosen(self._of_task("translate"), None).values():
+        for bundle in _views(self._chosen(self._of_task("translate"), None)):
             manifest = bundle.manifest
             targets.setdefault(manifest.target_language, set())
             for code in manifest.source_languages:
@@ -158,6 +159,7 @@ class Catalog:
             source_languages=list(manifest.source_languages),
             sources=_sources(bundle),
             target_language=manifest.target_language,
+            pairs=[Direction(source=source, target=target) for source, target in manifest.pairs] or None,
             architecture=manifest.architecture,
             runtime=backend.runtime,
             precision=backend.precision,
@@ -205,6 +207,11 @@ def _require_different(source: str, others: Sequence[str]) -> None:
         given.add(base_code(code))
 
 
+def _views(bundles: Mapping[str, Bundle]) -> list[Bundle]:
+    """Each bundle once for every language that it translates into."""
+    return [view for bundle in bundles.values() for view in bundle.views]
+
+
 def _sources(bundle: Bundle) -> int:
     """Texts that a bundle reads at once. With one source, it may know several languages; else it has one for each."""
     return len(bundle.sources)
@@ -249,7 +256,7 @@ def _served(verb: str, bundles: Mapping[str, Bundle]) -> tuple[Pairs, Combinatio
     """What the bundles translate: pairs of languages, and several source languages together."""
     pairs: set[tuple[str, str]] = set()
     together: set[tuple[tuple[str, ...], str]] = set()
-    for bundle in bundles.values():
+    for bundle in _views(bundles):
         manifest = bundle.manifest
         if verb == "post-edit":
             pairs.add((manifest.source_languages[0], manifest.target_language))

@@ -188,6 +188,13 @@ class Language(BaseModel):
     )
 
 
+class Direction(BaseModel):
+    """A source language and a target language."""
+
+    source: str
+    target: str
+
+
 class ModelInfo(BaseModel):
     """A loaded bundle."""
 
@@ -198,6 +205,9 @@ class ModelInfo(BaseModel):
     source_languages: list[str]
     sources: int = Field(description="Texts that it reads at once: 1 of any source language, or one of each.")
     target_language: str
+    pairs: list[Direction] | None = Field(
+        default=None, description="Every direction, where the model translates into more than one language."
+    )
     architecture: str
     runtime: str
     precision: str

@@ -1,14 +1,15 @@
 """Checkpoints: one safetensors file each, holding everything that continuing needs. Nothing is ever unpickled.
 
-Tensors: ``model.<name>``, ``optimiser.<parameter index>.<name>``, ``random.cpu``.
-Metadata: the progress and the recipe as JSON.
+Tensors: ``model.<name>``, ``optimiser.<parameter index>.<name>``, ``random.cpu`` and ``random.cuda``, with ``.<rank>``
+for further processes; where the recipe asks for them ``ema.<name>`` and ``ema_updates``, the moving average of the
+weights, and ``scaler.<name>``, the loss scale of fp16. Metadata: the progress and the recipe as JSON.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,11 @@ from torch import Tensor, nn
 
 from models.errors import CheckpointError
 from models.loading import model_tensors
+
+EMA = "ema."
+_MODEL = "model."
+_FURTHER = ("ema_", "random.", "scaler.")
+_NOTHING: Mapping[str, Tensor] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,8 @@ class Progress:
         stale: validations since the best one.
         target_tokens: target symbols trained on.
         seconds: time spent training.
+        skipped: updates that changed nothing, since their gradient was not finite.
+        skipped_last: how many of the last updates in a row those are.
     """
 
     update: int = 0
@@ -45,25 +53,41 @@ class Progress:
     stale: int = 0
     target_tokens: int = 0
     seconds: float = 0.0
+    skipped: int = 0
+    skipped_last: int = 0
 
 
 def save_checkpoint(
-    path: Path, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, recipe: dict[str, Any]
+    path: Path,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    progress: Progress,
+    recipe: dict[str, Any],
+    further: Mapping[str, Tensor] = _NOTHING,
 ) -> None:
-    """Write a checkpoint so that a reader sees either the old file or the whole new one."""
-    tensors = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}
+    """Write a checkpoint so that a reader sees either the old file or the whole new one.
+
+    ``further`` are tensors by their names in the file: moving averages, loss scale, other processes' generators.
+    """
+    tensors = {f"{_MODEL}{name}": tensor for name, tensor in model_tensors(model).items()}
     for index, state in optimiser.state_dict()["state"].items():
         tensors |= {
             f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items() if value is not None
         }
-    tensors["random.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    tensors |= {**random_states(), **further}
     metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".partial")
     save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, temporary, metadata)
     os.replace(temporary, path)
+
+
+def random_states() -> dict[str, Tensor]:
+    """The states of this process's random generators, by their names in a checkpoint."""
+    states = {"random.cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["random.cuda"] = torch.cuda.get_rng_state()
+    return states
 
 
 def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
@@ -83,12 +107,34 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
 
 
 def load_model_tensors(path: Path) -> dict[str, Tensor]:
-    """The model's tensors of a checkpoint, by parameter name."""
+    """The weights to use of a checkpoint, by parameter name: the moving averages where it has them."""
+    return _named(path, EMA if has_averages(path) else _MODEL)
+
+
+def further_tensors(path: Path) -> dict[str, Tensor]:
+    """What a checkpoint holds besides the model's weights and the optimiser's state, by its names in the file."""
+    return {name: tensor for kind in (EMA, *_FURTHER) for name, tensor in _named(path, kind, whole=True).items()}
+
+
+def has_averages(path: Path) -> bool:
+    """Whether a checkpoint holds moving averages of the weights.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
     read_progress(path)
-    return {k.removeprefix("model."): v for k, v in load_file(path).items() if k.startswith("model.")}
+    with safe_open(path, framework="pt") as file:
+        return any(name.startswith(EMA) for name in file.keys())  # noqa: SIM118  # no mapping
 
 
-def load_into(model: nn.Module, tensors: dict[str, Tensor], where: str) -> None:
+def _named(path: Path, prefix: str, *, whole: bool = False) -> dict[str, Tensor]:
+    """The tensors whose names begin so, by what follows or by the whole name; the others are not read."""
+    with safe_open(path, framework="pt") as file:
+        names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
+        return {name if whole else name.removeprefix(prefix): file.get_tensor(name) for name in names}
+
+
+def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
     """Copy tensors into a model.
 
     Raises:
@@ -117,7 +163,7 @@ def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> P
     """
     progress, _ = read_progress(path)
     tensors = load_file(path)
-    load_into(model, {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, str(path))
+    load_into(model, {k.removeprefix(_MODEL): v for k, v in tensors.items() if k.startswith(_MODEL)}, str(path))
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimiser."):
@@ -130,10 +176,16 @@ def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> P
         raise CheckpointError(f"{path}: the optimiser's state does not fit the model: resume from an older checkpoint")
     packed["state"] = state
     optimiser.load_state_dict(packed)
-    torch.set_rng_state(tensors["random.cpu"])
-    if torch.cuda.is_available() and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"])
+    set_random_states(tensors)
     return progress
+
+
+def set_random_states(states: Mapping[str, Tensor]) -> None:
+    """Set this process's random generators to what :func:`random_states` gave, as far as it is there."""
+    if "random.cpu" in states:
+        torch.set_rng_state(states["random.cpu"])
+    if torch.cuda.is_available() and "random.cuda" in states:
+        torch.cuda.set_rng_state(states["random.cuda"])
 
 
 def _fits(state: dict[str, Tensor], shape: torch.Size) -> bool:
@@ -150,10 +202,17 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of the model tensors of several checkpoints (float64 accumulation).
 
     Raises:
-        CheckpointError: none is given, or they belong to different models.
+        CheckpointError: none is given, they belong to different models, or several are given of which one holds moving
+            averages: each of those is an average of its own already.
     """
     if not paths:
         raise CheckpointError("there is no checkpoint to average: train first")
+    moving = [path for path in paths if len(paths) > 1 and has_averages(path)]
+    if moving:
+        raise CheckpointError(
+            f"1 checkpoint with moving averages can be used at once, but {len(paths)} were asked for, and {moving[-1]}"
+            " has them: average 1"
+        )
     total = {name: tensor.double() for name, tensor in load_model_tensors(paths[0]).items()}
     for path in paths[1:]:
         tensors = load_model_tensors(path)

@@ -2,7 +2,13 @@
 
 The output layer and its loss are the largest single piece of a training step (a vocabulary of 8,000 and 3,500 target
 symbols make 28M logits). Computed in chunks of rows the logits stay in the cache, the two softmax passes become one,
-the products run in bfloat16 where asked, and nothing of size N x V is ever kept for the backward pass.
+the products run in a narrow type where asked, and nothing of size N x V is ever kept for the backward pass.
+
+R-Drop (Wu et al. 2021) is the same pass over two sets of features, which came of two passes of the same batch through
+the model with dropout, and a term that draws their distributions together.
+
+Shape suffixes: B sentences, T target positions, N targets that are not padding, C passes (1, or 2 with R-Drop),
+M = C x rows of a chunk, D features, V vocabulary.
 """
 
 from __future__ import annotations
@@ -22,40 +28,46 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        features_ND: Tensor,
+        features_CND: Tensor,
         weight_VD: Tensor,
         bias_V: Tensor | None,
         target_N: Tensor,
         smoothing: float,
-        low_precision: bool,
+        r_drop: float,
+        products: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        dtype = torch.bfloat16 if low_precision else features_ND.dtype
-        weight = weight_VD.to(dtype)
-        d_features = torch.empty_like(features_ND)
+        passes, count, width = features_CND.shape
+        weight = weight_VD.to(products)
+        d_features = torch.empty_like(features_CND)
         d_weight = torch.zeros_like(weight_VD)
         d_bias = None if bias_V is None else torch.zeros_like(bias_V)
-        loss, likelihood = (
-            features_ND.new_zeros((), dtype=torch.float64),
-            features_ND.new_zeros((), dtype=torch.float64),
-        )
-        for start in range(0, features_ND.size(0), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            x, gold = features_ND[part].to(dtype), target_N[part, None]
-            logits = F.linear(x, weight).to(features_ND.dtype)
+        loss = features_CND.new_zeros((), dtype=torch.float64)
+        likelihood = torch.zeros_like(loss)
+        chunk = _CHUNK // passes
+        for start in range(0, count, chunk):
+            part = slice(start, start + chunk)
+            x = features_CND[:, part].reshape(-1, width).to(products)
+            logits = F.linear(x, weight).to(features_CND.dtype)
             if bias_V is not None:
                 logits += bias_V
+            gold_M1 = target_N[part, None].repeat(passes, 1)
             log_probability = torch.log_softmax(logits, dim=-1)
-            nll = -log_probability.gather(1, gold).sum(dtype=torch.float64)
+            nll = -log_probability.gather(1, gold_M1).sum(dtype=torch.float64)
             uniform = -log_probability.mean(dim=1).sum(dtype=torch.float64)
-            loss += (1 - smoothing) * nll + smoothing * uniform
-            likelihood += nll
+            loss += ((1 - smoothing) * nll + smoothing * uniform) / passes
+            likelihood += nll / passes
+            gradient = torch.empty_like(log_probability) if passes == 2 else log_probability
+            if passes == 2:
+                loss += _divergence(log_probability, gradient, r_drop)
+            else:
+                gradient.exp_()
             # d loss / d logits = p - (1 - eps) onehot - eps / V, in place of the log-probabilities
-            gradient = log_probability.exp_().sub_(smoothing / weight.size(0))
-            gradient.scatter_add_(1, gold, gradient.new_full(gold.shape, smoothing - 1))
+            gradient.sub_(smoothing / weight.size(0) / passes)
+            gradient.scatter_add_(1, gold_M1, gradient.new_full(gold_M1.shape, (smoothing - 1) / passes))
             if d_bias is not None:
                 d_bias += gradient.sum(0)
-            low = gradient.to(dtype)
-            d_features[part] = low @ weight
+            low = gradient.to(products)
+            d_features[:, part] = (low @ weight).view(passes, -1, width)
             d_weight += low.mT @ x
         ctx.save_for_backward(d_features, d_weight, d_bias)
         ctx.mark_non_differentiable(likelihood)
@@ -65,7 +77,26 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         d_features, d_weight, d_bias = ctx.saved_tensors
         scale = gradients[0].to(d_features.dtype)
-        return d_features * scale, d_weight * scale, None if d_bias is None else d_bias * scale, None, None, None
+        bias = None if d_bias is None else d_bias * scale
+        return d_features * scale, d_weight * scale, bias, None, None, None, None
+
+
+def _divergence(log_p_MV: Tensor, gradient_MV: Tensor, alpha: float) -> Tensor:
+    """R-Drop's term of a chunk, M = 2 x rows; leaves p / 2 plus the term's gradient in ``gradient_MV``.
+
+    With ``d = log p1 - log p2``: ``KL(p1 | p2) = sum_v p1 d``, and both divergences together ``sum_v (p1 - p2) d``;
+    the gradient of KL(p1 | p2) is ``p1 (d - KL(p1 | p2))`` for the logits of p1 and ``p2 - p1`` for those of p2.
+    """
+    first, second = log_p_MV.chunk(2)
+    difference = first - second
+    p1, p2 = torch.exp(first), torch.exp(second)
+    there = (p1 * difference).sum(1, keepdim=True)
+    back = -(p2 * difference).sum(1, keepdim=True)
+    quarter = alpha / 4  # half of eq. 4, times the half within its mean of both divergences
+    g1, g2 = gradient_MV.chunk(2)
+    torch.mul(p1, 0.5 + quarter * (difference - there + 1), out=g1).sub_(p2, alpha=quarter)
+    torch.mul(p2, 0.5 + quarter * (1 - difference - back), out=g2).sub_(p1, alpha=quarter)
+    return quarter * (there + back).sum(dtype=torch.float64)
 
 
 def smoothed_cross_entropy(
@@ -76,7 +107,7 @@ def smoothed_cross_entropy(
     *,
     smoothing: float,
     padding: int = 0,
-    low_precision: bool = False,
+    low_precision: bool | torch.dtype = False,
 ) -> tuple[Tensor, Tensor]:
     """Summed loss over the targets that are not padding, and the summed negative log-likelihood without smoothing.
 
@@ -89,16 +120,61 @@ def smoothed_cross_entropy(
         target_BT: gold symbols.
         smoothing: eps, the mass spread evenly over the vocabulary.
         padding: the symbol to skip.
-        low_precision: run the three products in bfloat16 (accumulated in float32).
+        low_precision: run the three products in this type, bfloat16 if true (accumulated in float32).
 
     Returns:
         Two float64 scalars; gradients flow through the first.
     """
     keep = target_BT != padding
-    features = features_BTD[keep]
-    if features.dtype == torch.bfloat16:
-        features = features.float()
+    return _loss(features_BTD[keep][None], weight_VD, bias_V, target_BT[keep], smoothing, 0.0, low_precision)
+
+
+def r_drop_cross_entropy(
+    features_CBTD: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+    target_BT: Tensor,
+    *,
+    smoothing: float,
+    alpha: float,
+    padding: int = 0,
+    low_precision: bool | torch.dtype = False,
+) -> tuple[Tensor, Tensor]:
+    """The same of two passes with dropout, whose distributions are drawn together.
+
+    ``loss = (CE_1 + CE_2) / 2 + alpha / 2 (KL(p1 | p2) + KL(p2 | p1)) / 2``, gradients through both: half of eq. 4 of
+    R-Drop (Wu et al. 2021), so that alpha is the paper's and the loss has the size that it has without R-Drop.
+
+    Args:
+        features_CBTD: what the output layer projects, of both passes.
+        weight_VD: the output layer's weight.
+        bias_V: its bias, or None.
+        target_BT: gold symbols.
+        smoothing: eps, the mass spread evenly over the vocabulary.
+        alpha: weight of the divergence.
+        padding: the symbol to skip.
+        low_precision: as in :func:`smoothed_cross_entropy`.
+
+    Returns:
+        Two float64 scalars, the loss and the mean of both passes' negative log-likelihoods.
+    """
+    keep = target_BT != padding
+    return _loss(features_CBTD[:, keep], weight_VD, bias_V, target_BT[keep], smoothing, alpha, low_precision)
+
+
+def _loss(
+    features_CND: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+    target_N: Tensor,
+    smoothing: float,
+    r_drop: float,
+    low_precision: bool | torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    if features_CND.dtype in (torch.bfloat16, torch.float16):
+        features_CND = features_CND.float()
+    products = torch.bfloat16 if low_precision is True else low_precision or features_CND.dtype
     result: tuple[Tensor, Tensor] = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        features, weight_VD, bias_V, target_BT[keep], smoothing, low_precision
+        features_CND, weight_VD, bias_V, target_N, smoothing, r_drop, products
     )
     return result

@@ -23,6 +23,7 @@ from models.protocol import ModelConfig, feature_widths
 from models.registry import load_config
 from models.search.options import SearchOptions
 from training.data.config import FEATURES, NO_LANGUAGE, DataConfig
+from training.data.directions import translated_pairs
 from training.data.summary import PreparedSummary
 from training.optim import OptimiserConfig
 
@@ -34,9 +35,17 @@ class TrainingConfig:
     Attributes:
         updates: last update.
         batch_tokens: padded source plus target symbols of a batch, at most twice this.
-        accumulate: batches whose gradients make one update.
+        accumulate: batches whose gradients make one update, over all processes that train together.
         label_smoothing: probability mass spread over the vocabulary.
-        precision: "float32", or "bf16" for bfloat16 products with float32 master weights.
+        r_drop: weight of R-Drop's divergence between two passes with dropout (Wu et al. 2021, who take 5 for
+            translation); 0 = one pass. Two passes cost about twice the time.
+        precision: "float32", or "bf16" or "fp16" for narrow products with float32 master weights. "fp16" scales the
+            loss so that small gradients survive, for GPUs without bfloat16.
+        max_skipped: updates in a row that may be skipped since their gradient is not finite; one more ends training
+            with an error.
+        recompute: keep only what goes into each layer and compute the rest again in the backward pass (gradient
+            checkpointing): less memory, about a third more time, the same weights.
+        deterministic: have torch use only algorithms that give the same result every time. A CPU does so anyway.
         seed: of initialisation, batches and dropout.
         validate_every: updates between validations.
         validation_sentences: sentences decoded for the validation metric (0 = validate by loss only).
@@ -45,6 +54,9 @@ class TrainingConfig:
         save_every: updates between checkpoints.
         keep: checkpoints kept, the best one not counted.
         average: newest checkpoints averaged into the exported weights (1 = the newest alone).
+        ema_decay: decay of the exponential moving average of the weights, updated after every update, which is then
+            what is validated and exported; 0 = none. After n updates it is at most (1 + n) / (10 + n), so that
+            early weights are soon forgotten. Needs average = 1, since one average of the weights is enough.
         log_every: updates between log lines.
     """
 
@@ -52,7 +64,11 @@ class TrainingConfig:
     batch_tokens: int = bounded(3500, at_least=1)
     accumulate: int = bounded(1, at_least=1)
     label_smoothing: float = bounded(0.1, at_least=0.0, at_most=0.9)
-    precision: Literal["float32", "bf16"] = "bf16"
+    r_drop: float = bounded(0.0, at_least=0.0)
+    precision: Literal["float32", "bf16", "fp16"] = "bf16"
+    max_skipped: int = bounded(25, at_least=0)
+    recompute: bool = False
+    deterministic: bool = False
     seed: int = bounded(1, at_least=0)
     validate_every: int = bounded(1000, at_least=1)
     validation_sentences: int = bounded(500, at_least=0)
@@ -61,11 +77,16 @@ class TrainingConfig:
     save_every: int = bounded(500, at_least=1)
     keep: int = bounded(5, at_least=1)
     average: int = bounded(1, at_least=1)
+    ema_decay: float = bounded(0.0, at_least=0.0, at_most=0.999999)
     log_every: int = bounded(50, at_least=1)
 
     def __post_init__(self) -> None:
         if self.average > self.keep:
             raise ConfigError(f"average must be at most keep ({self.keep}), but is {self.average}")
+        if self.ema_decay and self.average > 1:
+            raise ConfigError(
+                f"average must be 1 where ema_decay is above 0, but is {self.average}: choose one of them"
+            )
         if self.metric != "loss" and not self.validation_sentences:
             raise ConfigError(f"metric = {self.metric!r} needs validation_sentences of at least 1, but it is 0")
 
@@ -112,6 +133,20 @@ class Recipe:
 
         if self.data.target_form == "edits":
             self._check_edits()
+        if self.data.tagged and self.task != "translate":
+            raise ConfigError(f"data tagged = true needs the task 'translate', but it is {self.task!r}")
+        translated_pairs(self.data, self.languages)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Of each source in order, and of the target."""
+        return (*self.source_languages, self.target_language)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """As a bundle's manifest has them: every direction, those into the target language first; none without tags."""
+        pairs = translated_pairs(self.data, self.languages)
+        return tuple(sorted(pairs, key=lambda pair: pair[1] != self.target_language))
 
     def _check_edits(self) -> None:
         if self.task != "postedit":

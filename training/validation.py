@@ -11,7 +11,9 @@ from models.graphs import TorchGraphs
 from models.protocol import Seq2SeqModel
 from models.rendering import Renderer
 from models.translator import translate_lines
+from models.vocabulary import TaggedVocabulary, Vocabulary
 from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
+from training.data.directions import Directed, directed_corpora
 from training.data.summary import PreparedSummary
 from training.metrics import SCORERS
 from training.recipe import Recipe
@@ -32,32 +34,50 @@ class TextValidator:
         sources, target = self._vocabularies
         self._renderer = Renderer(sources, target, recipe.data.target_form, load_dictionary(data))
         sides = side_names(len(recipe.source_languages))
-        self._columns: list[list[Any]] = [[] for _ in sides]  # lines, or feature matrices
+        # Lines, or feature matrices; by the language that a tag names, "" where there is none.
+        self._columns: dict[str, list[list[Any]]] = {}
         features = PreparedSummary.load(data).features
-        share = max(1, recipe.training.validation_sentences // len(recipe.data.corpora))
-        for corpus in recipe.data.corpora:
-            for column, side in zip(self._columns, sides, strict=True):
-                path = text_path(data, corpus.name, "valid", side)
-                if side in features and "valid" in corpus.splits:
-                    column += open_features(data, "valid", features[side], evaluation=corpus.name)[:share]
+        directed = directed_corpora(recipe.data, recipe.languages)
+        share = max(1, recipe.training.validation_sentences // len(directed))
+        for one in directed:
+            if "valid" not in one.corpus.splits:
+                continue
+            columns = self._columns.setdefault(_tag(recipe, one), [[] for _ in sides])
+            for column, side in zip(columns, sides, strict=True):
+                path = text_path(data, one.corpus.name, "valid", side)
+                if side in features:
+                    column += open_features(data, "valid", features[side], evaluation=one.corpus.name)[:share]
                 elif path.exists():
                     column += path.read_text(encoding="utf-8").split("\n")[: min(share, _lines(path))]
 
     def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
         """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …)."""
-        *sources, references = self._columns
-        texts = translate_lines(
-            TorchGraphs(model, self._device),
-            self._vocabularies,
-            sources,
-            replace(self._recipe.decoding, beam_size=1, n_best=1),
-            max_source_tokens=self._recipe.data.max_source_tokens,
-            renderer=self._renderer,
-        )
+        texts: list[str] = []
+        references: list[str] = []
+        for language, (*sources, target) in self._columns.items():
+            texts += translate_lines(
+                TorchGraphs(model, self._device),
+                self._tagged(language),
+                sources,
+                replace(self._recipe.decoding, beam_size=1, n_best=1),
+                max_source_tokens=self._recipe.data.max_source_tokens,
+                renderer=self._renderer,
+            )
+            references += target
         scores = {s.metric.lower(): s.value for s in SCORERS[self._recipe.task](texts, references)}
         if "rouge-1" in scores:
             scores["rouge"] = scores["rouge-1"]
         return scores
+
+    def _tagged(self, language: str) -> tuple[tuple[Vocabulary | None, ...], Vocabulary]:
+        sources, target = self._vocabularies
+        if not language:
+            return sources, target
+        return tuple(TaggedVocabulary(one, language) if one else None for one in sources), target
+
+
+def _tag(recipe: Recipe, directed: Directed) -> str:
+    return directed.languages[-1] if recipe.data.tagged else ""
 
 
 def _lines(path: Path) -> int:

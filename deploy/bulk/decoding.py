@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence
 from models.search.offline import batches
@@ -25,6 +25,9 @@ class Failed:
     """What stands in the place of a hypothesis that could not be found."""
 
     why: str
+
+
+Found: TypeAlias = Sequence[Hypothesis] | Failed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +46,11 @@ class Decoder:
 
     def decode(self, sources: Sequence[tuple[Array, ...]]) -> list[Hypothesis | Failed]:
         """The best hypothesis of each sentence, given by its sources (ids ending with EOS, or features)."""
-        found: dict[int, Hypothesis | Failed] = {}
+        return [one if isinstance(one, Failed) else one[0] for one in self.n_best(sources)]
+
+    def n_best(self, sources: Sequence[tuple[Array, ...]]) -> list[Found]:
+        """Up to ``n_best`` hypotheses of each sentence, at least one, the best first."""
+        found: dict[int, Found] = {}
         for chosen in self._batches(sources):
             found |= self._isolated([Sentence(index, sources[index], self.options) for index in chosen])
         return [found[index] for index in range(len(sources))]
@@ -54,22 +61,22 @@ class Decoder:
             for start in range(0, len(chosen), MOST_SENTENCES):
                 yield chosen[start : start + MOST_SENTENCES]
 
-    def _isolated(self, sentences: Sequence[Sentence]) -> dict[int, Hypothesis | Failed]:
+    def _isolated(self, sentences: Sequence[Sentence]) -> dict[int, Found]:
         """A batch; where it cannot be decoded, each of its sentences by itself."""
         try:
             return dict(self._together(sentences))
         except Exception as error:  # of the search or of a runtime, whose own exceptions share no base
             if len(sentences) == 1:
                 return {cast("int", sentences[0].id): Failed(f"{type(error).__name__}: {error}")}
-        found: dict[int, Hypothesis | Failed] = {}
+        found: dict[int, Found] = {}
         for one in sentences:
             found |= self._isolated([one])
         return found
 
-    def _together(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, Hypothesis | Failed]]:
+    def _together(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, Found]]:
         batch = DecodeBatch(self.graphs, beam_size=self.options.beam_size, shortlist=self.shortlist)
         batch.join(sentences)
         while len(batch):
             for finished in batch.step():
-                best = finished.hypotheses[0] if finished.hypotheses else Failed("the search found no hypothesis")
-                yield cast("int", finished.id), best
+                found = finished.hypotheses or Failed("the search found no hypothesis")
+                yield cast("int", finished.id), found

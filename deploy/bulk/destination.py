@@ -54,18 +54,19 @@ class Destination(Protocol):
 
 
 class _Reporting:
-    """Writes the report, which is there only if there is something to report."""
+    """Writes the report, which is there only if there is something to report; a device or a pipe is there before."""
 
     def __init__(self, report: Path | None) -> None:
         self.report = report
-        self._reported: FileOutput | None = None
+        self._stream = report is not None and report.exists() and not report.is_file()
+        self._reported: Output | None = None
 
     def tell(self, line: int, record: Record) -> None:
         """Add to the report."""
         if self.report is None:
             return
         if self._reported is None:
-            self._reported = FileOutput(self.report)
+            self._reported = StreamOutput(self.report) if self._stream else FileOutput(self.report)
         for finding in record.findings:
             if finding.bad:
                 entry = {"line": line, "reason": finding.reason, "detail": finding.detail}
@@ -73,18 +74,17 @@ class _Reporting:
 
     def cut_report(self, size: int) -> None:
         """Keep the first so many bytes."""
-        if self.report is None:
+        if self.report is None or self._stream:
             return
         if not size:
             self.report.unlink(missing_ok=True)
             return
-        self._reported = FileOutput(self.report)
-        if self._reported.size < size:
+        self._reported = opened = FileOutput(self.report)
+        if opened.size < size:
             raise ConfigError(
-                f"{self.report} must have {size} bytes, but has {self._reported.size}: it was changed or removed."
-                f" {BEGIN_AGAIN}"
+                f"{self.report} must have {size} bytes, but has {opened.size}: it was changed or removed. {BEGIN_AGAIN}"
             )
-        self._reported.cut(size)
+        opened.cut(size)
 
     def commit_report(self) -> int:
         """Put the report on disk. Returns its bytes."""

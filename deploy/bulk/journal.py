@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from deploy.bulk.output import named
 from models.bundle import MANIFEST, Bundle, sha256
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError
@@ -96,7 +97,7 @@ class Journal:
     def write(self, path: Path) -> None:
         """Replace the journal: a reader finds the old one or the new one, whenever it looks."""
         unfinished = path.with_name(f"{path.name}.new")
-        with unfinished.open("w", encoding="utf-8") as file:
+        with named(unfinished), unfinished.open("w", encoding="utf-8") as file:
             file.write(json.dumps(to_mapping(self), indent=1) + "\n")
             file.flush()
             os.fsync(file.fileno())

@@ -25,6 +25,9 @@ class BulkOptions:
             segment, decoded as a whole as `tandem evaluate` does. None: a text where the bundle translates one text.
         language: that the text is in, for the sentence borders; empty for the bundle's first.
         bad: what stands in the place of a line that cannot be translated: the line itself (``keep``) or nothing.
+        target: language to translate into, where the bundle has several; empty for the first that fits ``language``.
+        candidates: hypotheses of which the one nearest to the line's reference is taken (``deploy.bulk.teaching``);
+            1 = the best.
     """
 
     runtime: str = "onnx"
@@ -35,6 +38,25 @@ class BulkOptions:
     sentences: bool | None = None
     language: str = ""
     bad: Bad = "keep"
+    target: str = ""
+    candidates: int = 1
+
+    def directed(self, bundle: Bundle) -> Bundle:
+        """A bundle of several directions as one of that which the languages name.
+
+        Raises:
+            ConfigError: it has none such.
+        """
+        manifest = bundle.manifest
+        if not manifest.pairs and self.target in ("", manifest.target_language):
+            return bundle
+        pairs = manifest.pairs or tuple((source, manifest.target_language) for source in manifest.source_languages)
+        found = [(s, t) for s, t in manifest.pairs if self.language in ("", s) and self.target in ("", t)]
+        if found:
+            return bundle.direction(*found[0])
+        known = ", ".join("-".join(pair) for pair in pairs)
+        asked = f"{self.language or '…'}-{self.target or '…'}"
+        raise ConfigError(f"--language and --target must be of {known}, which {manifest.name} translates, not {asked}")
 
     def settled(self, bundle: Bundle) -> BulkOptions:
         """The same with what was left to the bundle.

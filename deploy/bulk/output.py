@@ -8,7 +8,7 @@ import lzma
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -59,10 +59,13 @@ class FileOutput:
         except BlockingIOError as error:
             self._disk.close()
             raise ConfigError(f"{path}: another process is writing it") from error
+        if not self._is_named():  # that process was there until now, and has renamed what it wrote
+            self._disk.close()
+            raise ConfigError(f"{path}: another process has just finished it")
 
     def cut(self, size: int) -> None:
         """Drop what follows the first so many bytes; they end where a commit ended."""
-        with self._named():
+        with named(self.path):
             self._disk.truncate(size)
             self._disk.seek(0, os.SEEK_END)
 
@@ -73,7 +76,7 @@ class FileOutput:
 
     def write(self, data: bytes) -> None:
         """Add some bytes."""
-        with self._named():
+        with named(self.path):
             if self._open_member is None:
                 self._disk.write(data)
                 return
@@ -83,7 +86,7 @@ class FileOutput:
 
     def commit(self) -> int:
         """Put all of it on disk."""
-        with self._named():
+        with named(self.path):
             if self._member is not None:
                 self._member.close()
                 self._member = None
@@ -104,21 +107,24 @@ class FileOutput:
     def close(self) -> None:
         """Close the file; what was not committed may or may not be in it."""
         self._member = None
-        self._disk.close()
+        with suppress(OSError):  # of what was not committed, after an error that says more
+            self._disk.close()
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Errors of the disk name the file."""
+    def _is_named(self) -> bool:
+        """Whether the path is still that of the open file."""
         try:
-            yield
-        except OSError as error:
-            raise OSError(error.errno, error.strerror or str(error), str(self.path)) from error
+            return os.path.samestat(os.fstat(self._disk.fileno()), os.stat(self.path))
+        except FileNotFoundError:
+            return False
 
 
 class StreamOutput:
     """Standard output, or a file that is no regular one: nothing can be cut off again."""
 
     def __init__(self, path: Path | None) -> None:
+        """Raises ConfigError where standard output is closed."""
+        if path is None and sys.stdout is None:
+            raise ConfigError("standard output is closed: name a file with --out")
         self._own = path is not None
         self._file: IO[bytes] = path.open("wb") if path is not None else sys.stdout.buffer
 
@@ -135,6 +141,15 @@ class StreamOutput:
         """Close what was opened here."""
         if self._own:
             self._file.close()
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Errors of the disk name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -70,10 +70,11 @@ def translate_files(translator: BulkTranslator, request: Request) -> Summary:
         Stopped: by a signal.
     """
     bundle = translator.open()
-    check_count(bundle, request.sources)
+    if len(translator.widths) == len(bundle.sources):
+        check_count(bundle, request.sources)
     _check_names(request)
     with ExitStack() as stack:
-        sources = open_sources(request.sources, bundle.feature_widths, request.max_line_bytes)
+        sources = open_sources(request.sources, translator.widths, request.max_line_bytes)
         for source in sources:
             stack.callback(source.close)
         options = as_text(translator.settled.mapping() | {"max_line_bytes": request.max_line_bytes})
@@ -85,6 +86,8 @@ def translate_files(translator: BulkTranslator, request: Request) -> Summary:
         run = _Run(sources, destination, begun, kept)
         if begun.state != "finished":
             run.translate(translator, request)
+        elif None not in (source.size for source in sources):  # a pipe need not be filled again for that
+            run.skip()
         report = destination.report if run.bad else None
         return Summary(run.counts, begun.counts.lines, run.seconds, report)
 
@@ -117,7 +120,7 @@ class _Run:
 
     def translate(self, translator: BulkTranslator, request: Request) -> None:
         """All that is left."""
-        self._skip()
+        self.skip()
         sizes = [source.size for source in self._sources]
         size = None if None in sizes else sum(one or 0 for one in sizes)
         meter = Meter(size, self._lines, sum(source.position for source in self._sources))
@@ -144,8 +147,8 @@ class _Run:
             self._destination.commit(self.journal)
             raise
 
-    def _skip(self) -> None:
-        """Read what is done already, and see whether it is what it was."""
+    def skip(self) -> None:
+        """Read what is done already. Raises ConfigError where it is not what it was."""
         for source, mark, own in zip(self._sources, self._begun.inputs, self._hashes, strict=True):
             found = 0
             for chunk in source.skip(mark.done):
@@ -191,15 +194,32 @@ def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
 
 
 def _check_names(request: Request) -> None:
-    """Raises ConfigError where one file would be read and written."""
-    for path in (request.out, request.report):
+    """Raises ConfigError where one file would be read and written, or written as two."""
+    out, report = _real(request.out), _real(request.report)
+    files = [path for path in (out, report) if path is not None]
+    if out is not None and not _is_stream(out):
+        destination = FileDestination(out, report)
+        files = [out, destination.part, destination.journal, *([destination.report] if destination.report else [])]
+    for path in files:
         for source in request.sources:
-            if path is not None and path.is_file() and source.is_file() and path.samefile(source):
+            if path.is_file() and source.is_file() and path.samefile(source):
                 raise ConfigError(f"{path} is both a source and written to: name another file")
+    if report is not None and files.count(report) > 1:
+        raise ConfigError(f"--report must be a file of its own, but {report} is written as another one, too")
 
 
 def _destination(request: Request) -> Destination:
-    out = request.out
-    if out is None or (out.exists() and not out.is_file()):  # standard output, a device, a named pipe
-        return StreamDestination(out, request.report)
-    return FileDestination(out, request.report)
+    out, report = _real(request.out), _real(request.report)
+    if out is None or _is_stream(out):
+        return StreamDestination(out, report)
+    return FileDestination(out, report)
+
+
+def _real(path: Path | None) -> Path | None:
+    """Behind links: they are kept, and what they lead to (a file, where it is /dev/stdout) is replaced."""
+    return path.resolve() if path is not None and path.is_symlink() and not _is_stream(path) else path
+
+
+def _is_stream(path: Path) -> bool:
+    """A device or a named pipe."""
+    return path.exists() and not path.is_file()

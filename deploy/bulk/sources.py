@@ -148,7 +148,7 @@ class TextSource:
                 f"{path}: {path.suffix} is not read here: `{_FOREIGN[path.suffix]} {path} | tandem translate …` is"
             )
         with self._readable():
-            self._disk = sys.stdin.buffer if self.name == "-" else self._stack.enter_context(path.open("rb"))
+            self._disk = _standard_input() if self.name == "-" else self._stack.enter_context(path.open("rb"))
             opener = _OPENERS.get(path.suffix)
             self._packed = opener is not None
             opened = self._stack.enter_context(opener(self._disk)) if opener else self._disk
@@ -189,12 +189,16 @@ class TextSource:
         self._stack.close()
 
     def _spooled(self, begun: bytes) -> Oversize:
-        spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when nobody holds it any more
-        spool.write(begun)
+        with _room():
+            spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when nobody holds it any more
+            spool.write(begun)
         while chunk := self._file.readline(CHUNK):
-            spool.write(chunk)
+            with _room():
+                spool.write(chunk)
             if chunk.endswith(b"\n"):
                 break
+        with _room():
+            spool.flush()
         return Oversize(spool, spool.tell())
 
     @contextmanager
@@ -285,6 +289,23 @@ def read_rows(sources: Sequence[Source]) -> Iterator[Row]:
         position = sum(source.position for source in sources)
         yield Row(cells, position - before)
         before = position
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """What goes wrong with the place of long lines is no fault of the input."""
+    try:
+        yield
+    except OSError as error:
+        what = f"a line too long for memory cannot be kept in {tempfile.gettempdir()}"
+        raise CorpusError(f"{what} ({error.strerror or error}): name a larger folder in TMPDIR") from error
+
+
+def _standard_input() -> IO[bytes]:
+    """Raises ConfigError where it is closed."""
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed: name a file with --source")
+    return sys.stdin.buffer
 
 
 def _size(file: IO[bytes]) -> int | None:

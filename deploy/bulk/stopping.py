@@ -9,13 +9,14 @@ from contextlib import AbstractContextManager, contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-from models.errors import TandemError
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Stopped(TandemError):
+class Stopped(BaseException):
     """The work was ended from outside.
+
+    Like KeyboardInterrupt no Exception: a search that fails is done again sentence by sentence, whatever the error is,
+    and that is no answer to a signal.
 
     Attributes:
         signal: its number.

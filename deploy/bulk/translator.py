@@ -76,6 +76,11 @@ class BulkTranslator:
         """The source whose line stands in the place of one that cannot be translated. Raises as ``open``."""
         return self._open().kept
 
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Per field of a line the width of its feature vectors, 0 for text. Raises as ``open``."""
+        return self._open().bundle.feature_widths
+
     def close(self) -> None:
         """Let go of what was opened; the next call opens it again."""
         self._opened = None
@@ -118,7 +123,7 @@ class BulkTranslator:
 
     def _open(self) -> _Opened:
         if self._opened is None:
-            bundle = Bundle.load(self.path)
+            bundle = self.options.directed(Bundle.load(self.path))
             options = self.options.settled(bundle)
             graphs = self.opener(bundle, options.runtime, options.precision, options.threads)
             form = form_of(bundle, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -12,9 +13,12 @@ from models.bundle import Bundle
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
 from training.checkpoint import checkpoints
+from training.data.augmentation import load_augmentation
 from training.data.dataset import load_vocabularies
 from training.data.prepare import prepare
 from training.data.summary import PreparedSummary
+from training.parallel import Processes, joined
+from training.progress import Reporter, Silent
 from training.recipe import Recipe, load_recipe, with_updates
 from training.reporting import TerminalReporter
 from training.trainer import Run, Trainer
@@ -71,7 +75,11 @@ def train_command(
     threads: int,
     device: str,
 ) -> None:
-    """Train, or continue training, a recipe."""
+    """Train, or continue training, a recipe: alone, or as one of the processes that ``torchrun`` has started.
+
+    ``torchrun --nproc-per-node 2 -m deploy train RECIPE`` shares every update's batches between two processes; with
+    ``--device cuda`` each has a GPU of its own. Rank 0 alone prints, validates and saves.
+    """
     recipe = load_recipe(recipe_path)
     if updates is not None:
         recipe = with_updates(recipe, updates)
@@ -82,19 +90,37 @@ def train_command(
         torch.set_num_threads(threads)
     if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
-    data = folder / "data"
-    validator = TextValidator(recipe, data, device) if recipe.training.validation_sentences else None
-    with TerminalReporter(recipe.training.updates, folder / "events", console) as reporter:
-        trainer = Trainer(recipe, data, folder, device=device, reporter=reporter, validator=validator)
+    with joined(device) as processes, ExitStack() as stack:
+        reporter: Reporter = Silent()
+        if processes.first:
+            reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder / "events", console))
+        trainer = _trainer(recipe, folder, processes, reporter)
         if resume and trainer.resume():
-            console.print(f"continuing after update {trainer.progress.update}", highlight=False)
+            _say(processes, f"continuing after update {trainer.progress.update}")
         elif start is not None:
-            _start_from(trainer, start, data)
+            _start_from(trainer, start, folder / "data")
         progress = trainer.train()
     done = progress.update >= recipe.training.updates
-    console.print(
-        f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}", highlight=False
+    _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")
+
+
+def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:
+    data = folder / "data"
+    validates = recipe.training.validation_sentences and processes.first
+    return Trainer(
+        recipe,
+        data,
+        folder,
+        processes=processes,
+        reporter=reporter,
+        validator=TextValidator(recipe, data, processes.device) if validates else None,
+        augmentation=load_augmentation(recipe, data),
     )
+
+
+def _say(processes: Processes, line: str) -> None:
+    if processes.first:
+        console.print(line, highlight=False)
 
 
 def _start_from(trainer: Trainer, path: Path, data: Path) -> None:

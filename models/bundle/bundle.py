@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from models.bundle.directions import direction, side_vocabularies, tag_faults, views
 from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, MANIFEST_BYTES, PICKLED, WEIGHTS, sha256, unsafe, walk
 from models.bundle.manifest import Manifest, VocabularyFile, read_manifest
 from models.bundle.weights import check_weights, read_weights
@@ -28,7 +29,8 @@ class Bundle:
     Attributes:
         path: its folder.
         manifest: what it says about itself.
-        source_vocabularies: one per text source.
+        source_vocabularies: one per text source; in a bundle of several directions they set the tag of the manifest's
+            target language.
         target_vocabulary: the one hypotheses are written in.
         dictionary: translations of single words, for unknown ones; empty where the bundle has none.
         shortlist: which target tokens the words of a sentence make likely; None where the bundle has none.
@@ -52,6 +54,15 @@ class Bundle:
         """Per source of the model its vocabulary, None for feature matrices."""
         return by_source(self.source_vocabularies, self.feature_widths)
 
+    @property
+    def views(self) -> tuple[Bundle, ...]:
+        """The bundle once for each language that it translates into, mostly one."""
+        return views(self)
+
+    def direction(self, source: str, target: str) -> Bundle:
+        """The bundle as one of this direction alone. Raises ConfigError where it has it not."""
+        return direction(self, source, target)
+
     @classmethod
     def load(cls, path: str | Path, *, weights: bool = False) -> Bundle:
         """Read and check a bundle.
@@ -71,6 +82,8 @@ class Bundle:
         sound = _check_files(folder, manifest, faults)
         vocabularies = _vocabularies(folder, manifest, sound, faults)
         faults += _edit_faults(manifest, vocabularies)
+        files = [one.file for one in manifest.vocabularies.sources]
+        faults += tag_faults(manifest, tuple(vocabularies[file] for file in files if file in vocabularies))
         dictionary = _dictionary(folder, manifest, sound, faults)
         shortlist = _shortlist(folder, manifest, (sound, vocabularies), faults)
         specs = _specs(folder, sound, faults)
@@ -88,7 +101,7 @@ class Bundle:
             faults += [f"decoding names the tokens {beyond}, but there are {size}"] if beyond else []
         if faults:
             raise BundleError(path, faults)
-        sources = tuple(vocabularies[one.file] for one in manifest.vocabularies.sources)
+        sources = side_vocabularies(manifest, tuple(vocabularies[one.file] for one in manifest.vocabularies.sources))
         target = vocabularies[manifest.vocabularies.target.file]
         return cls(folder, manifest, sources, target, specs, dictionary, shortlist)
 

@@ -18,6 +18,7 @@ def render_card(manifest: Manifest) -> str:
         f"{_TASKS[manifest.task]}, {', '.join(manifest.source_languages)} to {manifest.target_language}. "
         f"Architecture `{manifest.architecture}`. Weights: {manifest.licence}.",
         _matrices(manifest.vocabularies.features),
+        _directions(manifest.pairs),
         "This card is rendered from `manifest.json`.",
         "## Scores",
         _table(
@@ -49,6 +50,11 @@ def _matrices(features: Sequence[int]) -> str:
     numbered = enumerate(features, 1)
     found = [f"source {number} is a matrix of vectors of width {width}" for number, width in numbered if width]
     return f"Not every source is text: {'; '.join(found)}." if found else ""
+
+
+def _directions(pairs: Sequence[tuple[str, str]]) -> str:
+    named = ", ".join(f"{source} to {target}" for source, target in pairs)
+    return f"Directions: {named}. A tag at the source's start says which language to translate into." if named else ""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], otherwise: str) -> str:

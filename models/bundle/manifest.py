@@ -91,6 +91,9 @@ class Manifest:
     Attributes:
         name: names the bundle in URLs and folders; may end in a version, as in ``de-en@2``.
         source_languages, target_language: language codes; one source language per source, or those it accepts.
+        pairs: source and target language of every direction, where the source begins with the tag of the language to
+            translate into (``models.vocabulary.TaggedVocabulary``); those into ``target_language`` come first, and
+            ``source_languages`` are theirs. Empty for bundles of one target language without tags.
         architecture, config: the registry's name and the architecture's own configuration.
         decoding: the defaults of the search.
         normalisation: of every text before it is encoded (``models.text.normalise``).
@@ -120,6 +123,7 @@ class Manifest:
     target_form: Literal["text", "edits"] = "text"
     dictionary: str = ""
     shortlist: str = ""
+    pairs: tuple[tuple[str, str], ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -127,6 +131,12 @@ class Manifest:
         if not NAME.fullmatch(self.name):
             shape = "letters, digits, '.', '_' and '-', at most 100, where wanted with '@' and a version of at most 50"
             raise ConfigError(f"name must be {shape}, but is {self.name!r}")
+        first = tuple(source for source, target in self.pairs if target == self.target_language)
+        if self.pairs and (self.task != "translate" or first != self.source_languages or self.vocabularies.features):
+            raise ConfigError(
+                "pairs are for translators of one text, and source_languages must be those of the pairs into"
+                f" {self.target_language!r}, {list(first)}, but are {list(self.source_languages)}"
+            )
 
     def to_json(self) -> str:
         """The content of ``manifest.json``."""

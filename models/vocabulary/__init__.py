@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from models.vocabulary.base import BOS, DELETE, EDITS, EOS, KEEP, PAD, PLACEHOLDERS, UNK, Vocabulary, language_piece
 from models.vocabulary.pieces import SentencePieceVocabulary, train_sentencepiece
+from models.vocabulary.tagged import TaggedVocabulary, untagged
 from models.vocabulary.words import WordVocabulary
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "PLACEHOLDERS",
     "UNK",
     "SentencePieceVocabulary",
+    "TaggedVocabulary",
     "Vocabulary",
     "WordVocabulary",
     "language_piece",
     "train_sentencepiece",
+    "untagged",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +93,16 @@ def test_an_unknown_key_lists_the_known_ones(
     message = fails(monkeypatch, capsys, "describe", str(recipe), status=2)
     assert "typo.toml data has no key 'joinshare': did you mean 'join_share'?" in message
     assert "max_source_tokens" in message
+
+
+def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Writing, unlike opening, says no file's name."""
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("deploy.cli.app", full)
+    assert fails(monkeypatch, capsys) == "tandem: No space left on device\n"
 
 
 def test_missing_corpora_are_named(

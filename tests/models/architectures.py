@@ -54,6 +54,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "kernel-5": _DPN | {"kernel": 5},
         "kernel-1": _DPN | {"kernel": 1},
         "equal-embeddings": _DPN | {"equal_embeddings": True, "source_vocabularies": [TARGET_TYPES]},
+        "tied": _DPN | {"tied": "all", "source_vocabularies": [TARGET_TYPES]},
         "projections": _DPN | {"projections": True},
         "projections-san-cnn": _DPN | {"projections": True, "encoder_paths": "san", "decoder_paths": "cnn"},
         "projections-cnn-both": _DPN | {"projections": True, "encoder_paths": "cnn"},

@@ -230,6 +230,23 @@ def test_equal_embeddings_start_equal_and_are_two() -> None:
     assert not other.source_embedding.equal(other.target_embedding)
 
 
+def test_tied_tables_are_one_and_all_else_starts_as_it_does_untied() -> None:
+    joint = replace(CONFIG, source_vocabularies=(CONFIG.target_vocabulary,))
+    torch.manual_seed(3)
+    tied = build_model("dpn", replace(joint, tied="all"))
+    torch.manual_seed(3)
+    untied = build_model("dpn", joint)
+    assert isinstance(tied, Dpn)
+    assert tied.source_embedding is tied.target_embedding
+    assert tied.output_parameters()[0] is tied.source_embedding
+    saved = untied.parameter_parts()["embeddings"] - tied.parameter_parts()["embeddings"]
+    assert saved == CONFIG.target_vocabulary * CONFIG.width
+    others = dict(untied.named_parameters())
+    kept = {name: weight for name, weight in tied.named_parameters() if "embedding" not in name}
+    assert len(kept) == len(others) - 2
+    assert all(weight.equal(others[name]) for name, weight in kept.items())
+
+
 PARTS = {
     "embeddings": (8848 + 6632) * 256,
     "positions": 2 * 1024 * 256,
@@ -277,6 +294,7 @@ def test_parameters_with_projections(weight_norm: bool, total: int) -> None:
         ({"heads": 3}, "8 is not a multiple of 3"),
         ({"kernel": 4}, "kernel must be odd, but is 4"),
         ({"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
+        ({"tied": "all", "source_vocabularies": (8,)}, 'tied = "all" needs one joint vocabulary'),
         ({"equal_embeddings": True, "source_vocabularies": (8,)}, "equal_embeddings needs one joint vocabulary"),
     ],
 )

@@ -61,6 +61,16 @@ def test_equal_systems_do_not_differ(references: list[str]) -> None:
     assert {score.difference_interval for score in found["b"]} == {(0.0, 0.0)}
 
 
+def test_a_few_sentences_tell_no_difference(references: list[str]) -> None:
+    """The library alone would call any difference in one sentence significant: all of its draws are the same."""
+    systems = {"a": references, "b": noisy(references, 0.8, 1)}
+    counts = Counts(corpus_metrics("translate"), systems, references)
+    for size, least in ((1, 1.0), (2, 0.5), (5, 1 / 16)):
+        found = counts.compare("a", rows=range(size), sampling=Sampling(200))["b"]
+        assert all(score.p_value is not None and score.p_value >= least for score in found)
+    assert [score.p_value for score in counts.compare("a", sampling=Sampling(200))["b"]] == [1 / 201, 1 / 201]
+
+
 def test_the_same_comparison_gives_the_same_numbers(references: list[str]) -> None:
     systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.3, 2)}
     first = compare_systems("translate", systems, references, baseline="a", sampling=Sampling(50))

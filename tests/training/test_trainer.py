@@ -16,10 +16,17 @@ import torch
 from torch import Tensor
 
 from models.errors import CheckpointError, CorpusError
+from models.registry import build_model
 from tests.training.toy import LEARNING, NAG, Recorder, toy_recipe, toy_trainer
 from training.checkpoint import Progress, checkpoints, load_model_tensors, read_progress, save_checkpoint
-from training.data.batches import BatchPlan, collate
+from training.data.batches import BatchPlan, TrainingBatch, collate
 from training.data.dataset import PreparedData
+from training.data.plans import plan_epoch
+from training.data.stream import Group
+from training.data.summary import PreparedSummary
+from training.loss import smoothed_cross_entropy
+from training.objective import Objective
+from training.optim import learning_rate
 from training.recipe import Recipe, recipe_mapping
 from training.trainer import Trainer
 
@@ -57,6 +64,22 @@ def trained(recipe: Recipe, data: Path, folder: Path, when: dict[int, Callable[[
     return trainer
 
 
+def update(trainer: Trainer, batches: list[TrainingBatch]) -> None:
+    trainer._update(Group(tuple(batches), 0, len(batches)), sum(batch.target_tokens for batch in batches))
+
+
+def scaled(*factors: float) -> Callable[[Objective, TrainingBatch], tuple[Tensor, Tensor]]:
+    """The objective's forward pass, its loss multiplied by one factor after the other (the last for good)."""
+    whole, left = Objective.forward, list(factors)
+
+    def forward(self: Objective, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+        factor = left.pop(0) if len(left) > 1 else left[0]
+        loss, nll = whole(self, batch)
+        return loss * factor, nll
+
+    return forward
+
+
 def resumed(recipe: Recipe, data: Path, folder: Path) -> Trainer:
     trainer = toy_trainer(recipe, data, folder)
     assert trainer.resume()
@@ -77,6 +100,34 @@ def test_the_loss_falls(precision: str, prepared: Path, tmp_path: Path) -> None:
     assert progress.best == -min(losses)
     assert [update for update, _ in recorder.updates] == list(range(10, 121, 10))
     assert set(recorder.updates[0][1]) == {"loss", "nll", "rate", "gradient_norm"}
+
+
+def test_the_plain_loop(prepared: Path, tmp_path: Path) -> None:
+    """Nothing that a recipe does not ask for has touched the numbers: a loop of a dozen lines gives the same bits."""
+    recipe = toy_recipe(updates=7, accumulate=2, precision="bf16")
+    found = trained(recipe, prepared, tmp_path)
+    torch.manual_seed(recipe.training.seed)
+    model = build_model("dpn", recipe.prepared_config(PreparedSummary.load(prepared))).train()
+    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
+    data = PreparedData.open(prepared, "train")
+    lengths = (data.source_lengths, data.target_lengths)
+    plans = [p for epoch in range(4) for p in plan_epoch(*lengths, epoch=epoch, seed=1, max_tokens=250)]
+    for update in range(7):
+        batches = [collate(data, plan) for plan in plans[2 * update : 2 * update + 2]]
+        tokens = sum(batch.target_tokens for batch in batches)
+        for batch in batches:
+            with torch.autocast("cpu", torch.bfloat16):
+                features = model.decode(batch.target_in, model.encode(batch.sources))
+            weight_and_bias = model.output_parameters()
+            loss, _ = smoothed_cross_entropy(
+                features, *weight_and_bias, batch.target_out, smoothing=0.1, low_precision=True
+            )
+            (loss / tokens).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
+        optimiser.param_groups[0]["lr"] = learning_rate(recipe.optimiser, update + 1, 7, 0)
+        optimiser.step()
+        optimiser.zero_grad()
+    assert [n for n, p in found.model.named_parameters() if not p.equal(dict(model.named_parameters())[n])] == []
 
 
 def test_the_same_recipe_gives_the_same_weights(prepared: Path, tmp_path: Path) -> None:
@@ -148,7 +199,7 @@ def test_a_checkpoint_older_than_a_key_is_resumed(prepared: Path, tmp_path: Path
 
 def test_every_epoch_has_its_own_batches(prepared: Path, tmp_path: Path) -> None:
     trainer = toy_trainer(toy_recipe(), prepared, tmp_path)
-    first, again, second = (trainer._plan(epoch) for epoch in (0, 0, 1))
+    first, again, second = (list(trainer.stream.plans(epoch)) for epoch in (0, 0, 1))
     assert first == again
     assert {plan.items for plan in first} != {plan.items for plan in second}
     for plans in (first, second):
@@ -188,7 +239,7 @@ def test_accumulated_batches_are_one_big_batch(prepared: Path, tmp_path: Path) -
     plans = [BatchPlan(tuple((i,) for i in range(*span)), 12, 12) for span in ((0, 3), (3, 30), (30, 37))]
     data = PreparedData.open(prepared, "train")
     for trainer, groups in ((apart, plans), (together, [BatchPlan(tuple((i,) for i in range(37)), 12, 12)])):
-        trainer._update([collate(data, plan) for plan in groups])
+        update(trainer, [collate(data, plan) for plan in groups])
         assert trainer.progress.update == 1
     assert apart.progress.target_tokens == together.progress.target_tokens
     for one, other in zip(apart.model.parameters(), together.model.parameters(), strict=True):
@@ -198,7 +249,7 @@ def test_accumulated_batches_are_one_big_batch(prepared: Path, tmp_path: Path) -
 def test_an_update_may_take_more_batches_than_an_epoch_has(prepared: Path, tmp_path: Path) -> None:
     recipe = toy_recipe(updates=3, accumulate=7)
     trainer = toy_trainer(recipe, prepared, tmp_path)
-    per_epoch = len(trainer._plan(0))
+    per_epoch = len(list(trainer.stream.plans(0)))
     assert per_epoch < 7
     progress = trainer.train()
     assert progress.update == 3
@@ -220,7 +271,7 @@ def test_the_update_is_the_gradient_of_the_mean_loss(prepared: Path, tmp_path: P
     )
     gradients = torch.autograd.grad(loss, list(trainer.model.parameters()))
     norm = float(torch.stack([g.square().sum() for g in gradients]).sum().sqrt())
-    trainer._update([batch])
+    update(trainer, [batch])
     assert recorder.updates[0][1]["loss"] == pytest.approx(float(loss.detach()), rel=1e-5)
     assert recorder.updates[0][1]["gradient_norm"] == pytest.approx(norm, rel=1e-4)
     for (name, parameter), gradient in zip(trainer.model.named_parameters(), gradients, strict=True):
@@ -228,13 +279,15 @@ def test_the_update_is_the_gradient_of_the_mean_loss(prepared: Path, tmp_path: P
         torch.testing.assert_close(parameter.detach(), expected, atol=1e-6, rtol=1e-4)
 
 
-def test_a_gradient_that_is_not_finite_changes_nothing(prepared: Path, tmp_path: Path) -> None:
+def test_a_gradient_that_is_not_finite_changes_nothing(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trainer = toy_trainer(toy_recipe(), prepared, tmp_path)
-    batch = collate(trainer.train_data, trainer._plan(0)[0])
+    batch = collate(trainer.train_data, next(trainer.stream.plans(0)))
     before = everything(trainer)[0]
-    whole_loss = trainer._loss
-    trainer._loss = lambda batch: tuple(x * float("inf") for x in whole_loss(batch))  # type: ignore[method-assign,assignment,return-value]
-    trainer._update([batch])
+    monkeypatch.setattr(Objective, "forward", scaled(float("inf")))
+    update(trainer, [batch])
+    assert (trainer.progress.update, trainer.progress.skipped) == (1, 1)
     after = everything(trainer)[0]
     assert all(tensor.equal(after[name]) for name, tensor in before.items())
     assert all(p.grad is None for p in trainer.model.parameters())
@@ -328,7 +381,7 @@ def test_starting_from_folded_weights_as_a_bundle_has_them(prepared: Path, tmp_p
     source.prepare_for_inference()
     trainer = toy_trainer(toy_recipe(seed=5), prepared, tmp_path / "b")
     trainer.initialise_from(dict(source.named_parameters()), "bundle")
-    batch = collate(trainer.train_data, trainer._plan(0)[0])
+    batch = collate(trainer.train_data, next(trainer.stream.plans(0)))
     scores = [m.eval().score(batch.target_in, m.encode(batch.sources)) for m in (source, trainer.model)]
     torch.testing.assert_close(scores[0], scores[1], atol=1e-5, rtol=0)
 
@@ -338,7 +391,7 @@ def test_log_lines_hold_means_over_the_symbols_since_the_last(prepared: Path, tm
     for log_every, recorder in ((1, every), (3, third)):
         toy_trainer(toy_recipe(updates=6, log_every=log_every), prepared, tmp_path, reporter=recorder).train()
     sizes = []
-    plan = toy_trainer(toy_recipe(), prepared, tmp_path)._plan
+    plan = toy_trainer(toy_recipe(), prepared, tmp_path).stream.plans
     data = PreparedData.open(prepared, "train")
     for epoch in (0, 1):
         sizes += [collate(data, one).target_tokens for one in plan(epoch)]

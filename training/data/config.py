@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from models.config import bounded
 from models.errors import ConfigError
 
 SPLITS = ("train", "valid", "test")
@@ -31,6 +32,11 @@ class CorpusConfig:
         splits: the splits the corpus has, out of train, valid and test.
         test_split: what stands for ``{split}`` in the names of the test files (``"test_2016_flickr"``).
         valid_split: what stands for ``{split}`` in the names of the validation files.
+        languages: the languages of its source and target where they are not the recipe's, as in ``["fr", "en"]``; needs
+            ``tagged``.
+        both_ways: also use it from target to source (with ``tagged``): each pair is then two.
+        back_translated: its sources were made by a model (``tandem backtranslate``): they begin with a tag that says so
+            (Caswell et al. 2019), which real text never has. Such a corpus has the split train only.
     """
 
     name: str
@@ -43,6 +49,9 @@ class CorpusConfig:
     splits: tuple[str, ...] = SPLITS
     test_split: str = "test"
     valid_split: str = "valid"
+    languages: tuple[str, ...] = ()
+    both_ways: bool = False
+    back_translated: bool = False
 
     def __post_init__(self) -> None:
         where = f"corpus {self.name!r}"
@@ -60,6 +69,10 @@ class CorpusConfig:
         unknown = [split for split in self.splits if split not in SPLITS]
         if unknown or not self.splits:
             raise ConfigError(f"{where}: splits must be some of {', '.join(SPLITS)}, but are {list(self.splits)}")
+        if self.languages and len(self.languages) != len(self.source) + 1:
+            raise ConfigError(f"{where}: languages must be one per source and the target's: {list(self.languages)}")
+        if self.back_translated and (self.splits != ("train",) or self.both_ways):
+            raise ConfigError(f"{where}: back_translated needs splits = ['train'] and no both_ways: it is no evidence")
 
     @property
     def feature_sources(self) -> tuple[bool, ...]:
@@ -102,6 +115,30 @@ class FilterConfig:
             re.compile(self.exclude_pattern)
         except re.error as error:
             raise ConfigError(f"filters: exclude_pattern {self.exclude_pattern!r} is no expression: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseConfig:
+    """What is done to some training sources, anew in every epoch, so that a model is used to untidy text.
+
+    Each kind is drawn by itself, so that one source may get several. Targets stay as they are. Text with typos and in
+    lower case in training: Belinkov & Bisk (2018), "Synthetic and Natural Noise Both Break Neural Machine Translation",
+    section 6.
+
+    Attributes:
+        lower_case: share of the sources written in lower case.
+        no_punctuation: share of the sources without punctuation marks, but for those inside words and numbers.
+        typos: share of the sources with typing errors: letters swapped, left out, doubled or hit beside.
+        typo_rate: share of the words of such a source with an error, at least one.
+    """
+
+    lower_case: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    no_punctuation: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    typos: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    typo_rate: float = bounded(0.08, at_least=0.0, at_most=1.0)
+
+    def __bool__(self) -> bool:
+        return bool(self.lower_case or self.no_punctuation or self.typos)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +193,14 @@ class DataConfig:
         target_form: ``"text"``, or ``"edits"`` for post-editing: the target is written as the edits (keep, delete, or a
             token to insert) that lead to it from the last source, which is the machine translation. Needs a joint
             vocabulary.
+        tagged: one model for several directions: every source begins with the tag of the language that it is to be
+            translated into (Johnson et al. 2017), and corpora may have ``both_ways`` and ``languages``. Needs one
+            source and a joint sentencepiece vocabulary.
+        bpe_dropout_source: the probability that a merge of a source's subwords is left out (BPE dropout, Provilkov et
+            al. 2020): another segmentation in every epoch. Only in training, and only for ``model_type = "bpe"``.
+            Sequences get longer, by about a quarter at 0.1 and half as much at 0.05.
+        bpe_dropout_target: the same for the targets.
+        noise: lower case, missing punctuation and typing errors in some training sources.
     """
 
     corpora: tuple[CorpusConfig, ...]
@@ -169,6 +214,10 @@ class DataConfig:
     join_most: int = 4
     copy_share: float = 0.0
     target_form: Literal["text", "edits"] = "text"
+    tagged: bool = False
+    bpe_dropout_source: float = bounded(0.0, at_least=0.0, at_most=0.9)
+    bpe_dropout_target: float = bounded(0.0, at_least=0.0, at_most=0.9)
+    noise: NoiseConfig = NoiseConfig()
 
     def __post_init__(self) -> None:
         names = [corpus.name for corpus in self.corpora]
@@ -185,6 +234,8 @@ class DataConfig:
             if not 0 <= getattr(self, field) <= 1:
                 raise ConfigError(f"data: {field} must be between 0 and 1, but is {getattr(self, field)}")
         self._check_sources()
+        self._check_tags()
+        self._check_rewriting()
         if self.target_form == "edits":
             self._check_edits()
 
@@ -206,6 +257,30 @@ class DataConfig:
                         f"data: {field} must be 0 with a source of feature vectors, which cannot be joined or copied,"
                         f" but is {getattr(self, field)}"
                     )
+
+    def _check_tags(self) -> None:
+        """What tags before a source exclude, and what only they allow."""
+        marked = self.tagged or any(corpus.back_translated for corpus in self.corpora)
+        if not self.tagged:
+            for corpus in self.corpora:
+                if corpus.both_ways or corpus.languages:
+                    raise ConfigError(f"data: corpus {corpus.name!r}: both_ways and languages need tagged = true")
+        faults = [] if len(self.feature_sources) == 1 and not self.feature_sources[0] else ["one source, of text"]
+        faults += [] if self.vocabulary.kind == "sentencepiece" else ["vocabulary kind = 'sentencepiece'"]
+        faults += [] if self.vocabulary.joint or not self.tagged else ["vocabulary joint = true"]
+        faults += [] if self.target_form == "text" else ["target_form = 'text'"]
+        if marked and faults:
+            raise ConfigError(f"data: tagged and back_translated need {', '.join(faults)}")
+
+    def _check_rewriting(self) -> None:
+        """What rewriting the text in training excludes."""
+        for field in ("bpe_dropout_source", "bpe_dropout_target", "noise"):
+            value = getattr(self, field)
+            faults = [] if self.vocabulary.kind == "sentencepiece" else ["vocabulary kind = 'sentencepiece'"]
+            faults += [] if self.target_form == "text" else ["target_form = 'text'"]
+            faults += [] if self.vocabulary.model_type == "bpe" or field == "noise" else ["model_type = 'bpe'"]
+            if value and faults:
+                raise ConfigError(f"data: {field} needs {', '.join(faults)}")
 
     def _check_edits(self) -> None:
         """What edits exclude: they name every token of one translation, in the target's own vocabulary."""

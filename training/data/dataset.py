@@ -46,6 +46,10 @@ class TokenArray:
         """Tokens of each sequence."""
         return np.diff(self.offsets)
 
+    def lengths_of(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tokens of the chosen sequences; nothing is read of the others."""
+        return self.offsets[chosen + 1] - self.offsets[chosen]
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -62,15 +66,10 @@ class PreparedData:
     Attributes:
         source_sides: the encoded sources, EOS included, or feature matrices.
         target_side: the encoded target, without BOS and EOS.
-        source_lengths: for each pair the tokens of its longest text, EOS included (feature vectors where no source is
-            text): pairs of similar length go together by what differs between them.
-        target_lengths: for each pair the tokens of its target, EOS included (as the decoder predicts it).
     """
 
     source_sides: tuple[TokenArray | FeatureArray, ...]
     target_side: TokenArray
-    source_lengths: NDArray[np.int64]
-    target_lengths: NDArray[np.int64]
 
     @classmethod
     def open(cls, folder: Path, split: str) -> PreparedData:
@@ -97,9 +96,28 @@ class PreparedData:
     @classmethod
     def from_sides(cls, sources: Sequence[TokenArray | FeatureArray], target: TokenArray) -> PreparedData:
         """Prepared data from its arrays."""
-        texts = [side.lengths for side in sources if isinstance(side, TokenArray)]
-        longest = np.max(np.stack(texts or [side.lengths for side in sources]), axis=0)
-        return cls(tuple(sources), target, longest, target.lengths + 1)
+        return cls(tuple(sources), target)
+
+    @property
+    def source_lengths(self) -> NDArray[np.int64]:
+        """For each pair what :meth:`lengths_of` says of its source."""
+        return self.lengths_of(np.arange(len(self)))[0]
+
+    @property
+    def target_lengths(self) -> NDArray[np.int64]:
+        """For each pair what :meth:`lengths_of` says of its target."""
+        return self.lengths_of(np.arange(len(self)))[1]
+
+    def lengths_of(self, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Source and target lengths of the chosen pairs, read from the offsets: nothing is kept.
+
+        The source's is the tokens of its longest text, EOS included (feature vectors where no source is text): pairs of
+        similar length go together by what differs between them. The target's is its tokens, EOS included, as the
+        decoder predicts it.
+        """
+        texts = [side.lengths_of(pairs) for side in self.source_sides if isinstance(side, TokenArray)]
+        lengths = texts or [side.lengths[pairs] for side in self.source_sides]
+        return np.max(np.stack(lengths), axis=0), self.target_side.lengths_of(pairs) + 1
 
     def __len__(self) -> int:
         return len(self.target_side)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ B = TypeVar("B")
 _POLL = 0.1  # seconds after which a blocked worker looks whether it is still wanted
 
 
-def prefetch(function: Callable[[A], B], arguments: Iterable[A], *, depth: int = 4) -> Iterator[B]:
+def prefetch(function: Callable[[A], B], arguments: Iterable[A], *, depth: int = 4) -> Generator[B, None, None]:
     """``map(function, arguments)`` in order, computed by one thread up to ``depth`` results ahead.
 
     What the function raises is raised here, in its turn. Closing the iterator (leaving the loop) ends the thread.

@@ -13,14 +13,15 @@ import numpy as np
 
 from models.bundle import Corpus
 from models.dictionary import Dictionary
-from models.edits import Operations, apply, shortest_script
 from models.errors import ConfigError, CorpusError
 from models.text import normalise
-from models.vocabulary import EDITS, Vocabulary, WordVocabulary
+from models.vocabulary import EDITS, Vocabulary, WordVocabulary, untagged
 from training.data.config import SPLITS, CorpusConfig, DataConfig
 from training.data.corpus import file_digest, read_parallel
-from training.data.dataset import DICTIONARY, TokenWriter, side_names, text_path, text_rows_path
+from training.data.dataset import DICTIONARY, side_names, text_path, text_rows_path
 from training.data.dictionary import build_dictionary
+from training.data.directions import BACK_TRANSLATED, Directed, directed_corpora, reserved_languages
+from training.data.encoder import PairEncoder
 from training.data.features import FeatureSelection
 from training.data.filters import Pair, PairFilter, identities
 from training.data.placeholders import choose_placeholders
@@ -90,7 +91,7 @@ def prepare(
         matrices = {index: sides[index] for index, kind in enumerate(config.feature_sources) if kind}
         selection = FeatureSelection(matrices, dict(enumerate(features)))
         work = _Preparation(config, tuple(languages), root, partial, seed, progress, selection)
-        splits, corpora, used = work.run(tuple(vocabularies) if vocabularies else None)
+        splits, corpora, used = work.run(tuple(map(untagged, vocabularies)) if vocabularies else None)
         files = {name: file_digest(root / name) for corpus in config.corpora for name in _files(corpus)}
         seconds = round(time.monotonic() - started, 1)
         own = iter(used)
@@ -111,6 +112,7 @@ class _Preparation:
     seed: int
     progress: Progress
     features: FeatureSelection
+    tags: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {split: [] for split in SPLITS})
     dropped: dict[str, Counter[str]] = field(default_factory=lambda: {split: Counter() for split in SPLITS})
 
     def run(
@@ -122,13 +124,7 @@ class _Preparation:
         if not texts["train"][-1]:
             raise CorpusError(f"no training pair is left; dropped: {dict(self.dropped['train'])}")
         self.progress("vocabulary", 0, 1)
-        vocabularies = given or train_vocabularies(
-            texts["train"],
-            self.config.vocabulary,
-            languages=self._of_text(self.languages),
-            seed=self.seed,
-            further=EDITS if self.config.target_form == "edits" else (),
-        )
+        vocabularies = given or self._vocabularies(texts["train"])
         for side, vocabulary in zip(self._sides, vocabularies, strict=True):
             suffix = "words" if isinstance(vocabulary, WordVocabulary) else "model"
             (self.folder / f"{side}.{suffix}").write_bytes(vocabulary.to_bytes())
@@ -140,6 +136,18 @@ class _Preparation:
         if not splits["train"].pairs:
             raise CorpusError(f"no training pair is left; dropped: {dict(splits['train'].dropped)}")
         return splits, corpora, vocabularies
+
+    def _vocabularies(self, columns: Columns) -> tuple[Vocabulary, ...]:
+        further: tuple[str, ...] = EDITS if self.config.target_form == "edits" else ()
+        further += (BACK_TRANSLATED,) * any(corpus.back_translated for corpus in self.config.corpora)
+        languages = self._of_text(self.languages)
+        if self.config.tagged:
+            languages = reserved_languages(self.config, self.languages)
+        return train_vocabularies(columns, self.config.vocabulary, languages=languages, seed=self.seed, further=further)
+
+    @property
+    def _directed(self) -> list[Directed]:
+        return directed_corpora(self.config, self.languages)
 
     @property
     def _sides(self) -> tuple[str, ...]:
@@ -170,7 +178,8 @@ class _Preparation:
     def _evaluation_text(self, split: str, held_out: set[Pair]) -> Columns:
         """All corpora's evaluation pairs, their text written whole beside the arrays; adds them to ``held_out``."""
         columns: Columns = tuple([] for _ in self._sides)
-        for corpus in self.config.corpora:
+        for one in self._directed:
+            corpus = one.corpus
             if split not in corpus.splits:
                 continue
             raw, clean, marks = self._read(corpus, split)
@@ -191,6 +200,7 @@ class _Preparation:
                 path.write_text("".join(f"{line}\n" for line in column), encoding="utf-8", newline="\n")
             for column, lines in zip(columns, clean, strict=True):
                 column.extend(lines)
+            self.tags[split] += [one.tags] * len(clean[-1])
         return columns
 
     def _training_text(self, held_out: set[Pair]) -> tuple[Columns, tuple[Corpus, ...]]:
@@ -199,7 +209,8 @@ class _Preparation:
         summaries = []
         filters = self.config.filters
         pairs = PairFilter(filters, held_out=held_out, deduplicate=filters.deduplicate)
-        for corpus in self.config.corpora:
+        for one in self._directed:
+            corpus = one.corpus
             kept: list[int] = []
             if "train" in corpus.splits:
                 _, clean, marks = self._read(corpus, "train")
@@ -207,6 +218,9 @@ class _Preparation:
                 self.features.keep("train", kept * corpus.repeat)
                 for column, lines in zip(columns, _select(clean, kept), strict=True):
                     column.extend(lines * corpus.repeat)
+                self.tags["train"] += [one.tags] * (len(kept) * corpus.repeat)
+            if one.reversed:  # named once
+                continue
             terms = (corpus.name, corpus.licence, corpus.attribution, corpus.url)
             summaries.append(Corpus(*terms, segments=len(kept)))
         self.dropped["train"] += pairs.dropped
@@ -223,7 +237,7 @@ class _Preparation:
         encoder = PairEncoder(config, vocabularies)
         kept: list[int] = []
         for index, pair in enumerate(zip(*columns, strict=True)):
-            if encoder.add(pair, chosen.get(index)):
+            if encoder.add(pair, chosen.get(index), self.tags[split][index]):
                 kept.append(index)
             if index % 10_000 == 0:
                 self.progress(f"encode {split}", index, total)
@@ -232,99 +246,6 @@ class _Preparation:
             writer.save(self.folder, split, side, vocabulary.size)
         self.features.save(self.folder, split, kept)
         return encoder.summary(self.dropped[split])
-
-
-class PairEncoder:
-    """Encodes pairs one by one, drops or cuts what is too long, and counts.
-
-    Args:
-        config: the limits, and whether targets are written as edits.
-        vocabularies: one for each text side, the target's last.
-
-    Raises:
-        ConfigError: edits, and the vocabularies of the last source and the target are not the same.
-        VocabularyError: edits, and the vocabulary was trained without their operations.
-    """
-
-    def __init__(self, config: DataConfig, vocabularies: Sequence[Vocabulary]) -> None:
-        self.writers = tuple(TokenWriter() for _ in vocabularies)
-        self._config = config
-        self._vocabularies = tuple(vocabularies)
-        self._dropped: Counter[str] = Counter()
-        self._pairs = self._truncated = self._placeholders = 0
-        self._operations: Operations | None = None
-        if config.target_form == "edits":
-            self._operations = Operations.of(vocabularies[-1])
-            if vocabularies[-2].to_bytes() != vocabularies[-1].to_bytes():
-                raise ConfigError("target_form = 'edits' needs one vocabulary for the last source and the target")
-
-    def add(self, pair: Pair, rewritten: Pair | None = None) -> bool:
-        """Encode a pair, as ``rewritten`` with placeholders where that is given and they survive on every side.
-
-        Returns:
-            Whether it was kept.
-        """
-        encoded = self._encode(rewritten, reserved=True) if rewritten else None
-        if encoded and self._copied(encoded[0]):
-            self._placeholders += 1
-        else:
-            encoded = self._encode(pair, reserved=False)
-        if encoded:
-            sides, truncated = encoded
-            self._truncated += truncated
-            self._pairs += 1
-            for writer, ids in zip(self.writers, sides, strict=True):
-                writer.add(ids)
-        return encoded is not None
-
-    def summary(self, dropped_before: Counter[str]) -> SplitSummary:
-        """What was encoded; the reasons are joined with those of the text's filters."""
-        *sources, target = (writer.total for writer in self.writers)
-        return SplitSummary(
-            pairs=self._pairs,
-            dropped=dict(sorted((dropped_before + self._dropped).items())),
-            source_tokens=tuple(sources),
-            target_tokens=target,
-            truncated=self._truncated,
-            placeholders=self._placeholders,
-            unknown=self.writers[-1].count(self._vocabularies[-1].unk),
-        )
-
-    def _encode(self, pair: Pair, *, reserved: bool) -> tuple[list[list[int]], bool] | None:
-        """The sides' ids, and whether a source was cut; none where the pair is dropped (and counted)."""
-        config, truncated = self._config, False
-        sides = [v.encode(text, reserved=reserved) for v, text in zip(self._vocabularies, pair, strict=True)]
-        reason = "" if all(sides) else "empty"
-        if self._operations:
-            sides[-1] = self._script(pair, sides, self._operations)
-        if len(sides[-1]) + 1 > config.max_target_tokens:
-            reason = "target_tokens"
-        for ids, vocabulary in zip(sides[:-1], self._vocabularies, strict=False):
-            if len(ids) + 1 > config.max_source_tokens:
-                truncated = True
-                del ids[config.max_source_tokens - 1 :]
-            ids.append(vocabulary.eos)
-        if truncated and not config.truncate_source:
-            reason = "source_tokens"
-        if not reason:
-            return sides, truncated
-        if not reserved:  # otherwise the plain pair is tried next, and counted then
-            self._dropped[reason] += 1
-        return None
-
-    def _script(self, pair: Pair, sides: Sequence[list[int]], operations: Operations) -> list[int]:
-        """The edits from the last source to the target. Words are compared as such, since many are unknown."""
-        if isinstance(self._vocabularies[-1], WordVocabulary):
-            return shortest_script(pair[-2].split(), pair[-1].split(), sides[-1], operations)
-        return shortest_script(sides[-2], sides[-1], sides[-1], operations)
-
-    def _copied(self, sides: Sequence[Sequence[int]]) -> bool:
-        """Whether the target has a placeholder and each of its placeholders is in every source, none cut off."""
-        if self._operations:
-            sides = [*sides[:-1], apply(sides[-1], sides[-2], self._operations)]
-        kinds = [set(ids) & set(v.placeholders) for ids, v in zip(sides, self._vocabularies, strict=True)]
-        pieces = [{v.piece_of(token) for token in ids} for ids, v in zip(kinds, self._vocabularies, strict=True)]
-        return bool(pieces[-1]) and all(pieces[-1] <= source for source in pieces[:-1])
 
 
 def _select(columns: Columns, kept: Sequence[int]) -> Columns:

@@ -114,7 +114,7 @@ def export_bundle(
     manifest = Manifest(
         name=recipe.name,
         task=recipe.task,
-        source_languages=recipe.source_languages,
+        source_languages=_source_languages(recipe),
         target_language=recipe.target_language,
         architecture=recipe.architecture,
         config=to_mapping(model.config),
@@ -133,10 +133,17 @@ def export_bundle(
         scores=shipping.scores,
         target_form=recipe.data.target_form,
         dictionary=DICTIONARY if len(dictionary) else "",
+        pairs=recipe.pairs,
     )
     report(f"writing {out}")
     weights = {name: tensor.detach().numpy() for name, tensor in model_tensors(final).items()}
     return write_bundle(out, manifest, weights, named, files, overwrite=shipping.overwrite)
+
+
+def _source_languages(recipe: Recipe) -> tuple[str, ...]:
+    """The recipe's, or with tags all that are translated into its target language."""
+    into = tuple(source for source, target in recipe.pairs if target == recipe.target_language)
+    return into or recipe.source_languages
 
 
 def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), report: Report = lambda line: None) -> Path:

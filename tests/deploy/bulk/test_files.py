@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import json
 import lzma
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -249,6 +251,112 @@ def test_input_that_cannot_be_read_is_named(bundle: Path, tmp_path: Path) -> Non
     assert not out.exists() and source.read_bytes()
 
 
+def test_no_file_is_written_that_is_read_or_another_one(bundle: Path, tmp_path: Path) -> None:
+    """What stands beside the output counts, too."""
+    out = tmp_path / "out"
+    for name in ("out.part", "out.journal", "out.report.jsonl"):
+        source = write_lines(tmp_path / name, numbered(3))
+        with pytest.raises(ConfigError, match="both a source and written to"):
+            translate_files(shouter(bundle), Request((source,), out))
+        assert source.read_bytes()
+        source.unlink()
+    source = write_lines(tmp_path / "in", numbered(3))
+    for name in ("out", "out.part", "out.journal"):
+        with pytest.raises(ConfigError, match="--report must be a file of its own"):
+            translate_files(shouter(bundle), Request((source,), out, tmp_path / name))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+
+
+def test_a_link_is_written_through(bundle: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "in", numbered(3))
+    (tmp_path / "out").symlink_to(tmp_path / "real")
+    translate_files(shouter(bundle), Request((source,), tmp_path / "out"))
+    assert (tmp_path / "out").is_symlink() and (tmp_path / "real").read_bytes() == expected(3)
+
+
+def test_a_report_may_go_into_a_pipe(bundle: Path, tmp_path: Path) -> None:
+    """Devices and pipes stay what they are."""
+    source, pipe = write_lines(tmp_path / "in", [b"das", b"\xff"]), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        translate_files(shouter(bundle), Request((source,), tmp_path / "out", pipe))
+        assert json.loads(os.read(reader, 1000))["line"] == 2
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_a_full_disk_is_named(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the output is written or the journal; it goes on from what was saved before."""
+    out = begun(bundle, tmp_path)
+    real = os.fsync
+
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        resumed(bundle, out, save_every=0.0)
+    assert raised.value.filename == str(tmp_path / "out.part")
+    with pytest.raises(OSError, match="No space left") as raised:
+        Journal("", {}, ()).write(tmp_path / "x.journal")
+    assert raised.value.filename == str(tmp_path / "x.journal.new")
+    monkeypatch.setattr(os, "fsync", real)
+    assert resumed(bundle, out).counts.lines == 3000
+    assert out.read_bytes() == expected()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, as Linux has it")
+def test_what_cannot_be_written_at_the_end_hides_no_earlier_error() -> None:
+    output = FileOutput(Path("/dev/full"))
+    output.write(b"x")
+    with pytest.raises(OSError, match="No space left"):
+        output.commit()
+    output.close()
+
+
+def test_a_finished_file_is_of_this_input(bundle: Path, tmp_path: Path) -> None:
+    source, out = write_lines(tmp_path / "in", numbered(3)), tmp_path / "out"
+    translate_files(shouter(bundle), Request((source,), out))
+    assert resumed(bundle, out).before == 3
+    source.write_bytes(source.read_bytes().replace(b"line 1", b"time 1"))
+    with pytest.raises(ConfigError, match="has changed in its first"):
+        resumed(bundle, out)
+
+
+def test_who_has_waited_for_a_file_does_not_cut_what_it_became(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process gives the file its name after this one has opened it, and before this one has the lock."""
+    part, out = tmp_path / "out.part", tmp_path / "out"
+    part.write_bytes(b"all of it")
+    monkeypatch.setattr("deploy.bulk.output._lock", lambda file: part.rename(out))
+    with pytest.raises(ConfigError, match="has just finished it"):
+        FileOutput(part)
+    assert out.read_bytes() == b"all of it"
+
+
+def test_closed_streams_are_told(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell closes them with <&- and >&-."""
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ConfigError, match="standard input is closed"):
+        translate_files(shouter(bundle), Request((Path("-"),), tmp_path / "out"))
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(ConfigError, match="standard output is closed"):
+        translate_files(shouter(bundle), Request((write_lines(tmp_path / "in", numbered(3)),)))
+
+
+def test_a_line_for_which_there_is_no_room_is_no_fault_of_the_input(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    source = write_lines(tmp_path / "in", [b"x" * 200])
+    with pytest.raises(CorpusError, match=r"No space left.*TMPDIR"):
+        translate_files(shouter(bundle), Request((source,), tmp_path / "out", max_line_bytes=100))
+
+
 def two_sources(folder: Path) -> Path:
     file = VocabularyFile("source.model")
     vocabularies = Vocabularies((file, file), file)
@@ -322,3 +430,5 @@ def test_the_command_reads_and_writes_streams_and_says_how_it_went(bundle: Path,
     empty = runner.invoke(app, [*command, "--bad", "empty", "--segments"], input=b"das haus.\n\xff\n")
     assert empty.exit_code == 0
     assert (tmp_path / "out").read_bytes() == b"das haus.\n\n"
+    refused = runner.invoke(app, [*command, "--report", "-"], input=b"das haus\n")
+    assert isinstance(refused.exception, ConfigError) and "--report must be a file" in str(refused.exception)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from deploy.bulk import BulkTranslator, Finding, Record
 from deploy.bulk.decoding import Decoder, Failed
+from deploy.bulk.stopping import Stopped
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from models.search import Array, Graphs, SearchOptions
@@ -112,6 +114,21 @@ def test_a_hypothesis_or_the_reason_why_not(bundle: Path) -> None:
     found = decoder.decode(sources)
     assert isinstance(found[0], Failed) and not isinstance(found[1], Failed)
     assert decoder.decode([]) == []
+
+
+class Interrupted(CopyGraphs):
+    """A signal comes while it decodes."""
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        raise Stopped(signal.SIGTERM)
+
+
+def test_a_signal_is_no_failure_of_a_sentence(bundle: Path) -> None:
+    """A line that was being translated when the run was stopped is translated by the next."""
+    loaded = Bundle.load(bundle)
+    decoder = Decoder(Interrupted(loaded.target_vocabulary.size), SearchOptions(beam_size=1))
+    with pytest.raises(Stopped, match="stopped by SIGTERM"):
+        decoder.decode([(np.array([9, 3]),)])
 
 
 def test_segments_are_decoded_whole_and_cut_where_they_are_too_long(bundle: Path) -> None:

@@ -161,5 +161,5 @@ def test_prefetch_ends_when_left() -> None:
 
     results = prefetch(note, iter(range(10**9)), depth=2)
     assert next(results) == 0
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert len(made) <= 5

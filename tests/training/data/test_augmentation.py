@@ -1,0 +1,239 @@
+"""What a training batch becomes: another segmentation of the same text, untidy sources, and nothing where not asked."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from models.errors import ConfigError
+from models.vocabulary import EOS, SentencePieceVocabulary, Vocabulary
+from training.data.augmentation import Augmentation, load_augmentation
+from training.data.batches import BatchPlan, collate
+from training.data.config import CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
+from training.data.dataset import PreparedData, load_vocabularies
+from training.data.prepare import prepare
+from training.data.stream import Share, Stream
+from training.recipe import Recipe
+
+GERMAN = ["Der", "Hund", "Katze", "Bahnhof", "läuft", "sieht", "gross", "kleine", "und", "mit,", "von", "heute!"]
+ENGLISH = ["The", "dog", "cat", "station", "runs", "sees", "big", "small", "and", "with,", "of", "today!"]
+CORPUS = CorpusConfig("toy", ("toy/{split}.de",), "toy/{split}.en", "CC0", "nobody")
+TAGGED = replace(CORPUS, both_ways=True)
+BACK = CorpusConfig("back", ("back/{split}.de",), "back/{split}.en", "CC0", "nobody", splits=("train",))
+CONFIG = DataConfig(
+    (CORPUS,), vocabulary=VocabularyConfig(size=420), max_source_tokens=60, max_target_tokens=60, placeholder_share=0.1
+)
+
+
+def write(root: Path, name: str, count: int, seed: int) -> None:
+    rng = random.Random(seed)
+    rows = [[rng.randrange(12) for _ in range(rng.randint(3, 9))] for _ in range(count)]
+    for code, words in (("de", GERMAN), ("en", ENGLISH)):
+        lines = [f"{' '.join(words[i] for i in row)} Tom {seed}{n}\n" for n, row in enumerate(rows)]
+        path = root / f"{name}.{code}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("corpora")
+    for name, count, seed in (("toy/train", 200, 1), ("toy/valid", 20, 2), ("toy/test", 20, 3), ("back/train", 60, 4)):
+        write(root, name, count, seed)
+    return root
+
+
+def made(root: Path, out: Path, config: DataConfig) -> Path:
+    prepare(config, languages=("de", "en"), root=root, out=out, seed=1)
+    return out
+
+
+@pytest.fixture(scope="module")
+def plain(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(root, tmp_path_factory.mktemp("plain") / "data", CONFIG)
+
+
+@pytest.fixture(scope="module")
+def tagged(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = replace(CONFIG, corpora=(TAGGED, replace(BACK, back_translated=True)), tagged=True)
+    return made(root, tmp_path_factory.mktemp("tagged") / "data", config)
+
+
+def recipe(config: DataConfig) -> Recipe:
+    return Recipe("toy", "translate", ("de",), "en", config, "dpn")
+
+
+def load(folder: Path, **changes: object) -> tuple[Augmentation, PreparedData, SentencePieceVocabulary]:
+    augmentation = load_augmentation(recipe(replace(CONFIG, **changes)), folder)  # type: ignore[arg-type]
+    assert augmentation is not None
+    (vocabulary,), _ = load_vocabularies(folder)
+    assert isinstance(vocabulary, SentencePieceVocabulary)
+    return augmentation, PreparedData.open(folder, "train"), vocabulary
+
+
+ALL = np.arange(200)
+
+
+def texts(data: PreparedData, vocabulary: Vocabulary) -> list[tuple[str, str]]:
+    return [
+        (vocabulary.decode(data.sources(index)[0][:-1].tolist()), vocabulary.decode(data.target(index).tolist()))
+        for index in range(len(data))
+    ]
+
+
+def test_a_recipe_that_asks_for_nothing_gets_none(plain: Path) -> None:
+    assert load_augmentation(recipe(CONFIG), plain) is None
+    assert load_augmentation(recipe(replace(CONFIG, join_share=0.5)), plain) is None
+
+
+def test_dropout_cuts_otherwise_and_says_the_same(plain: Path) -> None:
+    augment, data, vocabulary = load(plain, bpe_dropout_source=0.3)
+    assert augment.rewrites
+    new = augment.rewritten(data, ALL, 0)
+    assert texts(new, vocabulary) == texts(data, vocabulary)
+    assert new.source_lengths.sum() > 1.2 * data.source_lengths.sum()
+    assert all(new.sources(index)[0][-1] == EOS for index in range(200))
+    np.testing.assert_array_equal(new.target_side.tokens, data.target_side.tokens)
+    marks = set(vocabulary.placeholders)
+    pairs = [index for index in range(200) if marks & set(data.target(index).tolist())]
+    assert len(pairs) == 20
+    for index in pairs:  # placeholders stay whole
+        assert marks & set(data.sources(index)[0].tolist()) == marks & set(new.sources(index)[0].tolist())
+
+
+def test_the_target_has_a_rate_of_its_own(plain: Path) -> None:
+    augment, data, vocabulary = load(plain, bpe_dropout_target=0.3)
+    new = augment.rewritten(data, ALL, 0)
+    assert texts(new, vocabulary) == texts(data, vocabulary)
+    assert new.target_lengths.sum() > 1.2 * data.target_lengths.sum()
+    np.testing.assert_array_equal(new.source_lengths, data.source_lengths)
+
+
+def test_a_pair_is_a_function_of_seed_epoch_and_number(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.data.augmentation.BLOCK", 64)
+    augment, data, _ = load(plain, bpe_dropout_source=0.3, noise=NoiseConfig(0.2, 0.2, 0.2))
+
+    def tokens(augmentation: Augmentation, pairs: Sequence[int], epoch: int) -> list[list[int]]:
+        new = augmentation.rewritten(data, np.array(pairs), epoch)
+        return [new.sources(index)[0].tolist() for index in range(len(new))]
+
+    first = tokens(augment, range(200), 0)
+    assert tokens(augment, [5, 70, 71, 199], 0) == [first[5], first[70], first[71], first[199]]
+    assert tokens(augment, range(64, 128), 0) == first[64:128]
+    assert tokens(pickle.loads(pickle.dumps(augment)), range(200), 0) == first
+    assert tokens(augment, range(200), 1) != first
+    assert tokens(replace(augment, seed=2), range(200), 0) != first
+
+
+def test_noise_touches_so_many_sources_and_no_target(plain: Path) -> None:
+    augment, data, vocabulary = load(plain, noise=NoiseConfig(lower_case=0.5))
+    before, after = texts(data, vocabulary), texts(augment.rewritten(data, ALL, 3), vocabulary)
+    assert [target for _, target in after] == [target for _, target in before]
+    lowered = [source.lower() == changed for (source, _), (changed, _) in zip(before, after, strict=True)]
+    same = [source == changed for (source, _), (changed, _) in zip(before, after, strict=True)]
+    assert 60 < sum(lowered) < 140
+    assert all(one or other for one, other in zip(lowered, same, strict=True))
+
+
+def test_every_kind_of_noise_arrives(plain: Path) -> None:
+    for kind in ("lower_case", "no_punctuation", "typos"):
+        augment, data, vocabulary = load(plain, noise=NoiseConfig(**{kind: 1.0}))
+        new = augment.rewritten(data, ALL, 0)
+        pairs = zip(texts(data, vocabulary), texts(new, vocabulary), strict=True)
+        changed = sum(before[0] != after[0] for before, after in pairs)
+        assert changed > 120, kind
+
+
+def test_sequences_that_would_be_too_long_stay(plain: Path) -> None:
+    augment, data, _ = load(plain, bpe_dropout_source=0.9, bpe_dropout_target=0.9)
+    source, target = int(data.source_lengths.max()), int(data.target_lengths.max())
+    config = replace(augment.config, max_source_tokens=source, max_target_tokens=target)
+    new = replace(augment, config=config).rewritten(data, ALL, 0)
+    for before, after, most in (
+        (data.source_lengths, new.source_lengths, source),
+        (data.target_lengths, new.target_lengths, target),
+    ):
+        assert 0 < sum(after > before) < 200
+        assert after.max() <= most
+
+
+def test_cut_sources_stay_cut(root: Path, tmp_path: Path) -> None:
+    config = replace(CONFIG, max_source_tokens=10, truncate_source=True, placeholder_share=0.0)
+    folder = made(root, tmp_path / "data", config)
+    augmentation = load_augmentation(recipe(replace(config, bpe_dropout_source=0.5)), folder)
+    assert augmentation is not None
+    data = PreparedData.open(folder, "train")
+    new = augmentation.rewritten(data, ALL, 0)
+    assert new.source_lengths.max() == 10
+    changed = sum(new.sources(index)[0].tolist() != data.sources(index)[0].tolist() for index in range(200))
+    assert changed > 150
+
+
+def test_tags_stay_in_front_and_only_there(tagged: Path) -> None:
+    corpora = (TAGGED, replace(BACK, back_translated=True))
+    augment, data, vocabulary = load(tagged, corpora=corpora, tagged=True, join_share=0.5, bpe_dropout_source=0.3)
+    english, german, back = (vocabulary.id_of(tag) for tag in ("⟨en⟩", "⟨de⟩", "⟨bt⟩"))
+    groups = augment.groups(data)
+    assert groups is not None
+    assert len(data) == 460 and len(np.unique(groups)) == 3
+    first = [data.sources(index)[0][:2].tolist() for index in range(len(data))]
+    assert [one[0] for one in first] == [english] * 200 + [german] * 200 + [english] * 60
+    assert [one[1] == back for one in first] == [False] * 400 + [True] * 60
+    chosen = np.arange(len(data))
+    new = augment.rewritten(data, chosen, 0)
+    assert [new.sources(index)[0][:2].tolist() for index in range(400, 460)] == first[400:]
+    assert new.source_lengths.sum() > 1.2 * data.source_lengths.sum()
+    for given in (data, new):
+        plan = BatchPlan(((0, 1), (7,), (200, 201), (400, 401, 402)), 90, 90)
+        own, planned = augment(given, plan, 0)
+        batch = collate(own, planned)
+        assert planned.source_length == batch.sources[0].values.shape[1] < 90
+        rows, tags = batch.sources[0].values, {english, german, back}
+        for row, expected in zip(rows, ([english], [english], [german], [english, back]), strict=True):
+            found = [token for token in row.tolist() if token in tags]
+            assert found == expected == row[: len(expected)].tolist()
+        before = collate(given, plan)
+        assert torch.equal(batch.target_out, before.target_out), "targets have no tags"
+        assert before.source_tokens - batch.source_tokens == 1 + 1 + 2 * 2
+    singles = BatchPlan(((0,), (200,)), 90, 90)
+    assert augment(data, singles, 0) == (data, singles)
+
+
+def test_batches_are_planned_by_the_new_lengths_whoever_computes_them(tagged: Path) -> None:
+    corpora = (TAGGED, replace(BACK, back_translated=True))
+    augment, data, _ = load(tagged, corpora=corpora, tagged=True, join_share=0.3, bpe_dropout_source=0.3)
+    limits = {"seed": 1, "max_tokens": 400, "join_share": 0.3, "max_source_tokens": 60, "max_target_tokens": 60}
+    stream = Stream(data, 2, Share(), augment, **limits)
+    updates = list(islice(stream.updates(), 8))
+    for update in updates:
+        for batch in update.batches:
+            source, target = batch.sources[0].values, batch.target_out
+            assert source.shape[1] <= 60 and target.shape[1] <= 60
+            assert source.numel() + target.numel() <= 2 * 400
+    of_both = [list(islice(Stream(data, 2, Share(rank, 2), augment, **limits).updates(), 8)) for rank in (0, 1)]
+    for alone, first, second in zip(updates, *of_both, strict=True):
+        for batch, shared in zip(alone.batches, (*first.batches, *second.batches), strict=True):
+            assert torch.equal(batch.sources[0].values, shared.sources[0].values)
+    plans = list(stream.plans(0))
+    assert sorted(pair for plan in plans for item in plan.items for pair in item) == list(range(len(data)))
+    assert list(stream.plans(1)) != plans
+
+
+def test_vocabularies_that_cannot_are_refused(root: Path, tmp_path: Path) -> None:
+    unigram = replace(CONFIG, vocabulary=VocabularyConfig(size=322, model_type="unigram"))
+    folder = made(root, tmp_path / "unigram", unigram)
+    with pytest.raises(ConfigError, match="type bpe, but it has a unigram one"):
+        load_augmentation(recipe(replace(CONFIG, bpe_dropout_source=0.1)), folder)
+    assert load_augmentation(recipe(replace(CONFIG, noise=NoiseConfig(typos=0.1))), folder)
+    words = replace(CONFIG, vocabulary=VocabularyConfig(kind="word", size=60, joint=False))
+    folder = made(root, tmp_path / "words", words)
+    with pytest.raises(ConfigError, match="need sentencepiece"):
+        load_augmentation(recipe(replace(CONFIG, noise=NoiseConfig(typos=0.1))), folder)

@@ -1,0 +1,148 @@
+"""The stream of updates: every batch once, whatever the number of processes and shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from training.data import stream
+from training.data.batches import collate
+from training.data.dataset import PreparedData, TokenArray
+from training.data.plans import BatchPlan, plan_epoch
+from training.data.stream import Augmentation, Group, Share, Stream, share_out
+
+LIMITS: dict[str, Any] = {"seed": 3, "max_tokens": 60}
+
+
+def numbered(pairs: int) -> PreparedData:
+    """Pairs of many lengths; the first symbol of a target is the pair's number (+ 10)."""
+    rng = np.random.default_rng(1)
+    sides = []
+    for last in (3, None):
+        lengths = rng.integers(2, 12, pairs)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = rng.integers(5, 9, offsets[-1])
+        tokens[offsets[:-1]] = np.arange(pairs) + 10
+        if last is not None:
+            tokens[offsets[1:] - 1] = last
+        sides.append(TokenArray(tokens.astype(np.int32), offsets))
+    return PreparedData.from_sides(sides[:1], sides[1])
+
+
+def flat(plans: Sequence[BatchPlan]) -> list[int]:
+    return [pair for plan in plans for item in plan.items for pair in item]
+
+
+def pairs_of(group: Group) -> list[int]:
+    """The pairs of a group that teach something."""
+    rows = [row for batch in group.batches for row in batch.target_out.tolist() if any(row)]
+    return [row[0] - 10 for row in rows]
+
+
+def test_one_shard_is_the_plan_of_the_epoch() -> None:
+    data = numbered(200)
+    plans = list(Stream(data, 1, Share(), None, **LIMITS).plans(2))
+    assert plans == list(plan_epoch(data.source_lengths, data.target_lengths, epoch=2, **LIMITS))
+
+
+def test_shards_hold_every_pair_once_in_another_order_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "SHARD", 64)
+    monkeypatch.setattr(stream, "BLOCK", 8)
+    data = numbered(203)  # four shards, the last block not full
+    own = Stream(data, 1, Share(), None, **LIMITS)
+    first, again, second = (list(own.plans(epoch)) for epoch in (0, 0, 1))
+    assert first == again
+    for plans in (first, second):
+        assert sorted(flat(plans)) == list(range(203))
+        for plan in plans:
+            batch = collate(data, plan)
+            assert batch.target_out.shape == (len(plan.items), plan.target_length)
+            assert batch.sources[0].values.shape[1] == plan.source_length
+            assert plan.padded_tokens <= 120
+    begun = [set(flat(plans)[:40]) for plans in (first, second)]
+    assert len(begun[0] & begun[1]) < 30
+    assert own.plan_bytes() < 64 * 16 + 1000
+
+
+def test_resumed_within_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "SHARD", 64)
+    monkeypatch.setattr(stream, "BLOCK", 8)
+    own = Stream(numbered(203), 2, Share(), None, **LIMITS)
+    whole = list(islice(own.updates(), 60))
+    place = whole[40]
+    rest = list(islice(own.updates(place.epoch, place.batch), 19))
+    assert [pairs_of(group) for group in rest] == [pairs_of(group) for group in whole[41:]]
+    assert {group.epoch for group in whole} >= {0, 1, 2}
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 7), st.integers(1, 9))
+def test_processes_share_the_updates_of_one(accumulate: int, processes: int) -> None:
+    data = numbered(90)
+    expected = list(islice(Stream(data, accumulate, Share(), None, **LIMITS).updates(), 4))
+    shares = [
+        list(islice(Stream(data, accumulate, Share(rank, processes), None, **LIMITS).updates(), 4))
+        for rank in range(processes)
+    ]
+    for number, group in enumerate(expected):
+        parts = [share[number] for share in shares]
+        assert {(part.epoch, part.batch) for part in parts} == {(group.epoch, group.batch)}
+        assert sorted(pair for part in parts for pair in pairs_of(part)) == sorted(pairs_of(group))
+        tokens = sum(batch.target_tokens for part in parts for batch in part.batches)
+        assert tokens == sum(batch.target_tokens for batch in group.batches)
+        assert all(part.batches for part in parts)
+
+
+def test_rows_are_dealt_where_there_are_more_processes_than_batches() -> None:
+    plans = [BatchPlan(((0,), (1,), (2,)), 5, 5, (-1, 0, -1)), BatchPlan(((3, 4),), 5, 5)]
+    shares = [share_out(plans, Share(rank, 5)) for rank in range(5)]
+    assert [[plan.items for plan in share] for share in shares] == [
+        [((0,),)], [((3, 4),)], [((1,),)], [((3, 4),)], [((2,),)]
+    ]  # fmt: skip
+    assert [share[0].copies for share in shares[::2]] == [(-1,), (0,), (-1,)]
+    assert [share[0].target_length for share in shares] == [5, 5, 5, 0, 5]  # 0: nothing was left, a copy
+
+
+class Doubling(Augmentation):
+    """Says every target twice, and joins odd pairs with odd ones only."""
+
+    def __call__(self, data: PreparedData, plan: BatchPlan, epoch: int) -> tuple[PreparedData, BatchPlan]:
+        chosen = [data.target(pair) for pair in flat([plan])]
+        twice = TokenArray(np.concatenate(chosen * 2), np.cumsum([0, *[len(one) for one in chosen * 2]]))
+        half = len(chosen)
+        source = [np.append(one, 3) for one in chosen]
+        side = TokenArray(np.concatenate(source), np.cumsum([0, *[len(one) for one in source]]))
+        assert epoch == 0
+        target = TokenArray(twice.tokens, twice.offsets)
+        own = PreparedData((side,), TokenArray(target.tokens[: target.offsets[half]], target.offsets[: half + 1]))
+        return own, BatchPlan(tuple((row,) for row in range(half)), plan.source_length, plan.target_length)
+
+    def groups(self, data: PreparedData) -> NDArray[np.integer[Any]]:
+        return np.arange(len(data)) % 2
+
+
+def test_augmented_batches_replace_the_planned_ones() -> None:
+    data = numbered(60)
+    group = next(Stream(data, 1, Share(), Doubling(), **LIMITS).updates())
+    plan = next(Stream(data, 1, Share(), Doubling(), **LIMITS).plans(0))
+    (batch,) = group.batches
+    assert pairs_of(group) == flat([plan])
+    for row, (pair,) in enumerate(plan.items):  # the augmentation has put the target in the source's place
+        assert batch.sources[0].values[row].tolist()[: len(data.target(pair))] == data.target(pair).tolist()
+
+
+def test_groups_are_never_joined_with_one_another() -> None:
+    data = numbered(400)
+    joined = Stream(data, 1, Share(), Doubling(), **LIMITS, join_share=0.5, join_most=3)
+    plans = list(joined.plans(0))
+    assert sorted(flat(plans)) == list(range(400))
+    items = [item for plan in plans for item in plan.items]
+    assert sum(len(item) > 1 for item in items) > 30
+    assert all(len({pair % 2 for pair in item}) == 1 for item in items)

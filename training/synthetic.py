@@ -1,0 +1,208 @@
+"""Corpora that a model has written: which pairs are kept, and the files that a recipe names.
+
+The two uses: sequence-level knowledge distillation (Kim & Rush 2016), where a teacher translates the sources of a
+training corpus; and back-translation (Sennrich et al. 2016; tagged: Caswell et al. 2019), where a model of the other
+direction makes sources for text of the target language.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import json
+import lzma
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from models.config import bounded, to_mapping
+from models.errors import ConfigError, CorpusError
+from models.text import normalise
+from training.symptoms import is_loop
+
+PROVENANCE = "synthetic.json"
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+
+
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """Which pairs are kept; words are separated by white space.
+
+    Attributes:
+        max_length_ratio: the longer side over the shorter, in words.
+        min_chrf: a translation is kept only where it is so much like its reference (chrF, 0 to 100); 0 = whatever it
+            is like.
+        deduplicate: keep the first of equal pairs.
+    """
+
+    max_length_ratio: float = bounded(3.0, at_least=1.0)
+    min_chrf: float = bounded(0.0, at_least=0.0, at_most=100.0)
+    deduplicate: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.max_length_ratio >= 1:
+            raise ConfigError(f"max_length_ratio must be at least 1, but is {self.max_length_ratio}")
+        if not 0 <= self.min_chrf <= 100:
+            raise ConfigError(f"min_chrf must be between 0 and 100, but is {self.min_chrf}")
+
+
+@dataclass(slots=True)
+class Sifter:
+    """Decides pair by pair, and counts what it drops by reason."""
+
+    sieve: Sieve
+    dropped: Counter[str] = field(default_factory=Counter)
+    kept: int = 0
+    _seen: set[bytes] = field(default_factory=set)
+
+    def keep(self, text: str, translation: str, reference: str | None = None) -> bool:
+        """Whether a text and its translation are worth training on.
+
+        Args:
+            text: what was translated.
+            translation: what the model wrote.
+            reference: what people wrote in its place, if anybody did.
+        """
+        reason = self._reason(text, translation, reference)
+        if reason:
+            self.dropped[reason] += 1
+        else:
+            self.kept += 1
+        return not reason
+
+    def _reason(self, text: str, translation: str, reference: str | None) -> str:
+        words = len(text.split()), len(translation.split())
+        if not all(words):
+            return "empty"
+        copied = text.casefold() == translation.casefold()
+        if copied and (reference is None or reference.casefold() != translation.casefold()):
+            return "copied"
+        if max(words) > self.sieve.max_length_ratio * min(words):
+            return "length_ratio"
+        if is_loop(translation, text):
+            return "loop"
+        if self.sieve.min_chrf and reference is not None and chrf(translation, reference) < self.sieve.min_chrf:
+            return "unlike_reference"
+        return self._repeated(f"{text}\n{translation}") if self.sieve.deduplicate else ""
+
+    def _repeated(self, pair: str) -> str:
+        digest = hashlib.blake2b(pair.encode("utf-8", "replace"), digest_size=12).digest()
+        if digest in self._seen:
+            return "duplicate"
+        self._seen.add(digest)
+        return ""
+
+
+def chrf(translation: str, reference: str) -> float:
+    """Sentence chrF, 0 to 100, as sacreBLEU counts it."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    return float(CHRF().sentence_score(translation, [reference]).score)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a synthetic corpus comes from.
+
+    Attributes:
+        kind: "distilled" or "back-translated".
+        model: the name of the bundle that wrote it.
+        licence: of that bundle's weights.
+        texts: the files that were translated.
+        languages: of the corpus's source and target.
+        options: how they were translated.
+        sieve: what was asked of the pairs.
+        pairs: that were kept.
+        dropped: the others, by reason.
+    """
+
+    kind: str
+    model: str
+    licence: str
+    texts: tuple[str, ...]
+    languages: tuple[str, str]
+    options: dict[str, object]
+    sieve: Sieve
+    pairs: int
+    dropped: dict[str, int]
+
+
+def write_pairs(folder: Path, languages: tuple[str, str], pairs: Iterable[tuple[str, str]]) -> int:
+    """Write ``train.SOURCE.xz`` and ``train.TARGET.xz`` (:func:`file_names`), which appear when they are complete.
+
+    Returns:
+        The number of pairs.
+    """
+    paths = [folder / f"train.{ending}.xz" for ending in file_names(languages)]
+    parts = [path.with_name(f"{path.name}.new") for path in paths]
+    count = 0
+    with ExitStack() as stack:
+        files = [stack.enter_context(lzma.open(part, "wt", encoding="utf-8", newline="\n", preset=4)) for part in parts]
+        for pair in pairs:
+            count += 1
+            for file, text in zip(files, pair, strict=True):
+                file.write(f"{text}\n")
+    for part, path in zip(parts, paths, strict=True):
+        part.replace(path)
+    return count
+
+
+def write_provenance(folder: Path, provenance: Provenance) -> None:
+    """Put ``synthetic.json`` beside the corpus."""
+    text = json.dumps(to_mapping(provenance), ensure_ascii=False, indent=1)
+    (folder / PROVENANCE).write_text(f"{text}\n", encoding="utf-8")
+
+
+def parallel_lines(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
+    """The lines of parallel files together, normalised, one pass, nothing held.
+
+    Raises:
+        CorpusError: a file cannot be read, is not UTF-8, or ends before another.
+    """
+    with ExitStack() as stack:
+        try:
+            files = [stack.enter_context(_opened(path)) for path in paths]
+            for number, row in enumerate(zip(*files, strict=True), 1):
+                try:
+                    yield tuple(normalise(line.decode("utf-8")).replace("\n", " ").strip() for line in row)
+                except UnicodeDecodeError as error:
+                    raise CorpusError(f"{' or '.join(map(str, paths))}, line {number}: not UTF-8 ({error})") from error
+        except ValueError as error:
+            raise CorpusError(f"{', '.join(map(str, paths))} must have equally many lines ({error})") from error
+        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            raise CorpusError(f"{', '.join(map(str, paths))}: cannot be read ({error})") from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    opened: IO[bytes] = _OPENERS.get(path.suffix, open)(path, "rb")
+    return opened
+
+
+def file_names(languages: tuple[str, str]) -> tuple[str, str]:
+    """How the two sides' files end: with their languages, where these differ."""
+    source, target = languages
+    return (source, target) if source != target else ("source", "target")
+
+
+def recipe_table(name: str, provenance: Provenance) -> str:
+    """The ``[[data.corpora]]`` table that names such a corpus in a recipe."""
+    source, target = file_names(provenance.languages)
+    lines = [
+        "[[data.corpora]]",
+        f"name = {json.dumps(name)}",
+        f"source = [{json.dumps(f'{name}/{{split}}.{source}.xz')}]",
+        f"target = {json.dumps(f'{name}/{{split}}.{target}.xz')}",
+        'splits = ["train"]',
+        f"licence = {json.dumps(provenance.licence)}",
+        f"attribution = {json.dumps(f'Written by the model {provenance.model} from {_named(provenance.texts)}')}",
+    ]
+    return "\n".join([*lines, *(["back_translated = true"] if provenance.kind == "back-translated" else [])])
+
+
+def _named(texts: Sequence[str]) -> str:
+    return ", ".join(Path(text).name for text in texts)
