@@ -176,9 +176,11 @@ def jobs(bundle: str, sources: Sequence[str], out: str, options: BulkOptions) ->
     names = [PurePosixPath(source).name for source in sources]
     faults = [f"{one}: unpack it first, for machines begin to read in its middle" for one in names if _packed(one)]
     faults += [f"{one}: two files have this name, and so would their results" for one in names if names.count(one) > 1]
+    target = Place(out)
+    over = [source for source, name in zip(sources, names, strict=True) if Place(source).is_same(target / name)]
+    faults += [f"{one}: its result would take its place; name another folder with --out" for one in over]
     if faults:
         raise ConfigError("; ".join(dict.fromkeys(faults)))
-    target = Place(out)
     return [Job(Place(source), target / name, bundle, settled) for source, name in zip(sources, names, strict=True)]
 
 

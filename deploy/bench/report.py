@@ -20,8 +20,8 @@ _WIDTH = 180  # columns of a table that is not shown on a terminal
 
 def console(*, error: bool = False) -> Console:
     """Standard output or error, wide enough for a table where it is not a terminal."""
-    made = Console(stderr=error)
-    return made if made.is_terminal else Console(stderr=error, width=_WIDTH)
+    made = Console(stderr=error, markup=False)  # names and labels may have brackets
+    return made if made.is_terminal else Console(stderr=error, markup=False, width=_WIDTH)
 
 
 def as_json(result: Mapping[str, Any]) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from deploy.bench.report import console as report_console
 from deploy.commands.decoding import Decoding
 from deploy.commands.outputs import check_file, check_folder
 from deploy.commands.systems import (
@@ -139,7 +139,7 @@ def _print(comparison: Comparison, output: Output) -> None:
     elif output.markdown is not None and str(output.markdown) == "-":
         print(comparison.markdown(), end="")
     else:
-        console = Console()
+        console = report_console()
         table = Table(title=comparison.setting)
         for index, title in enumerate(comparison.head()):
             table.add_column(title, justify="right" if index else "left")

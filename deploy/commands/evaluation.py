@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from deploy.bench.report import console as report_console
 from deploy.commands.decoding import Decoding
 from deploy.commands.outputs import check_file
 from deploy.commands.reports import Evaluation, Measured, write_report
@@ -218,7 +218,7 @@ def _mapping(done: Evaluation, listed: Sequence[MeasuredScore] | None) -> dict[s
 
 
 def _print(done: Evaluation, listed: Sequence[MeasuredScore]) -> None:
-    console = Console()
+    console = report_console()
     own, *others = done.measured.scores
     wide = len(others) == 1  # of more systems the differences, with their intervals, do not fit into a terminal
     table = Table(title=done.setting)

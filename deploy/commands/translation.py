@@ -15,6 +15,7 @@ from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, Summary, translate_files
 from deploy.bulk.stopping import Stopped
 from deploy.commands.outputs import check_file
+from models.errors import ConfigError
 
 _LONG = 60.0  # seconds after which a run is worth a word at its end
 
@@ -42,6 +43,8 @@ def translate_command(
     request = replace(request or Request(()), sources=tuple(sources), out=out)
     check_file(out, "--out")
     check_file(request.report, "--report")
+    if str(request.report) == "-":
+        raise ConfigError("--report must be a file, but is -: standard output is for translations")
     return translate_files(BulkTranslator(path, options), request)
 
 
@@ -54,14 +57,14 @@ def run_command(
         summary = translate_command(path, sources, out, options, request)
     except Stopped as stopped:
         after = "; go on with --resume" if out is not None and str(out) != "-" else ""
-        console.print(f"tandem: {stopped}{after}", highlight=False, soft_wrap=True)
+        console.print(f"tandem: {stopped}{after}", highlight=False, markup=False, soft_wrap=True)
         return 128 + stopped.signal
     except BrokenPipeError:  # who reads has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again when it ends
         return 128 + signal.SIGPIPE
     if console.is_terminal or summary.counts.bad or summary.before or summary.seconds > _LONG:
         for line in _words(summary):
-            console.print(line, highlight=False, soft_wrap=True)
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
     return 1 if fail_on_bad and summary.counts.bad else 0
 
 

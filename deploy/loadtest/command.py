@@ -93,14 +93,14 @@ def loadtest_command(options: LoadOptions | None, earlier: Sequence[Path], outpu
     return options is None or bool(results[-1]["met"])
 
 
-def read_result(path: Path) -> Result:
-    """A run from its JSON. Raises ConfigError where the file cannot be read or is none."""
+def read_result(path: Path, option: str = "--compare") -> Result:
+    """A run from its JSON. Raises ConfigError where the file, given as that option, cannot be read or is none."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--compare must be JSON that tandem loadtest wrote, but {path} is not: {error}") from error
+        raise ConfigError(f"{option} must be JSON that tandem loadtest wrote, but {path} is not: {error}") from error
     if not isinstance(result, dict) or result.get("loadtest") != FORMAT or not result.get("rows"):
-        raise ConfigError(f"--compare must be JSON that this version of tandem loadtest wrote, but {path} is not")
+        raise ConfigError(f"{option} must be JSON that this version of tandem loadtest wrote, but {path} is not")
     return result
 
 

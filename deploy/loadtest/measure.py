@@ -23,7 +23,7 @@ from deploy.loadtest.grammar import GRAMMARS
 from deploy.loadtest.options import FORMAT, LoadOptions
 from deploy.loadtest.scenarios import PATH, Call, Calls, Kind, choose_pair, served_pairs
 from deploy.loadtest.texts import read_lines
-from models.errors import ConfigError
+from models.errors import ConfigError, TandemError
 
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
     from deploy.bench.servers import Server
@@ -36,7 +36,11 @@ _WARM_UP, _CLIENTS, _BODIES = 3.0, 8, 400  # seconds, requests in flight and dis
 _FEWEST = 20  # requests of a run, which lasts longer where the rate is low
 _PATIENCE = 10.0  # seconds after its last arrival for which answers are waited for, at least
 _START, _STEP = 0.7, 2.0  # of the search: share of the closed loop's rate, and factor until it knows both sides
-_TRIES = 30  # requests until a service has come round after a run
+_COME_ROUND = 60.0  # seconds of waiting in which a service has come round after a run, or is gone
+
+
+class Gone(TandemError):
+    """The service answers nothing any more."""
 
 
 @dataclass(slots=True)
@@ -71,7 +75,7 @@ class Steps:
         return max(run.requests_per_s, 1 / seconds)
 
     def run(self, rate: float, purpose: str) -> Row:
-        """Load it with so many requests a second; the row is kept."""
+        """Load it with so many requests a second; the row is kept. Raises Gone where it answers nothing afterwards."""
         seconds = max(self.options.duration, _FEWEST / rate)
         kind = cast(Arrivals, self.options.arrivals)
         schedule = schedule_of(kind, rate, seconds, self.options.seed).tolist() or [0.0]
@@ -81,7 +85,7 @@ class Steps:
             self.url + PATH,
             [call.body for call in calls],
             schedule,
-            max(_PATIENCE, 1.5 * self.options.p99),
+            self._patience,
             self._headers,
             lambda number, reply: calls[number].fault(reply),
         )
@@ -107,6 +111,10 @@ class Steps:
         return {"Authorization": f"Bearer {self.options.api_key}"} if self.options.api_key else {}
 
     @property
+    def _patience(self) -> float:
+        return max(_PATIENCE, 1.5 * self.options.p99)
+
+    @property
     def _counted(self) -> tuple[Kind, ...]:
         return self.calls.scenario.counted
 
@@ -119,11 +127,22 @@ class Steps:
 
     def _settle(self) -> None:
         """Wait until what the last run has left behind is done: until a request is answered."""
-        for call in itertools.islice(self.calls, _TRIES):
-            run = open_loop(self.url + PATH, [call.body], [0.0], headers=self._headers)
-            if not run.count("rejected"):
+        waited = 0.0
+        while True:
+            run = open_loop(self.url + PATH, [next(self.calls).body], [0.0], self._patience, self._headers)
+            (outcome,) = run.outcomes
+            if outcome.ending == "answered":
                 return
-            time.sleep(run.outcomes[0].retry_after or 1)
+            if waited >= _COME_ROUND:
+                break
+            if outcome.ending == "unfinished":
+                waited += self._patience
+            else:
+                pause = outcome.retry_after or 1
+                time.sleep(pause)
+                waited += pause
+        if outcome.ending != "rejected":
+            raise Gone(f"{self.options.where} answers nothing any more: {outcome.fault}")
 
 
 def measure(options: LoadOptions) -> dict[str, Any]:
@@ -137,18 +156,31 @@ def measure(options: LoadOptions) -> dict[str, Any]:
     """
     with opened(options) as steps:
         start = _START * steps.warm_up()
-        for rate in options.rates:
-            steps.run(rate, "curve")
-        highest = max((row["rate"] for row in steps.rows if row["sustained"]), default=0.0)
-        if options.search:
-            highest = steps.highest(highest or start)
-        if not options.rates:
-            for share in SHARES:
-                steps.run(min(share * (highest or start), options.most), "curve")
-        return _result(steps, highest)
+        try:
+            return _result(steps, _highest(steps, start))
+        except Gone as gone:  # what was measured before is kept
+            return _result(steps, _sustained(steps), str(gone))
 
 
-def _result(steps: Steps, highest: float) -> dict[str, Any]:
+def _highest(steps: Steps, start: float) -> float:
+    """All runs. Returns the highest rate that was sustained; ``start``: the first one to try."""
+    options = steps.options
+    for rate in options.rates:
+        steps.run(rate, "curve")
+    highest = _sustained(steps)
+    if options.search:
+        highest = steps.highest(highest or start)
+    if not options.rates:
+        for share in SHARES:
+            steps.run(min(share * (highest or start), options.most), "curve")
+    return highest
+
+
+def _sustained(steps: Steps) -> float:
+    return max((float(row["rate"]) for row in steps.rows if row["sustained"]), default=0.0)
+
+
+def _result(steps: Steps, highest: float, gone: str = "") -> dict[str, Any]:
     options, rows = steps.options, sorted(steps.rows, key=lambda row: float(row["rate"]))
     return {
         "loadtest": FORMAT,
@@ -165,8 +197,8 @@ def _result(steps: Steps, highest: float) -> dict[str, Any]:
         "rows": rows,
         "highest": round(highest, 3),
         "at_least": options.at_least,
-        "faults": sorted({row["fault"] for row in rows if row["failed"] and "fault" in row}),
-        "met": bool(highest) and highest >= options.at_least and not any(row["failed"] for row in rows),
+        "faults": sorted({row["fault"] for row in rows if row["failed"] and "fault" in row} | ({gone} - {""})),
+        "met": bool(highest) and highest >= options.at_least and not gone and not any(row["failed"] for row in rows),
     }
 
 

@@ -60,8 +60,7 @@ class LoadOptions:
         """Raises ConfigError for what cannot be measured."""
         if bool(self.url) == (self.bundle is not None):
             raise ConfigError("give either --url of a running service, or --bundle to start one")
-        parts = urlsplit(self.url)
-        if self.url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
+        if self.url and not _is_base(self.url):
             raise ConfigError(f"--url must be like http://host:8000, but is {self.url}")
         names(self.scenario, "--scenario", tuple(SCENARIOS))
         names(self.arrivals, "--arrivals", ARRIVALS)
@@ -78,6 +77,16 @@ class LoadOptions:
             return self.bundle.resolve().name
         parts = urlsplit(self.url)
         return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _is_base(url: str) -> bool:
+    """Whether paths can be added to an address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # brackets of IPv6 that are not closed, a port that there is not
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and not parts.query + parts.fragment
 
 
 def require(package: str) -> None:

@@ -12,6 +12,7 @@ Files are jobs of several requests: only Locust's users send them.
 
 from __future__ import annotations
 
+import http.client
 import json
 import random
 import urllib.error
@@ -168,7 +169,7 @@ def served_pairs(url: str) -> list[Pair]:
         with _DIRECT.open(where, timeout=30) as response:
             languages: Any = json.load(response)
         pairs = [Pair(one["code"], target) for one in languages for target in one["targets"] if target != one["code"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, http.client.HTTPException) as error:
         raise ValueError(f"{where} must list the languages of a running service: {error}") from error
     if not pairs:
         raise ValueError(f"{where} must have a pair of languages to translate, but has none")
@@ -197,7 +198,7 @@ def choose_pair(pairs: Sequence[Pair], wanted: str, makeable: Sequence[str]) -> 
 def _fault_of_lines(reply: bytes, count: int) -> str:
     """What is wrong with a translated file, which must have a line with text for every line that was sent."""
     try:
-        lines = reply.decode().splitlines()
+        lines = reply.decode().removesuffix("\n").split("\n")  # other line breaks of Unicode may be in a line
     except UnicodeDecodeError:
         return "the file is not UTF-8"
     filled = sum(bool(line.strip()) for line in lines)

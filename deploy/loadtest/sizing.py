@@ -78,7 +78,7 @@ def sizing_command(options: SizingOptions, output: Output) -> None:
         ConfigError: the file is no measurement, or no rate of it kept the p99.
     """
     output.check()
-    measured = read_result(options.load)
+    measured = read_result(options.load, "FILE")
     result = size(measured, options)
     output.write(result)
     if not output.as_json:

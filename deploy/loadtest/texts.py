@@ -101,7 +101,7 @@ def read_lines(path: Path) -> list[str]:
         ValueError: there is none, the file cannot be read, or it is not UTF-8.
     """
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error
     if not lines:

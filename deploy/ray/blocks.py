@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,15 @@ class Place:
 
     def __truediv__(self, name: str) -> Place:
         return Place(f"{self.address}/{name}")
+
+    def is_same(self, other: Place) -> bool:
+        """Whether both are one file, by whatever names."""
+        (system, path), (others, other_path) = self.open(), other.open()
+        if not system.equals(others):
+            return False
+        if isinstance(system, fs.LocalFileSystem):
+            return os.path.realpath(path) == os.path.realpath(other_path)
+        return bool(path == other_path)
 
     @property
     def exists(self) -> bool:

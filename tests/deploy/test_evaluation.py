@@ -210,6 +210,15 @@ def test_a_limit_takes_the_first_hypotheses_too(make: Make, text: Write) -> None
     assert by_metric(found["scores"]["test.en"])["chrF"] == 100.0
 
 
+def test_names_are_shown_as_they_are(make: Make, text: Write, tmp_path: Path) -> None:
+    """Brackets in the name of a file are no markup, and a table that is piped is not cut or wrapped."""
+    other = tmp_path / "beam[b].txt"
+    other.write_text("das haus\n" * 12, encoding="utf-8")
+    shown = run(make("one", "de"), "--source", text("de"), "--references", text("en"), "--against", other)
+    assert "beam[b].txt ┃" in shown
+    assert "tokenised BLEU, lower case" in shown
+
+
 def test_what_cannot_be_evaluated(
     make: Make, text: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

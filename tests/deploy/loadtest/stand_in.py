@@ -19,6 +19,8 @@ class StandIn:
         languages: reply to ``GET /languages``.
         rejections: requests for translations that are rejected first.
         reply: what is answered instead of a translation.
+        status: of its answers to requests for translations that are not rejected.
+        protocol: what is sent instead of any answer.
         sent: bodies of the requests for translations, in order of arrival.
         headers: of the last one.
         files: content of each file that was sent and not deleted, by path.
@@ -28,6 +30,8 @@ class StandIn:
     languages: Any = field(default_factory=lambda: [{"code": "de", "name": "German", "targets": ["en"]}])
     rejections: int = 0
     reply: bytes | None = None
+    status: int = 200
+    protocol: bytes = b""
     sent: list[dict[str, Any]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -44,7 +48,7 @@ class StandIn:
                 return 503, b'{"code": "overloaded"}'
         q = fields["q"]
         answer = [text.upper() for text in q] if isinstance(q, list) else q.upper()
-        return 200, json.dumps({"translatedText": answer}).encode() if self.reply is None else self.reply
+        return self.status, json.dumps({"translatedText": answer}).encode() if self.reply is None else self.reply
 
     def keep(self, body: bytes) -> tuple[int, bytes]:
         content = body.split(b'filename="load.txt"\r\n\r\n')[1].rpartition(b"\r\n--")[0]
@@ -62,7 +66,10 @@ def running(service: StandIn) -> Iterator[StandIn]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            if self.path == "/languages":
+            if service.protocol:
+                self.wfile.write(service.protocol + b"\r\n")
+                self.close_connection = True
+            elif self.path == "/languages":
                 self._answer(200, json.dumps(service.languages).encode())
             elif self.path.endswith("/result"):
                 self._answer(200, service.files[self.path.removesuffix("/result")].upper())

@@ -17,6 +17,7 @@ from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
 from deploy.loadtest.options import LoadOptions, parse_rates
 from deploy.loadtest.pictures import draw
 from deploy.loadtest.scenarios import Call, Kind
+from deploy.loadtest.sizing import SizingOptions, sizing_command
 from models.errors import ConfigError
 from tests.deploy.loadtest.stand_in import StandIn, running
 
@@ -131,6 +132,24 @@ def test_a_service_that_has_not_come_round_is_waited_for(monkeypatch: pytest.Mon
     assert waits == [1, 1]  # as Retry-After says
 
 
+def test_a_service_that_is_gone_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while rates are searched; what was measured before stays."""
+    waits: list[float] = []
+    monkeypatch.setattr("deploy.loadtest.measure.time.sleep", waits.append)
+    with running(StandIn()) as service:
+
+        def lose(steps: Steps) -> float:
+            service.status = 500
+            return 100.0
+
+        monkeypatch.setattr(Steps, "warm_up", lose)
+        found = measure(options(service, rates=()))
+    assert sum(waits) == 60
+    assert [row["failed"] for row in found["rows"]] == [20]
+    assert (found["highest"], found["met"]) == (0.0, False)
+    assert any("answers nothing any more: 500" in fault for fault in found["faults"])
+
+
 def test_the_highest_rate_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that bears 37 requests a second, at most; nothing above ``most`` is sent."""
     rates: list[float] = []
@@ -168,6 +187,8 @@ def test_a_service_that_answers_nothing_right_is_an_error() -> None:
             measure(options(service, texts=Path("none.txt")))
     with running(StandIn([{"code": "xx", "targets": ["en"]}])) as service, pytest.raises(ConfigError, match="made in"):
         measure(options(service))
+    with running(StandIn(protocol=b"SSH-2.0-x")) as service, pytest.raises(ConfigError, match="must list"):
+        measure(options(service))
 
 
 @pytest.mark.parametrize(
@@ -177,6 +198,8 @@ def test_a_service_that_answers_nothing_right_is_an_error() -> None:
         ({"url": "http://a", "bundle": Path("b")}, "either --url"),
         ({"url": "a:8000"}, "--url must be like"),
         ({"url": "http://a/?x=1"}, "--url must be like"),
+        ({"url": "http://[::1"}, "--url must be like"),
+        ({"url": "http://a:99999"}, "--url must be like"),
         ({"url": "http://a", "scenario": "x"}, "--scenario must be of interactive"),
         ({"url": "http://a", "arrivals": "x"}, "--arrivals must be of poisson"),
         ({"url": "http://a", "rates": (5.0, 2000.0)}, "at most --most, 1000 a second, but are up to 2000"),
@@ -234,6 +257,8 @@ def test_files_that_are_no_runs_are_refused(tmp_path: Path) -> None:
         file.write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError, match="--compare must be JSON"):
             read_result(file)
+    with pytest.raises(ConfigError, match="FILE must be JSON"):
+        sizing_command(SizingOptions(file), Output())
     with pytest.raises(ConfigError, match="give --url or --bundle to measure"):
         loadtest_command(None, [], Output())
     file.write_text(json.dumps(result()), encoding="utf-8")

@@ -73,7 +73,7 @@ def test_answers_are_looked_at(kind: Any, texts: int, reply: Any, fault: str) ->
 def test_answers_that_are_no_json_and_files_are_looked_at() -> None:
     assert Call("sentence", b"", 1, 1).fault(b"<html>") == "the answer is not JSON"
     file = Call("file", b"", 2, 1)
-    assert file.fault("Ä\nB\n".encode()) == ""
+    assert file.fault("Ä\nB\n".encode()) == file.fault("Ä\x85\u2028Z\r\nB".encode()) == ""
     assert file.fault(b"A\n\n") == "the file must have 2 lines of text, but has 1"
     assert file.fault(b"A\nB\nC\n") == "the file must have 2 lines of text, but has 3"
     assert file.fault(b"\xff\n") == "the file is not UTF-8"

@@ -127,6 +127,19 @@ def test_files_that_cannot_be_cut_or_told_apart_are_refused(tmp_path: Path, sour
         jobs(str(bundle.path), sources, str(tmp_path), BulkOptions())
 
 
+def test_no_result_takes_the_place_of_its_source(tmp_path: Path) -> None:
+    """Neither by the same path nor by another one that leads there."""
+    bundle = tiny_bundle(tmp_path)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "texts")
+    source = tmp_path / "texts" / "x.txt"
+    source.write_bytes(b"das haus\n")
+    for out in (tmp_path / "texts", tmp_path / "link", f"file://{tmp_path}/texts"):
+        with pytest.raises(ConfigError, match="its result would take its place"):
+            jobs(str(bundle.path), [str(source)], str(out), BulkOptions())
+    assert len(jobs(str(bundle.path), [str(source)], str(tmp_path), BulkOptions())) == 1
+
+
 def test_bundles_of_several_sources_are_refused(tmp_path: Path) -> None:
     from models.bundle import Vocabularies, VocabularyFile
 
