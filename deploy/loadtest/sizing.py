@@ -24,11 +24,9 @@ _COLUMNS = {
     "cores": "cores",
     "memory_gb": "memory GB",
     "target_tokens_per_s": "target tokens/s",
-    "megabits_per_s": "Mbit/s of text",
     "price_per_hour": "price an hour",
     "price_per_million_characters": "for a million characters",
 }
-_OVERHEAD = 3.0  # bytes on the network for a character of the texts: request and answer, their headers and JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +103,23 @@ def replica_at(rows: Sequence[Mapping[str, Any]], bound: float) -> Replica:
     """What was borne at the highest rate up to which every run kept a bound.
 
     Args:
-        rows: of a measurement, by rising rate.
+        rows: of a measurement.
         bound: ms of the p99.
 
     Raises:
         ConfigError: not even the lowest rate kept it.
     """
-    kept: list[Mapping[str, Any]] = []
-    for row in rows:
-        if row["p99_ms"] is None or row["p99_ms"] > bound or row["rejected"] + row["failed"] + row["unfinished"]:
-            break
-        kept.append(row)
+    over = [
+        row["rate"]
+        for row in rows
+        if row["p99_ms"] is None or row["p99_ms"] > bound or row["rejected"] + row["failed"] + row["unfinished"]
+    ]
+    # A rate that was measured twice has to be kept twice.
+    kept = [row for row in rows if not over or row["rate"] < min(over)]
     if not kept:
         least = min(float(row["rate"]) for row in rows)
         raise ConfigError(f"no rate kept a p99 of {bound:g} ms: the lowest that was measured is {least:g}/s")
-    best = kept[-1]
+    best = max(kept, key=lambda row: float(row["rate"]))
     characters = max(1.0, best["characters_per_s"]) / best["requests_per_s"]
     tokens = (best.get("target_tokens") or 0.0) / best["requests"]
     memory = max((row["rss_mb"] for row in rows if row.get("rss_mb")), default=0.0)
@@ -136,7 +136,6 @@ def _row(rate: float, replica: Replica, options: SizingOptions) -> dict[str, Any
         "cores": replicas * options.cores,
         "memory_gb": round(replicas * memory / 1e3, 2) if memory else None,
         "target_tokens_per_s": round(rate * replica.tokens) if replica.tokens else None,
-        "megabits_per_s": round(rate * replica.characters * _OVERHEAD * 8 / 1e6, 3),
         "price_per_hour": round(price, 2) if price else None,
         "price_per_million_characters": round(price / (3600 * rate * replica.characters) * 1e6, 4) if price else None,
     }
