@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from deploy.bulk.options import BulkOptions
 from deploy.bulk.records import Field, Finding
 from models.bundle import Bundle
 from models.rendering import Renderer
@@ -46,16 +45,6 @@ class Form(Protocol):
     def read(self, fields: Sequence[Field]) -> Draft:
         """A line, given as one field per source, text without line breaks."""
         ...
-
-
-def form_of(bundle: Bundle, options: BulkOptions) -> Form:
-    """How lines are read; ``options`` are settled."""
-    search = replace(bundle.manifest.decoding, beam_size=options.beam_size or bundle.manifest.decoding.beam_size)
-    if options.sentences:
-        from deploy.bulk.texts import TextForm
-
-        return TextForm(bundle, options.language, search)
-    return SegmentForm(bundle, search)
 
 
 class SegmentForm:

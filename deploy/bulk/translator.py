@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deploy.bulk.decoding import Decoder, Failed
-from deploy.bulk.forms import Draft, Form, form_of
+from deploy.bulk.forms import Draft, Form, SegmentForm
 from deploy.bulk.options import BulkOptions
 from deploy.bulk.records import Field, Finding, Line, Record, fault_of, fields_of, text_of
 from models.bundle import Bundle
@@ -126,13 +126,23 @@ class BulkTranslator:
             bundle = self.options.directed(Bundle.load(self.path))
             options = self.options.settled(bundle)
             graphs = self.opener(bundle, options.runtime, options.precision, options.threads)
-            form = form_of(bundle, options)
+            form = _form(bundle, options)
             shortlist = check_shortlist(bundle, graphs) if options.shortlist else None
             edits = bundle.manifest.target_form == "edits"
             texts = [index for index, vocabulary in enumerate(bundle.sources) if vocabulary is not None]
             kept = texts[-1 if edits else 0] if texts else 0
             self._opened = _Opened(bundle, options, form, Decoder(graphs, form.options, shortlist), kept)
         return self._opened
+
+
+def _form(bundle: Bundle, options: BulkOptions) -> Form:
+    """How lines are read; ``options`` are settled."""
+    search = replace(bundle.manifest.decoding, beam_size=options.beam_size or bundle.manifest.decoding.beam_size)
+    if options.sentences:
+        from deploy.bulk.texts import TextForm  # the service's text handling, which segments do not need
+
+        return TextForm(bundle, options.language, search)
+    return SegmentForm(bundle, search)
 
 
 def _unended(field: Field) -> Field:
