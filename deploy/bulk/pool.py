@@ -27,7 +27,7 @@ from deploy.bulk.sources import Row
 from models.errors import TandemError
 
 LINES_OF_A_WINDOW = 1024  # for each worker
-BYTES_OF_A_WINDOW = 8 << 20
+BYTES_OF_A_WINDOW = 64 << 10  # for each worker: some seconds of work, so that a run that is often ended gets on
 LINES_OF_A_TASK = 64
 BYTES_OF_A_TASK = 16 << 10
 _ALONE = 4  # tasks that are done before further processes have started
@@ -85,7 +85,7 @@ class Pool(AbstractContextManager["Pool"]):
         """
         waiting: deque[tuple[list[Row], list[_Task]]] = deque()
         try:
-            for window in _windows(rows, LINES_OF_A_WINDOW * self._workers):
+            for window in _windows(rows, self._workers):
                 waiting.append((window, list(self._begin(window))))
                 if self._executor is None or len(waiting) > 1:
                     yield _finish(*waiting.popleft(), tick)
@@ -123,13 +123,13 @@ def _unread(row: Row) -> Record:
     return Record(b"", (row.fault or Finding("unknown", "was left out"),))
 
 
-def _windows(rows: Iterable[Row], lines: int) -> Iterator[list[Row]]:
+def _windows(rows: Iterable[Row], workers: int) -> Iterator[list[Row]]:
     window: list[Row] = []
     size = 0
     for row in rows:
         window.append(row)
         size += row.size
-        if len(window) >= lines or size >= BYTES_OF_A_WINDOW:
+        if len(window) >= LINES_OF_A_WINDOW * workers or size >= BYTES_OF_A_WINDOW * workers:
             yield window
             window, size = [], 0
     if window:
