@@ -245,6 +245,9 @@ def evaluate(
     heat_maps: Annotated[int, typer.Option(min=0, help="Segments there whose attention is drawn.")] = 3,
     record: Annotated[str, typer.Option(help="Store the scores in the manifest under this test set's name.")] = "",
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Also with the bundle's shortlist.")] = False,
+    target: Annotated[
+        str, typer.Option(help="Language to translate into, where a bundle has several. [its first]")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Decode a test set and score it: BLEU, chrF, TER and the papers' BLEU of translations, ROUGE of summaries.
@@ -259,7 +262,7 @@ def evaluate(
     from deploy.commands.decoding import Decoding
     from deploy.commands.evaluation import Wanted, evaluate_command
 
-    decoding = Decoding(runtime.value, precision, beam_size, limit, threads)
+    decoding = Decoding(runtime.value, precision, beam_size, limit, threads, target)
     wanted = Wanted(
         against=against,
         with_shortlist=shortlist,
@@ -293,6 +296,9 @@ def compare(
     threads: Annotated[int, typer.Option(min=1, help="Threads of the runtime.")] = 1,
     hypotheses: Annotated[Path | None, typer.Option(help="Folder to keep every system's output in.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown; - is standard output.")] = None,
+    target: Annotated[
+        str, typer.Option(help="Language to translate into, where a bundle has several. [its first]")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Decode one test set with several bundles: scores, whether they differ, parameters, speeds.
@@ -307,7 +313,7 @@ def compare(
     from deploy.commands.comparison import Output, compare_command
     from deploy.commands.decoding import Decoding
 
-    decoding = Decoding(runtime.value, precision, beam_size, limit, threads)
+    decoding = Decoding(runtime.value, precision, beam_size, limit, threads, target)
     compare_command(bundles, sources, references, baseline, decoding, Output(hypotheses, markdown, as_json))
 
 

@@ -104,7 +104,7 @@ def compare_command(
     """Decode one test set with every bundle and print how they compare."""
     check_folder(output.hypotheses, "--hypotheses")
     check_file(output.markdown, "--markdown")
-    bundles = load_systems(paths)
+    bundles = load_systems(paths, decoding.target)
     files = Sources.parse(sources)
     reads = {name: files.of(bundle.manifest) for name, bundle in bundles.items()}
     task = next(iter(bundles.values())).manifest.task

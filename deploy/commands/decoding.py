@@ -32,6 +32,7 @@ class Decoding:
         beam_size: None for the bundle's.
         limit: segments, None for all.
         threads: of the runtime.
+        target: language to translate into, where a bundle has several; empty for its first.
     """
 
     runtime: str
@@ -39,6 +40,7 @@ class Decoding:
     beam_size: int | None
     limit: int | None
     threads: int
+    target: str = ""
 
     def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
         """The bundle, its graphs and the search options."""

@@ -94,7 +94,7 @@ def _evaluate(path: Path, files: Sources, references: Path, decoding: Decoding, 
     """Everything is read before anything is decoded."""
     against = wanted.against
     other = [against] if against is not None and against.is_dir() else []
-    bundles = load_systems([path, *other])
+    bundles = load_systems([path, *other], decoding.target)
     name, bundle = next(iter(bundles.items()))
     tests = {each: read_test(one, files, references, decoding.limit) for each, one in bundles.items()}
     columns, gold = tests[name]
@@ -187,9 +187,14 @@ def _record(done: Evaluation, name: str, listed: Sequence[MeasuredScore]) -> Non
         measured[f"{name}{WITH_SHORTLIST}"] += listed
     command = shlex.join(["tandem", *sys.argv[1:]])
     new = [Score(s.metric, s.value, test, s.signature, command) for test, found in measured.items() for s in found]
-    bundle = done.bundle
-    kept = [score for score in bundle.manifest.scores if score.test_set not in measured]
-    extend_bundle(bundle.path, {}, replace(bundle.manifest, scores=(*kept, *new)))
+    store_scores(done.bundle.path, new)
+
+
+def store_scores(path: Path, scores: Sequence[Score]) -> None:
+    """Scores into a bundle's manifest, in place of older ones on the same test sets."""
+    manifest = Bundle.load(path).manifest  # as it is there: of several directions one alone was evaluated
+    kept = [score for score in manifest.scores if score.test_set not in {one.test_set for one in scores}]
+    extend_bundle(path, {}, replace(manifest, scores=(*kept, *scores)))
 
 
 # --- output ----------------------------------------------------------------------------------------------------------

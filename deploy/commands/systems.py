@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from deploy.bulk import BulkOptions
 from deploy.bulk.translator import check_shortlist
 from deploy.commands.decoding import Decoding, timed_lines
 from deploy.commands.description import bundle_parameters
@@ -115,13 +116,17 @@ class System:
         }
 
 
-def load_systems(paths: Sequence[Path]) -> dict[str, Bundle]:
+def load_systems(paths: Sequence[Path], target: str = "") -> dict[str, Bundle]:
     """The bundles by name, or by folder where several have one name.
 
+    Args:
+        paths: their folders.
+        target: language to translate into, where one has several; empty for its first.
+
     Raises:
-        ConfigError: they cannot be compared.
+        ConfigError: they cannot be compared, or one does not translate into that language.
     """
-    loaded = [Bundle.load(path) for path in paths]
+    loaded = [BulkOptions(target=target).directed(Bundle.load(path)) for path in paths]
     counts = Counter(bundle.manifest.name for bundle in loaded)
     names = [str(b.path) if counts[b.manifest.name] > 1 else b.manifest.name for b in loaded]
     twice = [name for name, count in Counter(names).items() if count > 1]

@@ -13,11 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app, main
-from models.bundle import Bundle, Vocabularies, VocabularyFile
+from deploy.commands.evaluation import store_scores
+from deploy.commands.systems import load_systems
+from models.bundle import Bundle, Score, Vocabularies, VocabularyFile
+from models.errors import ConfigError
 from models.search import SearchOptions
 from models.vocabulary import EOS
 from tests.deploy.small import SMALL, VOCABULARY, WORDS, Make, Write, make, text
 from tests.determinism import one_thread, seeded
+from tests.service.support import tiny_bundle
 from training.metrics import all_metrics
 
 __all__ = ["make", "one_thread", "seeded", "text"]
@@ -239,3 +243,16 @@ def test_what_cannot_be_evaluated(
     assert "--report must be a file" in message(*files, "--report", tmp_path)
     assert "two reads 2 sources" in message(make("two", "de", "fr"), *files[1:])
     assert "has no shortlist" in message(*files, "--shortlist")
+
+
+def test_of_several_directions_one_is_evaluated_and_all_stay(tmp_path: Path) -> None:
+    path = tiny_bundle(tmp_path, "both", pairs=(("de", "en"), ("en", "de"))).path
+    assert load_systems([path])["both"].manifest.target_language == "en"
+    assert load_systems([path], "de")["both"].manifest.target_language == "de"
+    with pytest.raises(ConfigError, match="must be of de-en, en-de, which both translates, not …-fr"):
+        load_systems([path], "fr")
+    for test_set, value in (("news", 30.0), ("talks", 20.0), ("news", 31.0)):
+        store_scores(path, [Score("bleu", value, test_set, "signature", "tandem evaluate")])
+    manifest = Bundle.load(path).manifest
+    assert manifest.pairs == (("de", "en"), ("en", "de"))
+    assert [(score.test_set, score.value) for score in manifest.scores] == [("talks", 20.0), ("news", 31.0)]
