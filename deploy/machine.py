@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 
-from service.cgroups import ROOT, affine_cores, cpu_quota, memory_limit, usable_cores
+from service.cgroups import ROOT, affine_cores, cpu_quota, machine_memory, memory_limit, usable_cores
 
 X86_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 ARM_FEATURES = {"dotprod": "asimddp", "i8mm": "i8mm", "bf16": "bf16"}  # ours -> the kernel's name
@@ -153,8 +153,8 @@ def _numpy_features() -> dict[str, bool]:
 def find_memory(root: Path = ROOT) -> MemoryFacts:
     """The memory of this machine and its limit. ``root`` as for :func:`find_processor`."""
     total, available = parse_meminfo(_read(root / "proc" / "meminfo"))
-    if total is None and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if total is None:
+        total = machine_memory()
     return MemoryFacts(total, available, memory_limit(root))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.checks.outcome import MissingTool
+from deploy.checks.programs import call
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _NEEDED = ("apt-get", "dpkg-deb")
@@ -78,20 +77,8 @@ def _private_apt(archive: str, suite: str, folder: Path) -> dict[str, str]:
 
 def _call(command: Sequence[str], cwd: Path, environment: dict[str, str] | None = None) -> str:
     """Output of a command. Raises MissingTool with its words where it fails."""
-    try:
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            env={**os.environ, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise MissingTool(f"{' '.join(command[:2])} took longer than {_SECONDS:g} s") from error
-    if done.returncode:
-        words = (done.stderr or done.stdout).strip().splitlines()
+    answer = call(command, cwd, environment, _SECONDS)
+    if answer.status:
+        words = answer.words.splitlines()
         raise MissingTool(f"{' '.join(command[:2])} failed: {words[-1] if words else 'without a word'}")
-    return done.stdout
+    return answer.output

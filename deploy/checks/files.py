@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from deploy.checks.outcome import Check, MissingTool
-from deploy.checks.tools import Toolbox, call
+from deploy.checks.programs import call
+from deploy.checks.tools import Toolbox
 from deploy.env_example import env_example, passed_settings
 
 EXAMPLE, PASSED = ".env.example", "deploy/docker/settings.env"

@@ -8,10 +8,8 @@ download programs from elsewhere without a signature, or are something else.)
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,9 +18,7 @@ from pathlib import Path
 
 from deploy.checks.debian import unpack
 from deploy.checks.outcome import MissingTool
-
-SECONDS = 600.0
-"""That a tool may take for one file; the tests of the rules take the longest."""
+from deploy.checks.programs import Answer, call
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +99,6 @@ TOOLS: Mapping[str, Tool] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a program said; ``words`` are its two streams together."""
-
-    status: int
-    output: str
-    words: str
-
-
 @dataclass(slots=True)
 class Toolbox:
     """The tools of one run.
@@ -172,25 +159,6 @@ class Toolbox:
             libraries = {str(library.parent) for library in place.rglob("lib*.so.*")}
             command = [str(loader), "--library-path", ":".join(sorted(libraries)), *command]
         return *command, *tool.verb
-
-
-def call(command: Sequence[str], cwd: Path, environment: Mapping[str, str] | None = None) -> Answer:
-    """Run a program, without input and with further variables; it is stopped after ``SECONDS``, with status 124."""
-    try:
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            env={**os.environ, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return Answer(124, "", f"{command[0]} took longer than {SECONDS:g} s")
-    return Answer(done.returncode, done.stdout, (done.stdout + done.stderr).strip())
 
 
 def fault_of(tool: Tool, command: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploy.checks import __main__ as program
-from deploy.checks import compose, scaling, tools
+from deploy.checks import compose, programs, scaling, tools
 from deploy.checks.outcome import Check, MissingTool, outcome_of
 from deploy.checks.tools import TOOLS, Tool, Toolbox, fault_of
 from models.errors import ConfigError
@@ -204,8 +204,8 @@ def test_a_package_that_does_not_run_here_is_missing(
 def test_a_program_that_does_not_end_is_stopped(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = a_program(place, "slow", "x")
     path.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
-    monkeypatch.setattr(tools, "SECONDS", 0.05)
-    answer = tools.call([str(path)], tmp_path)
+    monkeypatch.setattr(programs, "SECONDS", 0.05)
+    answer = programs.call([str(path)], tmp_path)
     assert answer.status != 0
     assert "took longer than 0.05 s" in answer.words
 
