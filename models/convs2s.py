@@ -22,7 +22,7 @@ from models.config import bounded
 from models.errors import ConfigError
 from models.layers.attention import additive_mask, attend, by_sentence
 from models.layers.dropout import Dropout
-from models.layers.embedding import PositionEmbedding
+from models.layers.embedding import PositionEmbedding, narrowed
 from models.layers.linear import GatedConvolution, Linear
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
 from models.records import Memory, State, memory, rows
@@ -250,19 +250,19 @@ class ConvS2S(Seq2SeqModel[ConvS2SMemory, ConvS2SState]):
             length = source.values.size(1)
             self.source_positions.check(length)
             e = e + self.source_positions.table[:length]
-        e = self.dropout(e)
+        e = self.dropout(narrowed(e))
         keep = source.mask[:, :, None].to(e.dtype)
         z = self.encoder_input(e)
         for layer in self.encoder:
             z = layer(z, keep)
         # Every attention sends a gradient into z, as key and as value; that into e stays whole.
         z = scale_gradient(self.encoder_output(z), 1 / (2 * sum(self.config.attends)))
-        lengths = source.lengths.to(e.dtype)
+        lengths = source.lengths.to(torch.promote_types(e.dtype, torch.float32))
         return ConvS2SMemory(
             keys=z,
             values=(z + e) * HALF,
             mask=additive_mask(source.mask),
-            scale=(lengths * (1 / lengths).sqrt())[:, None],
+            scale=(lengths * (1 / lengths).sqrt()).to(e.dtype)[:, None],
         )
 
     def init_state(self, memory: ConvS2SMemory, rows_per_sentence: int) -> ConvS2SState:
@@ -281,7 +281,7 @@ class ConvS2S(Seq2SeqModel[ConvS2SMemory, ConvS2SState]):
         if self.target_positions is not None:
             position_RT = state.position_R[:, None] + torch.arange(target_RT.size(1), device=target_RT.device)
             g = g + self.target_positions(position_RT)
-        g = self.dropout(g)
+        g = self.dropout(narrowed(g))
         x = self.decoder_input(g)
         past, windows = iter(state.windows), []
         for index, layer in enumerate(self.decoder):

@@ -30,7 +30,7 @@ from models.layers.attention import (
     split_heads,
 )
 from models.layers.dropout import Dropout
-from models.layers.embedding import PositionEmbedding
+from models.layers.embedding import PositionEmbedding, narrowed
 from models.layers.linear import GatedConvolution, Linear
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
 from models.records import Memory, State, memory, pool, rows
@@ -317,7 +317,7 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
         self.source_positions.check(length)
         mask = additive_mask(source.mask)
         embedded = nn.functional.embedding(source.values, self.source_embedding)
-        e = self.dropout(embedded + self.source_positions.table[:length])
+        e = self.dropout(narrowed(embedded + self.source_positions.table[:length]))
         paths = []
         if len(self.cnn_encoder):
             keep = source.mask[:, :, None].to(e.dtype)
@@ -338,7 +338,7 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
                 keys += own_keys
                 values += own_values
             paths = []
-        scale = source.lengths.to(e.dtype).sqrt()[:, None]
+        scale = source.lengths.to(torch.promote_types(e.dtype, torch.float32)).sqrt().to(e.dtype)[:, None]
         return DpnMemory(paths=tuple(paths), keys=tuple(keys), values=tuple(values), mask=mask, scale=scale)
 
     def _attentions(self) -> list[DoubleAttention]:
@@ -373,7 +373,7 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
         length = target_RT.size(1)
         position_RT = state.position_R[:, None] + torch.arange(length, device=target_RT.device)
         embedded = nn.functional.embedding(target_RT, self.target_embedding)
-        g = by_sentence(self.dropout(embedded + self.target_positions(position_RT)), memory.mask)
+        g = by_sentence(self.dropout(narrowed(embedded + self.target_positions(position_RT))), memory.mask)
         decoded = []
         windows: list[Tensor] = []
         keys: list[Tensor] = []

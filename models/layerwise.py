@@ -35,7 +35,7 @@ from models.layers.attention import (
     split_heads,
 )
 from models.layers.dropout import Dropout
-from models.layers.embedding import PositionEmbedding
+from models.layers.embedding import PositionEmbedding, narrowed
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, mean_by_source
 from models.records import Memory, State, memory, pool
 
@@ -205,7 +205,7 @@ class Layerwise(Seq2SeqModel[LayerwiseMemory, LayerwiseState]):
 
     def _embed(self, ids: Tensor, positions: Tensor, side: Tensor | None) -> Tensor:
         x = nn.functional.embedding(ids, self.embedding) * math.sqrt(self.config.width) + positions
-        embedded: Tensor = self.dropout(x if side is None else x + side)
+        embedded: Tensor = self.dropout(narrowed(x if side is None else x + side))
         return embedded
 
     def encode(self, sources: tuple[Padded, ...]) -> LayerwiseMemory:

@@ -18,7 +18,7 @@ from models.config import bounded
 from models.errors import ConfigError
 from models.layers.attention import FeedForward, SelfAttention, additive_mask, attend_heads, by_sentence, split_heads
 from models.layers.dropout import Dropout
-from models.layers.embedding import PositionEmbedding, Positions
+from models.layers.embedding import PositionEmbedding, Positions, narrowed
 from models.layers.linear import Linear
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
 from models.records import Memory, State, memory, pool
@@ -181,7 +181,7 @@ class Transformer(Seq2SeqModel[TransformerMemory, TransformerState]):
         x = nn.functional.embedding(ids, table)
         if self.config.scale_embedding:
             x = x * math.sqrt(self.config.width)
-        embedded: Tensor = self.dropout(x + positions)
+        embedded: Tensor = self.dropout(narrowed(x + positions))
         return embedded
 
     def encode(self, sources: tuple[Padded, ...]) -> TransformerMemory:

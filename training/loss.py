@@ -1,14 +1,13 @@
-"""Label-smoothed cross-entropy of the output layer, with the gradient written by hand in one pass.
+"""Label-smoothed cross-entropy of the output layer, with the gradient written by hand.
 
 The output layer and its loss are the largest single piece of a training step (a vocabulary of 8,000 and 3,500 target
-symbols make 28M logits). Computed in chunks of rows the logits stay in the cache, the two softmax passes become one,
-the products run in a narrow type where asked, and nothing of size N x V is ever kept for the backward pass.
+symbols make 28M logits). Here the products run in a narrow type where asked, the softmax of a few rows at a time is
+taken while their logits are in the cache and is the gradient already but for the gold symbols, and label smoothing
+costs no pass over the logits at all: its gradient is the same for every symbol, and the mean of a row's logits is the
+product of its features with the mean row of the weight. No more than a block of N x V is ever kept.
 
-R-Drop (Wu et al. 2021) is the same pass over two sets of features, which came of two passes of the same batch through
-the model with dropout, and a term that draws their distributions together.
-
-Shape suffixes: B sentences, T target positions, N targets that are not padding, C passes (1, or 2 with R-Drop),
-M = C x rows of a chunk, D features, V vocabulary.
+Shape suffixes: B sentences, T target positions, N targets that are not padding (or some of them), D features,
+V vocabulary.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-_CHUNK = 512
+_BLOCK = 4096  # rows whose probabilities are kept for the products with them
+_CACHED = 256  # rows whose logits stay in a CPU's cache
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -28,75 +28,110 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        features_CND: Tensor,
+        features_ND: Tensor,
         weight_VD: Tensor,
         bias_V: Tensor | None,
         target_N: Tensor,
         smoothing: float,
-        r_drop: float,
         products: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        passes, count, width = features_CND.shape
-        weight = weight_VD.to(products)
-        d_features = torch.empty_like(features_CND)
-        d_weight = torch.zeros_like(weight_VD)
+        weight, bias = weight_VD.to(products), None if bias_V is None else bias_V.to(products)
+        mean = _mean_row(weight_VD, bias_V)
+        d_features, d_weight = torch.empty_like(features_ND), torch.zeros_like(weight_VD)
         d_bias = None if bias_V is None else torch.zeros_like(bias_V)
-        loss = features_CND.new_zeros((), dtype=torch.float64)
-        likelihood = torch.zeros_like(loss)
-        chunk = _CHUNK // passes
-        for start in range(0, count, chunk):
-            part = slice(start, start + chunk)
-            x = features_CND[:, part].reshape(-1, width).to(products)
-            logits = F.linear(x, weight).to(features_CND.dtype)
-            if bias_V is not None:
-                logits += bias_V
-            gold_M1 = target_N[part, None].repeat(passes, 1)
-            log_probability = torch.log_softmax(logits, dim=-1)
-            nll = -log_probability.gather(1, gold_M1).sum(dtype=torch.float64)
-            uniform = -log_probability.mean(dim=1).sum(dtype=torch.float64)
-            loss += ((1 - smoothing) * nll + smoothing * uniform) / passes
-            likelihood += nll / passes
-            gradient = torch.empty_like(log_probability) if passes == 2 else log_probability
-            if passes == 2:
-                loss += _divergence(log_probability, gradient, r_drop)
-            else:
-                gradient.exp_()
-            # d loss / d logits = p - (1 - eps) onehot - eps / V, in place of the log-probabilities
-            gradient.sub_(smoothing / weight.size(0) / passes)
-            gradient.scatter_add_(1, gold_M1, gradient.new_full(gold_M1.shape, (smoothing - 1) / passes))
-            if d_bias is not None:
-                d_bias += gradient.sum(0)
-            low = gradient.to(products)
-            d_features[:, part] = (low @ weight).view(passes, -1, width)
-            d_weight += low.mT @ x
+        likelihood = features_ND.new_zeros((), dtype=torch.float64)
+        uniform = torch.zeros_like(likelihood)
+        for part in _slices(target_N, _BLOCK):
+            x_ND = features_ND[part].to(products)
+            p_NV, log_sum_N, gold_N = _softmax(x_ND, weight, bias, target_N[part])
+            likelihood += (log_sum_N - gold_N).sum(dtype=torch.float64)
+            uniform += (log_sum_N - _mean_logit(features_ND[part], mean)).sum(dtype=torch.float64)
+            # d loss / d logits = p - (1 - eps) onehot - eps / V; the last term joins below.
+            gold = (torch.arange(len(p_NV), device=p_NV.device), target_N[part])
+            gradient_NV = p_NV.index_put_(gold, p_NV.new_tensor(smoothing - 1), accumulate=True)
+            d_features[part] = gradient_NV @ weight
+            d_weight += gradient_NV.mT @ x_ND
+            if d_bias is not None:  # as a product, which is far quicker than a sum over the first axis
+                d_bias += (gradient_NV.mT @ gradient_NV.new_ones(len(gradient_NV), 1))[:, 0]
+        _smooth(smoothing, features_ND, mean, d_features, d_weight, d_bias)
         ctx.save_for_backward(d_features, d_weight, d_bias)
         ctx.mark_non_differentiable(likelihood)
-        return loss, likelihood
+        return (1 - smoothing) * likelihood + smoothing * uniform, likelihood
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        d_features, d_weight, d_bias = ctx.saved_tensors
-        scale = gradients[0].to(d_features.dtype)
-        bias = None if d_bias is None else d_bias * scale
-        return d_features * scale, d_weight * scale, bias, None, None, None, None
+        return *_scaled(ctx.saved_tensors, gradients[0]), None, None, None
 
 
-def _divergence(log_p_MV: Tensor, gradient_MV: Tensor, alpha: float) -> Tensor:
-    """R-Drop's term of a chunk, M = 2 x rows; leaves p / 2 plus the term's gradient in ``gradient_MV``.
+def _slices(rows: Tensor, size: int) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, len(rows), size)]
 
-    With ``d = log p1 - log p2``: ``KL(p1 | p2) = sum_v p1 d``, and both divergences together ``sum_v (p1 - p2) d``;
-    the gradient of KL(p1 | p2) is ``p1 (d - KL(p1 | p2))`` for the logits of p1 and ``p2 - p1`` for those of p2.
-    """
-    first, second = log_p_MV.chunk(2)
-    difference = first - second
-    p1, p2 = torch.exp(first), torch.exp(second)
-    there = (p1 * difference).sum(1, keepdim=True)
-    back = -(p2 * difference).sum(1, keepdim=True)
-    quarter = alpha / 4  # half of eq. 4, times the half within its mean of both divergences
-    g1, g2 = gradient_MV.chunk(2)
-    torch.mul(p1, 0.5 + quarter * (difference - there + 1), out=g1).sub_(p2, alpha=quarter)
-    torch.mul(p2, 0.5 + quarter * (1 - difference - back), out=g2).sub_(p1, alpha=quarter)
-    return quarter * (there + back).sum(dtype=torch.float64)
+
+def _mean_row(weight_VD: Tensor, bias_V: Tensor | None) -> tuple[Tensor, Tensor]:
+    """What gives the mean of a row's logits: the weight's mean row and the bias's mean."""
+    return weight_VD.mean(0), weight_VD.new_zeros(()) if bias_V is None else bias_V.mean()
+
+
+def _mean_logit(features_ND: Tensor, mean: tuple[Tensor, Tensor]) -> Tensor:
+    return features_ND @ mean[0] + mean[1]
+
+
+def _softmax(x_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Probabilities N x V in the products' type; log of the sum of exponentials and gold logits, at least float32."""
+    wide = torch.promote_types(x_ND.dtype, torch.float32)
+    p_NV = x_ND.new_empty(len(x_ND), len(weight_VD))
+    log_sum, gold = (torch.empty(len(x_ND), dtype=wide, device=x_ND.device) for _ in range(2))
+    for part in _slices(x_ND, _CACHED if x_ND.device.type == "cpu" else _BLOCK):
+        logits = F.linear(x_ND[part], weight_VD, bias_V)
+        p = torch.softmax(logits, dim=-1)
+        # The largest probability tells the sum: p_max = exp(max) / sum. In bfloat16 it is off by at most 0.002.
+        log_sum[part] = logits.amax(1).to(wide) - p.amax(1).to(wide).log()
+        gold[part] = logits.gather(1, target_N[part, None])[:, 0]
+        p_NV[part] = p
+    return p_NV, log_sum, gold
+
+
+def _smooth(
+    smoothing: float,
+    features_ND: Tensor,
+    mean: tuple[Tensor, Tensor],
+    d_features: Tensor,
+    d_weight: Tensor,
+    d_bias: Tensor | None,
+) -> None:
+    """Add to the gradients what follows from -eps / V in that of every logit."""
+    each = smoothing / len(d_weight)
+    d_features.sub_(mean[0], alpha=smoothing)
+    d_weight.sub_(features_ND.sum(0), alpha=each)
+    if d_bias is not None:
+        d_bias.sub_(each * len(features_ND))
+
+
+def _scaled(saved: tuple[Tensor, Tensor, Tensor | None], gradient: Tensor) -> tuple[Tensor | None, ...]:
+    scale = gradient.to(saved[0].dtype)
+    return tuple(None if d is None else d * scale for d in saved)
+
+
+def _evaluated(
+    features_ND: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+    target_N: Tensor,
+    smoothing: float,
+    products: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """The same two sums without gradients, from products in the given type."""
+    weight, mean = weight_VD.to(products), _mean_row(weight_VD, bias_V)
+    likelihood = features_ND.new_zeros((), dtype=torch.float64)
+    uniform = torch.zeros_like(likelihood)
+    for part in _slices(target_N, _CACHED if features_ND.device.type == "cpu" else _BLOCK):
+        logits = F.linear(features_ND[part].to(products), weight).to(features_ND.dtype)
+        if bias_V is not None:
+            logits += bias_V
+        log_sum = logits.logsumexp(1)
+        likelihood += (log_sum - logits.gather(1, target_N[part, None])[:, 0]).sum(dtype=torch.float64)
+        uniform += (log_sum - _mean_logit(features_ND[part], mean)).sum(dtype=torch.float64)
+    return (1 - smoothing) * likelihood + smoothing * uniform, likelihood
 
 
 def smoothed_cross_entropy(
@@ -123,58 +158,22 @@ def smoothed_cross_entropy(
         low_precision: run the three products in this type, bfloat16 if true (accumulated in float32).
 
     Returns:
-        Two float64 scalars; gradients flow through the first.
+        Two float64 scalars; gradients flow through the first. The second is exact where no gradient is asked for; else
+        it may be off by 0.002 for each target in bfloat16.
     """
     keep = target_BT != padding
-    return _loss(features_BTD[keep][None], weight_VD, bias_V, target_BT[keep], smoothing, 0.0, low_precision)
-
-
-def r_drop_cross_entropy(
-    features_CBTD: Tensor,
-    weight_VD: Tensor,
-    bias_V: Tensor | None,
-    target_BT: Tensor,
-    *,
-    smoothing: float,
-    alpha: float,
-    padding: int = 0,
-    low_precision: bool | torch.dtype = False,
-) -> tuple[Tensor, Tensor]:
-    """The same of two passes with dropout, whose distributions are drawn together.
-
-    ``loss = (CE_1 + CE_2) / 2 + alpha / 2 (KL(p1 | p2) + KL(p2 | p1)) / 2``, gradients through both: half of eq. 4 of
-    R-Drop (Wu et al. 2021), so that alpha is the paper's and the loss has the size that it has without R-Drop.
-
-    Args:
-        features_CBTD: what the output layer projects, of both passes.
-        weight_VD: the output layer's weight.
-        bias_V: its bias, or None.
-        target_BT: gold symbols.
-        smoothing: eps, the mass spread evenly over the vocabulary.
-        alpha: weight of the divergence.
-        padding: the symbol to skip.
-        low_precision: as in :func:`smoothed_cross_entropy`.
-
-    Returns:
-        Two float64 scalars, the loss and the mean of both passes' negative log-likelihoods.
-    """
-    keep = target_BT != padding
-    return _loss(features_CBTD[:, keep], weight_VD, bias_V, target_BT[keep], smoothing, alpha, low_precision)
-
-
-def _loss(
-    features_CND: Tensor,
-    weight_VD: Tensor,
-    bias_V: Tensor | None,
-    target_N: Tensor,
-    smoothing: float,
-    r_drop: float,
-    low_precision: bool | torch.dtype,
-) -> tuple[Tensor, Tensor]:
-    if features_CND.dtype in (torch.bfloat16, torch.float16):
-        features_CND = features_CND.float()
-    products = torch.bfloat16 if low_precision is True else low_precision or features_CND.dtype
+    features_ND, products = widened(features_BTD[keep], low_precision)
+    target_N = target_BT[keep]
+    if not torch.is_grad_enabled():
+        return _evaluated(features_ND, weight_VD, bias_V, target_N, smoothing, products)
     result: tuple[Tensor, Tensor] = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        features_CND, weight_VD, bias_V, target_N, smoothing, r_drop, products
+        features_ND, weight_VD, bias_V, target_N, smoothing, products
     )
     return result
+
+
+def widened(features: Tensor, low_precision: bool | torch.dtype) -> tuple[Tensor, torch.dtype]:
+    """Features in float32 where they are narrower, and the type of the products with them."""
+    if features.dtype in (torch.bfloat16, torch.float16):
+        features = features.float()
+    return features, torch.bfloat16 if low_precision is True else low_precision or features.dtype

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from models.protocol import Padded, Seq2SeqModel
 from training.data.batches import TrainingBatch
-from training.loss import r_drop_cross_entropy, smoothed_cross_entropy
+from training.loss import smoothed_cross_entropy
+from training.r_drop import r_drop_cross_entropy
 from training.recipe import TrainingConfig
 from training.recomputation import recomputed
 

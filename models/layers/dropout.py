@@ -2,8 +2,9 @@
 
 On a CPU, ``torch.nn.functional.dropout`` draws one 64-bit number per element and takes longer than a 256 x 1,024
 product. Here eight 8-bit draws are cut from each random 64-bit integer. The rate is therefore a multiple of 1/256, and
-the kept values are scaled by exactly its complement, so the expectation is unchanged. ``benchmarks/training_ops.py``
-measures both.
+the kept values are scaled by exactly its complement, so the expectation is unchanged. A dropped element is one whose
+bits are cleared, since integer arithmetic runs on whole vector registers and comparisons and selections do not.
+``benchmarks/training_ops.py`` measures both.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 _LEVELS = 256
+_BITS = {  # integers of the same width
+    torch.bfloat16: torch.int16,
+    torch.float16: torch.int16,
+    torch.float32: torch.int32,
+    torch.float64: torch.int64,
+}
 
 
 class _ByteDropout(torch.autograd.Function):
@@ -23,16 +30,25 @@ class _ByteDropout(torch.autograd.Function):
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_()
         # random_() without bounds draws from [0, 2^63): the top bit of every eighth byte is always 0, so mix it in.
         words ^= words << 1
-        keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
+        draws = words.view(torch.uint8)[: x.numel()].view(x.shape)
+        # -1, all bits, where a draw is below the threshold, else 0; widening repeats the sign.
+        dropped = (draws.to(torch.int16) - threshold) >> 15
+        keep = dropped.bitwise_not_().to(_BITS[x.dtype])
         ctx.save_for_backward(keep)
         ctx.scale = _LEVELS / (_LEVELS - threshold)
-        kept: Tensor = (x * ctx.scale).mul_(keep)
-        return kept
+        return _kept(x, ctx.scale, keep)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (keep,) = ctx.saved_tensors
-        return (gradients[0] * ctx.scale).mul_(keep), None
+        return _kept(gradients[0], ctx.scale, keep), None
+
+
+def _kept(x: Tensor, scale: float, keep: Tensor) -> Tensor:
+    """``x`` times the scale, where ``keep`` has all bits set; 0 elsewhere."""
+    scaled = (x * scale).contiguous()
+    scaled.view(keep.dtype).bitwise_and_(keep)
+    return scaled
 
 
 class Dropout(nn.Module):

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from training.loss import _CHUNK, r_drop_cross_entropy, smoothed_cross_entropy
+from training import loss as loss_module
+from training.loss import _CACHED, smoothed_cross_entropy
+from training.r_drop import _CHUNK, r_drop_cross_entropy
 
 V, D = 11, 5
 
@@ -28,7 +30,7 @@ def expected_loss(features: Tensor, weight: Tensor, bias: Tensor | None, target:
 
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
-@pytest.mark.parametrize("count", [1, _CHUNK - 1, _CHUNK, _CHUNK + 1, 2 * _CHUNK + 7])
+@pytest.mark.parametrize("count", [1, _CACHED - 1, _CACHED, _CACHED + 1, 2 * _CACHED + 7])
 def test_loss_and_gradients(count: int, smoothing: float, with_bias: bool) -> None:
     features, weight, bias, target = problem(count)
     parameters = (features, weight, bias) if with_bias else (features, weight)
@@ -43,6 +45,26 @@ def test_loss_and_gradients(count: int, smoothing: float, with_bias: bool) -> No
     plain = expected_loss(features, weight, bias if with_bias else None, target, 0.0)
     torch.testing.assert_close(likelihood, plain, atol=1e-9, rtol=1e-12)
     assert not likelihood.requires_grad
+
+
+def test_rows_of_several_blocks_are_the_same_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, weight, bias, target = problem(2 * _CACHED)
+    losses = [smoothed_cross_entropy(features, weight, bias, target, smoothing=0.1)]
+    monkeypatch.setattr(loss_module, "_BLOCK", _CACHED + 3)
+    losses.append(smoothed_cross_entropy(features, weight, bias, target, smoothing=0.1))
+    torch.testing.assert_close(*losses)
+    for one, other in zip(*(torch.autograd.grad(loss, (features, weight, bias)) for loss, _ in losses), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_evaluation_gives_the_same_sums_without_gradients(smoothing: float) -> None:
+    features, weight, bias, target = problem(_CACHED + 9)
+    expected = smoothed_cross_entropy(features, weight, bias, target, smoothing=smoothing)
+    with torch.no_grad():
+        found = smoothed_cross_entropy(features, weight, bias, target, smoothing=smoothing)
+    torch.testing.assert_close(found, tuple(value.detach() for value in expected))
+    assert not found[0].requires_grad
 
 
 def test_the_formula_of_label_smoothing() -> None:
@@ -111,7 +133,7 @@ def expected_r_drop(features_CBTD: Tensor, weight: Tensor, bias: Tensor | None, 
 
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 5.0])
-@pytest.mark.parametrize("count", [1, _CHUNK // 2 - 1, _CHUNK // 2 + 1, _CHUNK + 7])
+@pytest.mark.parametrize("count", [1, _CHUNK - 1, _CHUNK + 1, 2 * _CHUNK + 7])
 def test_r_drop_and_its_gradients(count: int, alpha: float, with_bias: bool) -> None:
     """Through both passes, in float64, with padding in between."""
     first, weight, bias, target = problem(count)
