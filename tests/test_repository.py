@@ -169,7 +169,7 @@ def locked(name: str) -> dict[str, Requirement]:
 def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> None:
     distributions = packages_distributions()
     for path, tree in sources(package):
-        for name in set(imported(tree)) - {*PACKAGES, "tests"} - sys.stdlib_module_names:
+        for name in set(imported(tree)) - {*PACKAGES, "benchmarks", "tests"} - sys.stdlib_module_names:
             owners = {str(canonicalize_name(owner)) for owner in distributions.get(name, [name])}
             assert owners & allowed, f"{path} imports {name}, which pyproject.toml does not name"
 

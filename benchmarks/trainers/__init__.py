@@ -1,0 +1,1 @@
+"""The contestants of ``benchmarks/training_speed.py``, and what it measures besides."""
