@@ -60,7 +60,7 @@ def _print_summary(summary: PreparedSummary) -> None:
     for name, split in summary.splits.items():
         dropped = ", ".join(f"{count:,} by {reason}" for reason, count in split.dropped.items()) or "none"
         tokens = f"{sum(split.source_tokens):,} source and {split.target_tokens:,} target tokens"
-        console.print(f"{name}: {split.pairs:,} pairs, {tokens}; dropped: {dropped}", highlight=False)
+        console.print(f"{name}: {split.pairs:,} pairs, {tokens}; dropped: {dropped}", highlight=False, soft_wrap=True)
     sizes = ", ".join(f"{side} {size:,}" for side, size in summary.vocabularies.items())
     console.print(f"vocabularies: {sizes}; prepared in {summary.seconds} s", highlight=False)
 

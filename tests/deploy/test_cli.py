@@ -18,7 +18,7 @@ from deploy.settings_page import configuration_page
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
-    *("corpus", "prepare", "train", "export", "verify", "ensemble"),
+    *("new", "corpus", "prepare", "train", "export", "verify", "ensemble", "distil", "backtranslate", "robustness"),
     *("evaluate", "compare", "describe", "translate", "analyse", "serve", "config", "doctor", "shortlist"),
     *("backup", "loadtest", "size"),
 )

@@ -1,0 +1,89 @@
+"""`tandem new`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from models.bundle import Bundle
+from models.errors import ConfigError
+from service.languages import NAMES, bare_code, is_language_code, language_name
+from training.starter.corpus import Job, Made, make_corpus
+
+console = Console()
+_COMPRESSED = (".xz", ".gz")
+
+
+def new_command(job: Job, start: Path | None) -> None:
+    """Make corpus and recipe, and print what was found and how to go on.
+
+    Args:
+        job: what to make; languages that are empty are read off the bundle, or the ends of the files' names.
+        start: the bundle that is to go on learning.
+
+    Raises:
+        ConfigError: a language is not known, or the command says two things that do not fit each other.
+        CorpusError: the files hold too little, or are not parallel.
+    """
+    bundle = Bundle.load(start) if start is not None else None
+    made = make_corpus(replace(job, bundle=bundle, languages=_languages(job, bundle)))
+    _tell(job, made)
+    _tell_next(job, start)
+
+
+def _languages(job: Job, bundle: Bundle | None) -> tuple[str, str]:
+    """As they were given, else of the files' endings, else of the bundle.
+
+    Raises:
+        ConfigError: a language is not given and stands nowhere, or is no code.
+    """
+    own = ("", "")
+    if bundle is not None:
+        own = (bundle.manifest.source_languages[0], bundle.manifest.target_language)
+    found = []
+    for side, path, given, started in zip(
+        ("source", "target"), (job.source, job.target), job.languages, own, strict=True
+    ):
+        code = given or _ending(path) or started
+        if not code:
+            raise ConfigError(f"--{side}-language is needed: {path.name} does not end in a language's code")
+        if not is_language_code(code):
+            raise ConfigError(f"--{side}-language must be a code such as de or pt-BR, but is {code!r}")
+        found.append(code)
+    return found[0], found[1]
+
+
+def _ending(path: Path) -> str:
+    """The language that a file's name ends with, as in ``mine.de`` and ``mine.de.xz``; else nothing."""
+    code = (path.with_suffix("") if path.suffix in _COMPRESSED else path).suffix.removeprefix(".")
+    return code if bare_code(code) in NAMES else ""
+
+
+def _tell(job: Job, made: Made) -> None:
+    screened, schedule, recipe = made.screened, made.draft.schedule, made.draft.recipe
+    left_out = ", ".join(f"{count:,} {reason}" for reason, count in screened.dropped.items()) or "none"
+    _say(f"{screened.lines:,} lines; left out: {left_out}")
+    pairs = ", ".join(f"{count:,} {name}" for name, count in made.pairs.items())
+    _say(f"{made.folder}: {pairs}; no sentence of valid and test is in train")
+    for warning in made.warnings:
+        _say(f"warning: {warning}")
+    names = " to ".join(language_name(code) for code in recipe.languages)
+    _say(
+        f"{job.recipe}: {names}, {recipe.architecture}, {schedule.updates:,} updates of about"
+        f" {recipe.training.batch_tokens:,} target tokens ({schedule.passes:.1f} passes over the text)"
+    )
+
+
+def _tell_next(job: Job, start: Path | None) -> None:
+    begin = f" --from {start}" if start is not None else ""
+    folder = f" --corpora {job.corpora}" if job.corpora != Path("corpora") else ""
+    _say("\nLook at the recipe, then:")
+    _say(f"  tandem prepare {job.recipe}{begin}{folder}")
+    _say(f"  tandem train {job.recipe}{begin}")
+    _say(f"  tandem export runs/{job.name} --out bundles/{job.name}")
+
+
+def _say(text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,89 @@
+"""`tandem new`: languages off the files' names, what is printed, and a bundle by the commands that it prints."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from deploy.cli import app, main
+from training.recipe import load_recipe
+
+WORDS = ["".join(word) for word in np.random.default_rng(4).choice(list("abcdefghijklmnoprstuvwz"), (400, 6))]
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files in the working folder: 1,200 lines that rise through the words, and their translation."""
+    monkeypatch.chdir(tmp_path)
+    lines = [" ".join(WORDS[(number * step) % 400] for step in range(1, 4 + number % 7)) for number in range(1200)]
+    lines = [f"{line} {number}" for number, line in enumerate(lines)]
+    for name, text in (("mine.de", lines), ("mine.en", [line.upper() for line in lines]), ("mine.txt", lines)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.usefixtures("texts")
+def test_it_tells_what_was_found_and_how_to_go_on() -> None:
+    output = run("new", "mine", "--source", "mine.de", "--target", "mine.en")
+    assert "1,200 lines; left out: none" in output
+    assert "960 train, 120 valid, 120 test; no sentence of valid and test is in train" in output
+    assert "mine.toml: German to English" in output
+    assert load_recipe(Path("mine.toml")).languages == ("de", "en")
+    (prepare,) = re.findall(r"^ +tandem (prepare .*)$", output, re.MULTILINE)
+    assert "960 pairs" in run(*shlex.split(prepare))
+
+
+@pytest.mark.usefixtures("texts")
+def test_help_has_an_example() -> None:
+    assert "tandem new" in run("new", "--help")
+
+
+@pytest.mark.usefixtures("texts")
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("--source", "mine.txt", "--target", "mine.en"), "--source-language is needed: mine.txt does not end in"),
+        (("--source", "mine.de", "--target", "mine.en", "--target-language", "?"), "must be a code such as de"),
+        (("--source", "mine.de", "--target", "mine.en", "--from", "."), "manifest.json"),
+        (("--source", "mine.de", "--target", "mine.en", "--architecture", "rnn"), "convs2s, dpn, transformer"),
+        (("--source", "mine.de", "--target", "none.en"), "none.en"),
+    ],
+)
+def test_faults_are_one_line(
+    arguments: tuple[str, ...], fault: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tandem", "new", "mine", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    message = capsys.readouterr().err
+    assert ended.value.code in (1, 2) and fault in message and message.count("\n") == 1
+    assert not Path("mine.toml").exists() and not Path("corpora").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("texts")
+def test_from_two_files_to_scores_and_on_from_there() -> None:
+    """By the printed commands, as short as can be; then the new bundle is tuned, and shown beside itself."""
+    options = ("--source", "mine.de", "--target", "mine.en", "--updates", "2")
+    for name, start in (("mine", ()), ("tuned", ("--from", "bundles/mine"))):
+        output = run("new", name, *options, *start)
+        recipe = Path(f"{name}.toml")
+        recipe.write_text(
+            re.sub(r"(?<=[\[ ])256(?=[,\]])|(?<=embedding = )256", "32", recipe.read_text("utf-8")), "utf-8"
+        )
+        for line in re.findall(r"^ +tandem (.*)$", output, re.MULTILINE):
+            run(*shlex.split(line))
+    test = ("--source", "corpora/tuned/test.de", "--references", "corpora/tuned/test.en", "--limit", "4")
+    assert "BLEU" in run("evaluate", "bundles/tuned", *test, "--against", "bundles/mine", "--beam-size", "1")
+    assert "began as mine" in Path("bundles/tuned/MODEL_CARD.md").read_text(encoding="utf-8")

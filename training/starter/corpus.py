@@ -1,0 +1,203 @@
+"""Makes a corpus of two text files, and the recipe that trains on it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.bundle import Bundle
+from models.bundle.manifest import NAME
+from models.errors import ConfigError, CorpusError
+from training.data.config import SPLITS, CorpusConfig
+from training.data.corpus import file_digest
+from training.folders import whole_folder
+from training.recipe import recipe_from_mapping
+from training.starter.holdout import Splits, hold_out
+from training.starter.recipes import (
+    ARCHITECTURE,
+    Draft,
+    Wish,
+    attribution_of,
+    base_recipe,
+    recipe_from_bundle,
+    recipe_from_scratch,
+)
+from training.starter.sizes import Amount, held_out
+from training.starter.text import Screened, screen
+from training.starter.toml import recipe_toml
+from training.synthetic import file_names
+
+ORIGIN = "origin.json"  # beside the text; also says that the folder may be made anew
+LEAST, LEAST_TO_TUNE = 1000, 100  # pairs
+FEW = 20_000
+UNSTATED = "not stated"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to make of what.
+
+    Attributes:
+        name: of the corpus, the recipe, the run and the bundle.
+        source: the texts, one segment a line.
+        target: their translations.
+        languages: of source and target.
+        corpora: the folder that the corpus' folder is made in.
+        recipe: the file to write.
+        bundle: that is to go on learning; None for a model from scratch.
+        architecture: of a model from scratch.
+        valid: pairs to hold out for validation; None for a share.
+        test: pairs to hold out for the test; None for a share.
+        updates: of training; None for what the amount of text suggests.
+        seed: of the choice of what is held out, and of training.
+        licence: of the text; empty where nothing is said of it.
+        attribution: whom to name.
+        force: replace an earlier corpus and recipe of this name.
+    """
+
+    name: str
+    source: Path
+    target: Path
+    languages: tuple[str, str]
+    corpora: Path
+    recipe: Path
+    bundle: Bundle | None = None
+    architecture: str = ARCHITECTURE
+    valid: int | None = None
+    test: int | None = None
+    updates: int | None = None
+    seed: int = 1
+    licence: str = ""
+    attribution: str = ""
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of it.
+
+    Attributes:
+        folder: of the corpus.
+        screened: what the files held.
+        pairs: of each split.
+        draft: the recipe.
+        warnings: what looks wrong, each with what to do.
+    """
+
+    folder: Path
+    screened: Screened
+    pairs: dict[str, int]
+    draft: Draft
+    warnings: tuple[str, ...]
+
+
+def make_corpus(job: Job) -> Made:
+    """Check the files, hold out, write ``corpora/NAME/{split}.{language}`` and a recipe; same job, same bytes.
+
+    Raises:
+        ConfigError: a name, place, language or bundle that does not do.
+        CorpusError: the files cannot be read or are not parallel, or hold too little.
+    """
+    _check(job)
+    screened = screen(job.source, job.target, same_language=job.languages[0] == job.languages[1])
+    least = LEAST if job.bundle is None else LEAST_TO_TUNE
+    if len(screened.pairs) < least:
+        raise CorpusError(_too_few(job, len(screened.pairs), least))
+    share = held_out(len(screened.pairs))
+    valid, test = (share if wanted is None else wanted for wanted in (job.valid, job.test))
+    if valid + test > len(screened.pairs) // 2:
+        raise ConfigError(
+            f"--valid and --test must leave at least half of the {len(screened.pairs):,} pairs to train on, but are"
+            f" {valid:,} and {test:,}"
+        )
+    splits = hold_out(screened.pairs, valid, test, job.seed)
+    draft = _draft(job, Amount.of(splits.train), screened)
+    text = recipe_toml(draft.recipe, draft.remarks, _head(job, splits))
+    recipe_from_mapping(tomllib.loads(text), str(job.recipe))  # nothing is written that could not be read
+    folder = job.corpora / job.name
+    counts = {name: len(getattr(splits, name)) for name in SPLITS}
+    _write(job, folder, splits, screened, counts)
+    job.recipe.parent.mkdir(parents=True, exist_ok=True)
+    job.recipe.write_text(text, encoding="utf-8", newline="\n")
+    return Made(folder, screened, counts, draft, (*screened.warnings(), *_few(job, counts["train"])))
+
+
+def _check(job: Job) -> None:
+    if not NAME.fullmatch(job.name) or "@" in job.name:
+        raise ConfigError(f"NAME must be letters, digits, '.', '_' and '-', at most 100, but is {job.name!r}")
+    if job.bundle is not None:
+        base_recipe(job.bundle, job.languages)
+    elif job.languages[0] == job.languages[1]:
+        raise ConfigError(
+            f"source and target are both {job.languages[0]!r}: recipes from scratch are for translation; for summaries"
+            " begin with a bundle (--from), or with a copy of a recipe in training/recipes"
+        )
+    folder = job.corpora / job.name
+    own = (folder / ORIGIN).is_file()
+    if folder.exists() and not own and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ConfigError(f"{folder} exists and was not made by this command; take another NAME or folder of corpora")
+    for path in (folder / ORIGIN, job.recipe):
+        if path.exists() and not job.force:
+            raise ConfigError(
+                f"{path} is there already: add --force to replace corpus and recipe, or take another NAME"
+            )
+    if job.recipe.is_dir():
+        raise ConfigError(f"the recipe must be a file, but {job.recipe} is a folder")
+
+
+def _draft(job: Job, amount: Amount, screened: Screened) -> Draft:
+    source, target = (f"{job.name}/{{split}}.{ending}" for ending in file_names(job.languages))
+    owed = attribution_of(job.bundle) if job.bundle is not None else ""
+    attribution = "; ".join(part for part in (job.attribution or UNSTATED, owed) if part)
+    corpus = CorpusConfig(job.name, (source,), target, job.licence or UNSTATED, attribution)
+    wish = Wish(corpus, job.languages, job.updates, job.architecture, job.licence, job.seed)
+    if job.bundle is not None:
+        return recipe_from_bundle(wish, amount, job.bundle)
+    return recipe_from_scratch(wish, amount, screened)
+
+
+def _write(job: Job, folder: Path, splits: Splits, screened: Screened, counts: dict[str, int]) -> None:
+    origin = {
+        "files": {str(path): file_digest(path) for path in (job.source, job.target)},
+        "languages": list(job.languages),
+        "lines": screened.lines,
+        "left_out": screened.dropped,
+        "seed": job.seed,
+        "pairs": counts,
+    }
+    with whole_folder(folder) as partial:
+        for name in SPLITS:
+            for side, ending in enumerate(file_names(job.languages)):
+                lines = (f"{pair[side]}\n" for pair in getattr(splits, name))
+                with (partial / f"{name}.{ending}").open("w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(lines)
+        text = json.dumps(origin, ensure_ascii=False, indent=1)
+        (partial / ORIGIN).write_text(f"{text}\n", encoding="utf-8", newline="\n")
+
+
+def _head(job: Job, splits: Splits) -> str:
+    start = f", from the bundle {job.bundle.manifest.name}" if job.bundle is not None else ""
+    pairs = f"{len(splits.train):,} training pairs"
+    return (
+        f"{job.languages[0]} to {job.languages[1]}{start}: written by `tandem new {job.name}` for {pairs}. Sizes follow"
+        " from the amount of text and are a beginning; docs/recipes.md has every key, docs/training.md the way on."
+    )
+
+
+def _too_few(job: Job, pairs: int, least: int) -> str:
+    remedy = "" if job.bundle is not None else ", or let a bundle of these languages go on learning (--from BUNDLE)"
+    kind = "training from scratch" if job.bundle is None else "fine-tuning"
+    return (
+        f"{kind} needs at least {least:,} pairs, but {job.source} and {job.target} hold {pairs:,}: collect more{remedy}"
+    )
+
+
+def _few(job: Job, pairs: int) -> list[str]:
+    if job.bundle is not None or pairs >= FEW:
+        return []
+    return [
+        f"{pairs:,} pairs are few to learn two languages from: where a bundle of these languages exists, --from BUNDLE"
+        " will translate better"
+    ]

@@ -1,0 +1,158 @@
+"""Two parallel files as pairs: what is read, what is left out, and what looks wrong.
+
+What is left out here is what no recipe would want; a recipe's own filters (length, ratio) come on top of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from models.errors import CorpusError
+from models.text import normalise
+from training.data.corpus import read_parallel
+
+Pair = tuple[str, str]  # source, target
+
+CHARACTERS_PER_TOKEN = 3.5  # of subwords in text with alphabets, at the vocabulary sizes of `training.starter.sizes`
+LONGEST = 256  # tokens
+RATIO = 4.0  # of a pair's words
+_WORDS_OF_NAMES = 3  # a longer text that equals its translation has not been translated
+_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """What two files hold.
+
+    Attributes:
+        pairs: that are left, each once, normalised, in the order of the files.
+        lines: of each file.
+        dropped: lines that are left out, by reason: "empty" (a side), "duplicate", "untranslated".
+        long: share of the pairs with a side of more than ``LONGEST`` tokens, by estimate.
+        uneven: share of the pairs whose longer side has more than ``RATIO`` times the words of the other.
+        median_ratio: of the longer side's words over the other's; far above 1 where a side is written without spaces.
+        correlation: of the sides' lengths, as logarithms; near 0 where lines do not belong together.
+    """
+
+    pairs: tuple[Pair, ...]
+    lines: int
+    dropped: dict[str, int]
+    long: float
+    uneven: float
+    median_ratio: float
+    correlation: float
+
+    @property
+    def has_words(self) -> bool:
+        """Whether both sides separate words by spaces, so that counting them says something."""
+        return self.median_ratio <= 2.5
+
+    def warnings(self) -> list[str]:
+        """What looks wrong, each with what to do."""
+        found = []
+        if self.correlation < 0.3:
+            found.append(
+                f"the lengths of the lines hardly go together (correlation {self.correlation:.2f}, most corpora have"
+                " 0.7 and more): does line 1 of one file translate line 1 of the other, and so on to the end?"
+            )
+        if (untranslated := self.dropped.get("untranslated", 0)) > 0.05 * self.lines:
+            share = untranslated / self.lines
+            found.append(f"{share:.0%} of the lines equal their translation: are parts of a file not translated?")
+        if self.long > 0.01:
+            found.append(
+                f"{self.long:.1%} of the pairs are longer than about {LONGEST} tokens and will not be trained on: split"
+                " paragraphs into sentences, in both files alike"
+            )
+        if self.has_words and self.uneven > 0.05:
+            found.append(
+                f"{self.uneven:.1%} of the pairs have more than {RATIO:.0f} times as many words on one side and will"
+                " not be trained on: look at some of them"
+            )
+        return found
+
+
+def screen(source: Path, target: Path, *, same_language: bool = False) -> Screened:
+    """Read two files, one segment a line (plain, ``.gz`` or ``.xz``).
+
+    Args:
+        source: the texts.
+        target: their translations (or summaries), line by line.
+        same_language: whether equal sides are no fault.
+
+    Raises:
+        CorpusError: a file cannot be read or is not UTF-8, the files differ in length, or no pair is left.
+    """
+    columns = read_parallel([source, target])
+    dropped: Counter[str] = Counter()
+    kept: dict[Pair, None] = {}
+    for one, other in zip(*columns, strict=True):
+        pair = clean(one), clean(other)
+        if reason := _reason(pair, same_language=same_language):
+            dropped[reason] += 1
+        elif pair in kept:
+            dropped["duplicate"] += 1
+        else:
+            kept[pair] = None
+    if not kept:
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "the files are empty"
+        raise CorpusError(f"{source} and {target}: no pair is left of {len(columns[0]):,} lines ({counts})")
+    return _measured(tuple(kept), len(columns[0]), dict(dropped))
+
+
+def clean(line: str) -> str:
+    """A line as it is written to a corpus: normalised, without white space at its ends."""
+    return normalise(line).replace("\n", " ").strip()
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many subwords a text has: a word of an alphabet two, a Chinese or Korean character one."""
+    wide = 0 if text.isascii() else len(_WIDE.findall(text))
+    return ceil((len(text) - wide) / CHARACTERS_PER_TOKEN) + wide
+
+
+def character_count(texts: Iterable[str], share: float = 0.9995) -> int:
+    """How many different characters make up that share of the text: a vocabulary has them all."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text)
+    ranked = np.cumsum(sorted(counts.values(), reverse=True))
+    return int(np.searchsorted(ranked, share * ranked[-1])) + 1
+
+
+def _reason(pair: Pair, *, same_language: bool) -> str:
+    source, target = pair
+    if not source or not target:
+        return "empty"
+    if source == target and not same_language and len(source.split()) > _WORDS_OF_NAMES:
+        return "untranslated"
+    return ""
+
+
+def _measured(pairs: tuple[Pair, ...], lines: int, dropped: dict[str, int]) -> Screened:
+    words = np.array([[len(text.split()) for text in pair] for pair in pairs])
+    longest = np.array([max(map(estimated_tokens, pair)) for pair in pairs])
+    ratios = words.max(axis=1) / words.min(axis=1)
+    return Screened(
+        pairs,
+        lines,
+        dropped,
+        long=float(np.mean(longest > LONGEST)),
+        uneven=float(np.mean(ratios > RATIO)),
+        median_ratio=float(np.median(ratios)),
+        correlation=_correlation(pairs),
+    )
+
+
+def _correlation(pairs: Sequence[Pair]) -> float:
+    """Of the logarithms of the sides' lengths in characters; 1 where all lines of a side are as long as one another."""
+    lengths = np.log([[len(text) for text in pair] for pair in pairs])
+    if np.ptp(lengths, axis=0).min() == 0:
+        return 1.0
+    return float(np.corrcoef(lengths.T)[0, 1])
