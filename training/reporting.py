@@ -44,15 +44,17 @@ class TerminalReporter:
 
     def update(self, progress: checkpoint.Progress, values: Mapping[str, float]) -> None:
         """Show and record one log interval."""
-        now, speed = time.monotonic(), 0.0
+        now = time.monotonic()
+        text = f"loss {values['loss']:.3f}  rate {values['rate']:.2e}"
         if self._seen is not None:
             speed = (progress.target_tokens - self._seen[1]) / max(now - self._seen[0], 1e-9)
+            text += f"  {speed:,.0f} target tokens/s"
+            values = {**values, "tokens_per_second": speed}
         self._seen = (now, progress.target_tokens)
-        text = f"loss {values['loss']:.3f}  rate {values['rate']:.2e}  {speed:,.0f} target tokens/s"
         self._bar.update(self._task, completed=progress.update, description=text)
         if not self._console.is_terminal:
             self._console.print(f"update {progress.update}  epoch {progress.epoch}  {text}", highlight=False)
-        self._record("train", progress.update, {**values, "tokens_per_second": speed})
+        self._record("train", progress.update, values)
 
     def validation(self, progress: checkpoint.Progress, values: Mapping[str, float]) -> None:
         """Show and record a validation."""

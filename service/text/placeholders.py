@@ -60,12 +60,15 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
     """
     around = masked.text.split(masked.mark)
     places = {name: place for place, name in reversed([*enumerate(names)]) if name}  # the first of each
-    written, done = "", 0
+    written, done, last = "", 0, -1
     for match in re.finditer("|".join(map(re.escape, places)), text):
         written += text[done : match.start()]
-        place, done = places[match[0]], match.end()
+        place = places[match[0]]
+        # Two parts without anything between them, there and here, stay so.
+        side_by_side = match.start() == done and place == last + 1 and last >= 0 and not around[place]
+        last, done = place, match.end()
         put = cased(masked.hidden[place], masked, not any(map(str.isalnum, written)))
-        if _run_together(written[-1:], put[:1]) and not around[place][-1:].isalnum():
+        if _run_together(written[-1:], put[:1]) and not (side_by_side or around[place][-1:].isalnum()):
             put = f" {put}"
         if _run_together(put[-1:], text[done : done + 1]) and not around[place + 1][:1].isalnum():
             put = f"{put} "

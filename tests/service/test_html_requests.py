@@ -35,7 +35,7 @@ async def test_html_of_a_model_that_copies_comes_back_as_it_was(service: Served)
     response = await service.translate(PAGE, format="html")
     assert response.status_code == 200, response.text
     assert response.json() == {"translatedText": PAGE}
-    texts = ["<p>Wo <b>ist</b></p>", "", "<br>", "nur Text", "a\r\n<b>b"]
+    texts = ["<p>Wo <b>ist</b></p>", "", "<br>", "nur Text", "a\r\n<b>b", "<b> <code> alt</code><code>Haus</code> </b>"]
     assert (await service.translate(texts, format="html")).json() == {"translatedText": texts}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from service.text.masking import Masked
+from service.text.masking import Hidden, Masked
 from service.text.placeholders import restored
 from service.text.protect import Protector
+from service.text.spans import Span
 
 NAMES = ("⟨ph0⟩", "⟨ph1⟩")
 
@@ -23,3 +24,16 @@ NAMES = ("⟨ph0⟩", "⟨ph1⟩")
 def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wanted: str) -> None:
     masked = Masked.of(sentence).hide(Protector.of(["placeholders"]).find(sentence))
     assert restored(written, masked, NAMES[: len(masked.hidden)]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("⟨ph0⟩⟨ph1⟩ here", "onetwo here"),
+        ("⟨ph1⟩⟨ph0⟩ here", "two one here"),
+        ("⟨ph0⟩ and⟨ph1⟩ here", "one and two here"),
+    ],
+)
+def test_parts_that_stand_side_by_side_stay_so(written: str, wanted: str) -> None:
+    masked = Masked.of("onetwo hier").hide([(Span(0, 3), Hidden.kept("one")), (Span(3, 6), Hidden.kept("two"))])
+    assert restored(written, masked, NAMES) == wanted

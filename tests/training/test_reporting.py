@@ -52,7 +52,7 @@ def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path, monkeypa
         reporter.update(Progress(update=100, epoch=2, target_tokens=5000), VALUES)
         reporter.validation(Progress(update=100), {"loss": 2.25, "bleu": 31.5})
     assert stream.getvalue().splitlines() == [
-        "update 50  epoch 1  loss 2.500  rate 1.00e-03  0 target tokens/s",
+        "update 50  epoch 1  loss 2.500  rate 1.00e-03",
         "update 100  epoch 2  loss 2.500  rate 1.00e-03  1,000 target tokens/s",
         "validation after update 100: loss 2.250  bleu 31.500",
     ]
