@@ -60,11 +60,16 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return *_scaled(ctx.saved_tensors, gradients[0]), None, None, None
+        return *scaled(ctx.saved_tensors, gradients[0]), None, None, None
 
 
 def _slices(rows: Tensor, size: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, len(rows), size)]
+
+
+def _at_once(rows: Tensor) -> int:
+    """Rows whose logits are made together."""
+    return _CACHED if rows.device.type == "cpu" else _BLOCK
 
 
 def _mean_row(weight_VD: Tensor, bias_V: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -81,7 +86,7 @@ def _softmax(x_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: T
     wide = torch.promote_types(x_ND.dtype, torch.float32)
     p_NV = x_ND.new_empty(len(x_ND), len(weight_VD))
     log_sum, gold = (torch.empty(len(x_ND), dtype=wide, device=x_ND.device) for _ in range(2))
-    for part in _slices(x_ND, _CACHED if x_ND.device.type == "cpu" else _BLOCK):
+    for part in _slices(x_ND, _at_once(x_ND)):
         logits = F.linear(x_ND[part], weight_VD, bias_V)
         p = torch.softmax(logits, dim=-1)
         # The largest probability tells the sum: p_max = exp(max) / sum. In bfloat16 it is off by at most 0.002.
@@ -107,7 +112,8 @@ def _smooth(
         d_bias.sub_(each * len(features_ND))
 
 
-def _scaled(saved: tuple[Tensor, Tensor, Tensor | None], gradient: Tensor) -> tuple[Tensor | None, ...]:
+def scaled(saved: tuple[Tensor, Tensor, Tensor | None], gradient: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradients that a forward pass has computed, times that of its scalar loss."""
     scale = gradient.to(saved[0].dtype)
     return tuple(None if d is None else d * scale for d in saved)
 
@@ -124,7 +130,7 @@ def _evaluated(
     weight, mean = weight_VD.to(products), _mean_row(weight_VD, bias_V)
     likelihood = features_ND.new_zeros((), dtype=torch.float64)
     uniform = torch.zeros_like(likelihood)
-    for part in _slices(target_N, _CACHED if features_ND.device.type == "cpu" else _BLOCK):
+    for part in _slices(target_N, _at_once(features_ND)):
         logits = F.linear(features_ND[part].to(products), weight).to(features_ND.dtype)
         if bias_V is not None:
             logits += bias_V

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from training.loss import widened
+from training.loss import scaled, widened
 
 _CHUNK = 256  # rows of each pass
 
@@ -69,10 +69,7 @@ class _RDropCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        d_features, d_weight, d_bias = ctx.saved_tensors
-        scale = gradients[0].to(d_features.dtype)
-        bias = None if d_bias is None else d_bias * scale
-        return d_features * scale, d_weight * scale, bias, None, None, None, None
+        return *scaled(ctx.saved_tensors, gradients[0]), None, None, None, None
 
 
 def _divergence(log_p_MV: Tensor, gradient_MV: Tensor, alpha: float) -> Tensor:

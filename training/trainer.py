@@ -70,6 +70,23 @@ class Run:
         return self.checkpoints / "best.safetensors"
 
 
+def training_stream(recipe: Recipe, data: PreparedData, share: Share, augmentation: Augmentation | None) -> Stream:
+    """The batches that a recipe makes of its training data, and this process's share of them."""
+    return Stream(
+        data,
+        recipe.training.accumulate,
+        share,
+        augmentation,
+        seed=recipe.training.seed,
+        max_tokens=recipe.training.batch_tokens,
+        join_share=recipe.data.join_share,
+        join_most=recipe.data.join_most,
+        copy_share=recipe.data.copy_share,
+        max_source_tokens=recipe.data.max_source_tokens,
+        max_target_tokens=recipe.data.max_target_tokens,
+    )
+
+
 class Trainer:
     """Trains one recipe on one prepared corpus.
 
@@ -103,19 +120,7 @@ class Trainer:
         self.model = build_model(recipe.architecture, config).to(processes.device)
         self.stepper = Stepper(self.model, recipe, processes)
         seed_process(recipe.training.seed, processes)
-        self.stream = Stream(
-            self.train_data,
-            recipe.training.accumulate,
-            Share(processes.rank, processes.count),
-            augmentation,
-            seed=recipe.training.seed,
-            max_tokens=recipe.training.batch_tokens,
-            join_share=recipe.data.join_share,
-            join_most=recipe.data.join_most,
-            copy_share=recipe.data.copy_share,
-            max_source_tokens=recipe.data.max_source_tokens,
-            max_target_tokens=recipe.data.max_target_tokens,
-        )
+        self.stream = training_stream(recipe, self.train_data, Share(processes.rank, processes.count), augmentation)
         self.progress = Progress()
         self._window = Window()
 

@@ -14,6 +14,7 @@ from training.data.augmentation import load_augmentation
 from training.data.dataset import PreparedData
 from training.data.stream import Share, Stream
 from training.recipe import Recipe
+from training.trainer import training_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +67,4 @@ def load_epoch(stream: Stream, most: int) -> Loaded:
 
 def recipe_stream(recipe: Recipe, data: Path) -> Stream:
     """The batches that ``tandem train`` makes of a recipe, with all that it does to them."""
-    return Stream(
-        PreparedData.open(data, "train"),
-        recipe.training.accumulate,
-        Share(),
-        load_augmentation(recipe, data),
-        seed=recipe.training.seed,
-        max_tokens=recipe.training.batch_tokens,
-        join_share=recipe.data.join_share,
-        join_most=recipe.data.join_most,
-        copy_share=recipe.data.copy_share,
-        max_source_tokens=recipe.data.max_source_tokens,
-        max_target_tokens=recipe.data.max_target_tokens,
-    )
+    return training_stream(recipe, PreparedData.open(data, "train"), Share(), load_augmentation(recipe, data))
