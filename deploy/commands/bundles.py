@@ -20,6 +20,7 @@ from models.graphs import AnyModel
 from models.registry import build_model
 from models.translator import Column
 from service.runtimes import open_graphs
+from training.ancestry import read_ancestry
 from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress
 from training.data.features import read_columns
@@ -55,7 +56,7 @@ def export_command(
     _report(f"weights of {', '.join(path.name for path in chosen[-count:])}")
     model = _model(recipe, source / "data")
     load_into(model, average_checkpoints(chosen[-count:]), str(chosen[-1]))
-    shipping = Shipping(progress=progress, overwrite=force)
+    shipping = Shipping(progress=progress, ancestry=read_ancestry(run.folder), overwrite=force)
     bundle = export_bundle(model, recipe, source / "data", out or Path("bundles") / recipe.name, shipping, _report)
     size = sum((bundle.path / name).stat().st_size for name in bundle.manifest.files)
     print(f"{bundle.path}: {size / 1e6:.1f} MB")

@@ -12,6 +12,7 @@ from rich.progress import Progress as Bar
 from models.bundle import Bundle
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
+from training.ancestry import write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
 from training.data.dataset import load_vocabularies
@@ -97,8 +98,8 @@ def train_command(
         trainer = _trainer(recipe, folder, processes, reporter)
         if resume and trainer.resume():
             _say(processes, f"continuing after update {trainer.progress.update}")
-        elif start is not None:
-            _start_from(trainer, start, folder / "data")
+        else:
+            _begin(trainer, start, folder)
         progress = trainer.train()
     done = progress.update >= recipe.training.updates
     _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")
@@ -123,7 +124,14 @@ def _say(processes: Processes, line: str) -> None:
         console.print(line, highlight=False)
 
 
-def _start_from(trainer: Trainer, path: Path, data: Path) -> None:
+def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
+    """Begin from a bundle, or with the weights that the model has."""
+    bundle = None if start is None else _start_from(trainer, start, folder / "data")
+    if trainer.processes.first:
+        write_ancestry(folder, bundle.manifest.training.corpora if bundle else ())
+
+
+def _start_from(trainer: Trainer, path: Path, data: Path) -> Bundle:
     """Put a bundle's weights into the model.
 
     Raises:
@@ -136,6 +144,7 @@ def _start_from(trainer: Trainer, path: Path, data: Path) -> None:
         raise ConfigError(f"{data} was prepared with other vocabularies than {path}: use tandem prepare --from {path}")
     tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
     trainer.initialise_from(tensors, str(path))
+    return bundle
 
 
 def _folder(recipe: Recipe, run: Path | None) -> Path:

@@ -6,46 +6,88 @@ import gzip
 import hashlib
 import lzma
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import IO, cast
 
 from models.errors import CorpusError
 
+CHUNK = 2**16  # segments that are in memory at once where a corpus is read piece by piece
 
-def read_lines(path: Path) -> list[str]:
-    """The segments of a file (``.xz``, ``.gz`` or plain), as they are, without their line ends.
+
+def iterate_lines(path: Path) -> Iterator[str]:
+    """The segments of a file (``.xz``, ``.gz`` or plain) one by one, as they are, without their line ends.
 
     Lines end at ``\\n`` only: other characters that Unicode calls line breaks occur inside segments.
 
     Raises:
         CorpusError: the file is missing, cannot be decompressed or is not UTF-8; the message names file and line.
     """
-    data = _read_bytes(path)
     try:
-        text = data.decode("utf-8")
+        with _open(path) as file:
+            for number, line in enumerate(file, start=1):
+                yield _decoded(line.removesuffix(b"\n"), f"{path}, line {number}")
+    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise CorpusError(f"{path}: damaged or cut short ({error})") from error
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    match path.suffix:
+        case ".xz":
+            return lzma.open(path)
+        case ".gz":
+            return cast(IO[bytes], gzip.open(path))
+    return path.open("rb")
+
+
+def _decoded(line: bytes, where: str) -> str:
+    try:
+        return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CorpusError(f"{path}, line {line}: not UTF-8 ({error.reason}, byte 0x{data[error.start]:02x})") from error
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+        raise CorpusError(f"{where}: not UTF-8 ({error.reason}, byte 0x{line[error.start]:02x})") from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """All that :func:`iterate_lines` gives."""
+    return list(iterate_lines(path))
+
+
+def parallel_chunks(paths: Sequence[Path], most: int) -> Iterator[tuple[list[str], ...]]:
+    """The segments of parallel files, ``most`` at a time: one list a file, all of the same length.
+
+    Raises:
+        CorpusError: as `iterate_lines`, or the files differ in length, which is found where the shortest ends.
+    """
+    readers = [iterate_lines(path) for path in paths]
+    before = 0
+    while True:
+        chunk = tuple(list(islice(reader, most)) for reader in readers)
+        if len({len(lines) for lines in chunk}) > 1:
+            counts = [before + len(lines) + sum(1 for _ in rest) for lines, rest in zip(chunk, readers, strict=True)]
+            shortest, longest = counts.index(min(counts)), counts.index(max(counts))
+            raise CorpusError(
+                f"{paths[longest]}, line {counts[shortest] + 1}: no counterpart; it has {counts[longest]}"
+                f" lines, but {paths[shortest]} has {counts[shortest]}"
+            )
+        if not chunk or not chunk[0]:
+            return
+        yield chunk
+        before += len(chunk[0])
 
 
 def read_parallel(paths: Sequence[Path]) -> tuple[list[str], ...]:
     """The segments of parallel files, one list a file, all of the same length.
 
     Raises:
-        CorpusError: as `read_lines`, or the files differ in length.
+        CorpusError: as `parallel_chunks`.
     """
-    columns = tuple(read_lines(path) for path in paths)
-    shortest = min(range(len(paths)), key=lambda index: len(columns[index]))
-    longest = max(range(len(paths)), key=lambda index: len(columns[index]))
-    if len(columns[shortest]) < len(columns[longest]):
-        raise CorpusError(
-            f"{paths[longest]}, line {len(columns[shortest]) + 1}: no counterpart; it has {len(columns[longest])}"
-            f" lines, but {paths[shortest]} has {len(columns[shortest])}"
-        )
+    columns: tuple[list[str], ...] = tuple([] for _ in paths)
+    for chunk in parallel_chunks(paths, CHUNK):
+        for column, lines in zip(columns, chunk, strict=True):
+            column.extend(lines)
     return columns
 
 
@@ -58,20 +100,5 @@ def file_digest(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        if path.suffix == ".xz":
-            with lzma.open(path) as file:
-                return file.read()
-        if path.suffix == ".gz":
-            with gzip.open(path) as file:
-                return file.read()
-        return path.read_bytes()
-    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise CorpusError(f"{path}: damaged or cut short ({error})") from error
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read ({error.strerror or error})") from error

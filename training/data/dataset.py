@@ -26,6 +26,7 @@ from training.data.features import FeatureArray, map_features
 from training.data.summary import FeatureSide, PreparedSummary
 
 TARGET = "target"
+_WRITTEN_AT_ONCE = 2**20
 DICTIONARY = "dictionary.tsv"
 
 
@@ -132,31 +133,54 @@ class PreparedData:
 
 
 class TokenWriter:
-    """Collects the token sequences of one side in compact memory and writes them."""
+    """Writes the token sequences of one side as they come; memory holds the offsets only.
 
-    def __init__(self) -> None:
-        self._tokens = array("i")
+    Args:
+        folder: prepared data in the making.
+        split: of the data.
+        side: of the split.
+        vocabulary_size: decides on the tokens' type, the smallest that holds them.
+    """
+
+    def __init__(self, folder: Path, split: str, side: str, vocabulary_size: int) -> None:
+        self._name = folder / f"{split}.{side}"
+        self._dtype = np.dtype(np.uint16 if vocabulary_size <= np.iinfo(np.uint16).max + 1 else np.int32)
+        self._file = self._path("tokens").open("wb")
+        self._waiting = array("i")
         self._offsets = array("q", [0])
+        self._write_header()
 
     def add(self, ids: Sequence[int]) -> None:
         """Append one sequence."""
-        self._tokens.extend(ids)
-        self._offsets.append(len(self._tokens))
+        self._waiting.extend(ids)
+        self._offsets.append(self._offsets[-1] + len(ids))
+        if len(self._waiting) >= _WRITTEN_AT_ONCE:
+            self._flush()
 
     @property
     def total(self) -> int:
         """Tokens so far."""
-        return len(self._tokens)
+        return self._offsets[-1]
 
-    def count(self, token: int) -> int:
-        """How often a token occurs."""
-        return self._tokens.count(token)
+    def close(self) -> None:
+        """Write what is left."""
+        self._flush()
+        self._write_header()
+        self._file.close()
+        np.save(self._path("offsets"), np.frombuffer(self._offsets, np.int64))
 
-    def save(self, folder: Path, split: str, side: str, vocabulary_size: int) -> None:
-        """Write the arrays, tokens in the smallest type that holds the vocabulary."""
-        dtype = np.uint16 if vocabulary_size <= np.iinfo(np.uint16).max + 1 else np.int32
-        np.save(folder / f"{split}.{side}.tokens.npy", np.frombuffer(self._tokens, np.int32).astype(dtype))
-        np.save(folder / f"{split}.{side}.offsets.npy", np.frombuffer(self._offsets, np.int64))
+    def _path(self, part: str) -> Path:
+        return self._name.with_name(f"{self._name.name}.{part}.npy")
+
+    def _flush(self) -> None:
+        self._file.write(np.frombuffer(self._waiting, np.int32).astype(self._dtype).tobytes())
+        self._waiting = array("i")
+
+    def _write_header(self) -> None:
+        """As np.save does; the format leaves room for the length to grow."""
+        self._file.seek(0)
+        header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": (self.total,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
 
 
 def load_vocabularies(folder: Path) -> tuple[tuple[Vocabulary, ...], Vocabulary]:

@@ -43,7 +43,7 @@ def aligned_words(
 
     Of equally frequent ones the more probable (under both directions) counts, then the first in the text.
     """
-    cells = np.array([len(s.split()) * len(t.split()) for s, t in zip(source, target, strict=True)], np.int64)
+    cells = np.fromiter((len(s.split()) * len(t.split()) for s, t in zip(source, target, strict=True)), np.int64)
     chosen = sample_pairs(cells, seed=seed, most_cells=most_cells)
     source_ids, source_words = _numbered([source[index] for index in chosen])
     target_ids, target_words = _numbered([target[index] for index in chosen])

@@ -20,18 +20,19 @@ class PairEncoder:
     Args:
         config: the limits, and whether targets are written as edits.
         vocabularies: one for each text side, the target's last.
+        writers: of the same sides.
 
     Raises:
         ConfigError: edits, and the vocabularies of the last source and the target are not the same.
         VocabularyError: edits, and the vocabulary was trained without their operations.
     """
 
-    def __init__(self, config: DataConfig, vocabularies: Sequence[Vocabulary]) -> None:
-        self.writers = tuple(TokenWriter() for _ in vocabularies)
+    def __init__(self, config: DataConfig, vocabularies: Sequence[Vocabulary], writers: Sequence[TokenWriter]) -> None:
+        self._writers = tuple(writers)
         self._config = config
         self._vocabularies = tuple(vocabularies)
         self._dropped: Counter[str] = Counter()
-        self._pairs = self._truncated = self._placeholders = 0
+        self._pairs = self._truncated = self._placeholders = self._unknown = 0
         self._operations: Operations | None = None
         if config.target_form == "edits":
             self._operations = Operations.of(vocabularies[-1])
@@ -62,13 +63,14 @@ class PairEncoder:
             sides, truncated = encoded
             self._truncated += truncated
             self._pairs += 1
-            for writer, ids in zip(self.writers, sides, strict=True):
+            self._unknown += sides[-1].count(self._vocabularies[-1].unk)
+            for writer, ids in zip(self._writers, sides, strict=True):
                 writer.add(ids)
         return encoded is not None
 
     def summary(self, dropped_before: Counter[str]) -> SplitSummary:
         """What was encoded; the reasons are joined with those of the text's filters."""
-        *sources, target = (writer.total for writer in self.writers)
+        *sources, target = (writer.total for writer in self._writers)
         return SplitSummary(
             pairs=self._pairs,
             dropped=dict(sorted((dropped_before + self._dropped).items())),
@@ -76,7 +78,7 @@ class PairEncoder:
             target_tokens=target,
             truncated=self._truncated,
             placeholders=self._placeholders,
-            unknown=self.writers[-1].count(self._vocabularies[-1].unk),
+            unknown=self._unknown,
         )
 
     def _encode(self, pair: Pair, tags: list[int], *, reserved: bool) -> tuple[list[list[int]], bool] | None:

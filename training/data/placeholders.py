@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
 from models.vocabulary import PLACEHOLDERS
 from training.data.filters import Pair
+from training.data.vocabularies import MOST_LINES
 
 _OPEN = "⟨"
 _WORD = re.compile(r"\w+")
@@ -32,11 +34,13 @@ class NameFinder:
     A word is a name if on every side of the corpus it is hardly ever written in lower case.
 
     Args:
-        columns: the text of each side.
+        columns: the text of each side; of very much text every so-manieth line is looked at.
     """
 
     def __init__(self, columns: Sequence[Sequence[str]]) -> None:
-        self._counts = [Counter(word for text in set(column) for word in _WORD.findall(text)) for column in columns]
+        step = -(-len(columns[-1]) // MOST_LINES)
+        texts = (set(column if step == 1 else islice(column, 0, None, step)) for column in columns)
+        self._counts = [Counter(word for text in distinct for word in _WORD.findall(text)) for distinct in texts]
 
     def is_name(self, word: str) -> bool:
         """Whether a word is copied as it is: a name, or an identifier such as ``max_length`` or ``FastAPI``."""
@@ -68,7 +72,7 @@ def choose_placeholders(
     names = NameFinder(columns)
     used: Counter[str] = Counter()
     most = max(3, round(_MOST_OF_ONE * wanted))
-    for index in rng.permutation(len(columns[-1])).tolist():
+    for index in map(int, rng.permutation(len(columns[-1]))):
         pair = tuple(column[index] for column in columns)
         if any(_OPEN in text for text in pair):  # a placeholder that someone typed must not become a real one
             continue

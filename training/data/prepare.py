@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,14 +20,15 @@ from models.errors import ConfigError, CorpusError
 from models.text import normalise
 from models.vocabulary import EDITS, Vocabulary, WordVocabulary, untagged
 from training.data.config import SPLITS, CorpusConfig, DataConfig
-from training.data.corpus import file_digest, read_parallel
-from training.data.dataset import DICTIONARY, side_names, text_path, text_rows_path
+from training.data.corpus import CHUNK, file_digest, iterate_lines, parallel_chunks
+from training.data.dataset import DICTIONARY, TokenWriter, side_names, text_path, text_rows_path
 from training.data.dictionary import build_dictionary
 from training.data.directions import BACK_TRANSLATED, Directed, directed_corpora, reserved_languages
 from training.data.encoder import PairEncoder
 from training.data.features import FeatureSelection
 from training.data.filters import Pair, PairFilter, identities
 from training.data.placeholders import choose_placeholders
+from training.data.spool import Spool
 from training.data.summary import (
     FORMAT,
     SUMMARY_FILE,
@@ -37,7 +41,8 @@ from training.data.vocabularies import train_vocabularies
 from training.folders import whole_folder
 
 T = TypeVar("T")
-Columns = tuple[list[str], ...]  # one for each text side
+Columns = tuple[Sequence[str], ...]  # one for each text side
+Tags = tuple[str, ...]  # reserved pieces before a pair's first source
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
@@ -112,25 +117,33 @@ class _Preparation:
     seed: int
     progress: Progress
     features: FeatureSelection
-    tags: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {split: [] for split in SPLITS})
+    tags: dict[str, list[tuple[Tags, int]]] = field(default_factory=lambda: {split: [] for split in SPLITS})
     dropped: dict[str, Counter[str]] = field(default_factory=lambda: {split: Counter() for split in SPLITS})
 
     def run(
         self, given: tuple[Vocabulary, ...] | None
     ) -> tuple[dict[str, SplitSummary], tuple[Corpus, ...], tuple[Vocabulary, ...]]:
+        with ExitStack() as stack:  # training text is on disk only, whatever its size
+            spools = tuple(stack.enter_context(Spool(self.folder / f"{side}.text")) for side in self._sides)
+            return self._run(spools, given)
+
+    def _run(
+        self, train: tuple[Spool, ...], given: tuple[Vocabulary, ...] | None
+    ) -> tuple[dict[str, SplitSummary], tuple[Corpus, ...], tuple[Vocabulary, ...]]:
         held_out: set[Pair] = set()
-        texts = {split: self._evaluation_text(split, held_out) for split in SPLITS[1:]}
-        texts["train"], corpora = self._training_text(held_out)
-        if not texts["train"][-1]:
+        texts: dict[str, Columns] = {split: self._evaluation_text(split, held_out) for split in SPLITS[1:]}
+        corpora = self._training_text(train, held_out)
+        texts["train"] = train
+        if not train[-1]:
             raise CorpusError(f"no training pair is left; dropped: {dict(self.dropped['train'])}")
         self.progress("vocabulary", 0, 1)
-        vocabularies = given or self._vocabularies(texts["train"])
+        vocabularies = given or self._vocabularies(train)
         for side, vocabulary in zip(self._sides, vocabularies, strict=True):
             suffix = "words" if isinstance(vocabulary, WordVocabulary) else "model"
             (self.folder / f"{side}.{suffix}").write_bytes(vocabulary.to_bytes())
         if isinstance(vocabularies[-1], WordVocabulary):
             self.progress("dictionary", 0, 1)
-            dictionary = self._dictionary(texts["train"])
+            dictionary = self._dictionary(train)
             (self.folder / DICTIONARY).write_bytes(dictionary.to_bytes())
         splits = {split: self._encode(split, texts[split], vocabularies) for split in SPLITS if texts[split][-1]}
         if not splits["train"].pairs:
@@ -164,67 +177,78 @@ class _Preparation:
         found = iter(build_dictionary(columns, self._of_text(self.languages), seed=self.seed).sources)
         return Dictionary(tuple({} if is_matrix else next(found, {}) for is_matrix in self.config.feature_sources))
 
-    def _read(self, corpus: CorpusConfig, split: str) -> tuple[Columns, Columns, list[str]]:
-        """A corpus' split as it is, and normalised; what tells the features of its pairs apart."""
+    def _chunks(self, corpus: CorpusConfig, split: str, most: int) -> Iterator[_Chunk]:
+        """A corpus' split, ``most`` pairs at a time."""
         self.progress(f"read {corpus.name} {split}", 0, 1)
         paths = [self.root / name for name in corpus.paths(split)]
-        raw = read_parallel(self._of_text(paths))
-        if not raw[-1]:
-            raise CorpusError(f"{paths[-1]} is empty")
-        marks = self.features.read(corpus.name, split, paths, len(raw[-1]))
-        clean = tuple([normalise(line).replace("\n", " ").strip() for line in column] for column in raw)
-        return raw, clean, marks
+        texts = self._of_text(paths)
+        lines = sum(1 for _ in iterate_lines(texts[-1])) if self.features else 0
+        marks = self.features.read(corpus.name, split, paths, lines)
+        first = 0
+        for raw in parallel_chunks(texts, most):
+            clean = tuple([normalise(line).replace("\n", " ").strip() for line in column] for column in raw)
+            rows = range(first, first + len(raw[-1]))
+            yield _Chunk(rows, raw, clean, marks[rows.start : rows.stop])
+            first = rows.stop
+        if not first:
+            raise CorpusError(f"{texts[-1]} is empty")
 
     def _evaluation_text(self, split: str, held_out: set[Pair]) -> Columns:
         """All corpora's evaluation pairs, their text written whole beside the arrays; adds them to ``held_out``."""
-        columns: Columns = tuple([] for _ in self._sides)
+        columns: tuple[list[str], ...] = tuple([] for _ in self._sides)
         for one in self._directed:
             corpus = one.corpus
             if split not in corpus.splits:
                 continue
-            raw, clean, marks = self._read(corpus, split)
-            kept = list(range(len(clean[-1])))
+            (chunk,) = self._chunks(corpus, split, sys.maxsize)
             if self.config.filters.evaluation:
                 pairs = PairFilter(self.config.filters)
-                kept = pairs.keep(clean)
+                chunk = chunk.select(pairs.keep(chunk.clean))
                 self.dropped[split] += pairs.dropped
-                raw, clean, marks = _select(raw, kept), _select(clean, kept), [marks[i] for i in kept if marks]
-            self.features.keep(split, kept)
+            self.features.keep(split, chunk.rows)
             if self.features:
                 text_rows_path(self.folder, corpus.name, split).parent.mkdir(parents=True, exist_ok=True)
-                np.save(text_rows_path(self.folder, corpus.name, split), [(0, row) for row in kept])
-            held_out.update(identities(clean, marks))
-            for side, column in zip(self._sides, raw, strict=True):
+                np.save(text_rows_path(self.folder, corpus.name, split), [(0, row) for row in chunk.rows])
+            held_out.update(identities(chunk.clean, chunk.marks))
+            for side, column in zip(self._sides, chunk.raw, strict=True):
                 path = text_path(self.folder, corpus.name, split, side)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("".join(f"{line}\n" for line in column), encoding="utf-8", newline="\n")
-            for column, lines in zip(columns, clean, strict=True):
+            for column, lines in zip(columns, chunk.clean, strict=True):
                 column.extend(lines)
-            self.tags[split] += [one.tags] * len(clean[-1])
+            self.tags[split].append((one.tags, len(chunk.rows)))
         return columns
 
-    def _training_text(self, held_out: set[Pair]) -> tuple[Columns, tuple[Corpus, ...]]:
-        """All corpora's training pairs, filtered, then repeated."""
-        columns: Columns = tuple([] for _ in self._sides)
+    def _training_text(self, columns: Sequence[Spool], held_out: set[Pair]) -> tuple[Corpus, ...]:
+        """Put all corpora's training pairs into ``columns``, filtered, then repeated."""
         summaries = []
         filters = self.config.filters
         pairs = PairFilter(filters, held_out=held_out, deduplicate=filters.deduplicate)
         for one in self._directed:
             corpus = one.corpus
-            kept: list[int] = []
-            if "train" in corpus.splits:
-                _, clean, marks = self._read(corpus, "train")
-                kept = pairs.keep(clean, marks)
-                self.features.keep("train", kept * corpus.repeat)
-                for column, lines in zip(columns, _select(clean, kept), strict=True):
-                    column.extend(lines * corpus.repeat)
-                self.tags["train"] += [one.tags] * (len(kept) * corpus.repeat)
+            segments = self._training_pairs(one, columns, pairs) if "train" in corpus.splits else 0
             if one.reversed:  # named once
                 continue
             terms = (corpus.name, corpus.licence, corpus.attribution, corpus.url)
-            summaries.append(Corpus(*terms, segments=len(kept)))
+            summaries.append(Corpus(*terms, segments=segments))
         self.dropped["train"] += pairs.dropped
-        return columns, tuple(summaries)
+        return tuple(summaries)
+
+    def _training_pairs(self, one: Directed, columns: Sequence[Spool], pairs: PairFilter) -> int:
+        """As :meth:`_training_text`, of one corpus; returns how many pairs are left of it, each counted once."""
+        first, times = len(columns[-1]), one.corpus.repeat
+        rows: list[int] = []
+        for chunk in self._chunks(one.corpus, "train", CHUNK):
+            kept = chunk.select(pairs.keep(chunk.clean, chunk.marks))
+            rows += kept.rows if self.features else ()
+            for column, lines in zip(columns, kept.clean, strict=True):
+                column.extend(lines)
+        segments = len(columns[-1]) - first
+        for column in columns:
+            column.repeat(first, times - 1)
+        self.features.keep("train", rows * times)
+        self.tags["train"].append((one.tags, segments * times))
+        return segments
 
     def _encode(self, split: str, columns: Columns, vocabularies: Sequence[Vocabulary]) -> SplitSummary:
         config, total = self.config, len(columns[-1])
@@ -234,22 +258,44 @@ class _Preparation:
             share = config.placeholder_share if len(columns) > 1 else 0.0  # there is no text to copy spans from
             equal = not config.truncate_source
             chosen = choose_placeholders(columns, share=share, rng=rng, equal_counts=equal)
-        encoder = PairEncoder(config, vocabularies)
+        tags = chain.from_iterable(repeat(*run) for run in self.tags[split])
         kept: list[int] = []
-        for index, pair in enumerate(zip(*columns, strict=True)):
-            if encoder.add(pair, chosen.get(index), self.tags[split][index]):
-                kept.append(index)
-            if index % 10_000 == 0:
-                self.progress(f"encode {split}", index, total)
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(closing(TokenWriter(self.folder, split, side, vocabulary.size)))
+                for side, vocabulary in zip(self._sides, vocabularies, strict=True)
+            ]
+            encoder = PairEncoder(config, vocabularies, writers)
+            for index, pair in enumerate(zip(*columns, strict=True)):
+                if encoder.add(pair, chosen.get(index), next(tags)) and self.features:
+                    kept.append(index)
+                if index % 10_000 == 0:
+                    self.progress(f"encode {split}", index, total)
         self.progress(f"encode {split}", total, total)
-        for writer, side, vocabulary in zip(encoder.writers, self._sides, vocabularies, strict=True):
-            writer.save(self.folder, split, side, vocabulary.size)
         self.features.save(self.folder, split, kept)
         return encoder.summary(self.dropped[split])
 
 
-def _select(columns: Columns, kept: Sequence[int]) -> Columns:
-    return tuple([column[index] for index in kept] for column in columns)
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Some pairs of a corpus.
+
+    Attributes:
+        rows: their numbers in its files.
+        raw: the text of each side as it is.
+        clean: the same, normalised.
+        marks: what tells their features apart; empty where there are none.
+    """
+
+    rows: Sequence[int]
+    raw: Columns
+    clean: Columns
+    marks: Sequence[str]
+
+    def select(self, kept: Sequence[int]) -> _Chunk:
+        """Some of them, by their place here."""
+        raw, clean = (tuple([column[index] for index in kept] for column in side) for side in (self.raw, self.clean))
+        return _Chunk([self.rows[i] for i in kept], raw, clean, [self.marks[i] for i in kept if self.marks])
 
 
 def _files(corpus: CorpusConfig) -> list[str]:

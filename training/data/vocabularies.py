@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, compress
 
 import numpy as np
 
@@ -40,9 +40,8 @@ def train_vocabularies(
     reserved = (tuple(dict.fromkeys(languages)), tuple(further))
     rng = np.random.default_rng([seed, 1])
     if config.joint:
-        lines = list(chain.from_iterable(columns))
-        return (_train(_sample(lines, rng), config, reserved, seed),) * len(columns)
-    *sources, target = (_sample(column, rng) for column in columns)
+        return (_train(_sample(columns, rng), config, reserved, seed),) * len(columns)
+    *sources, target = (_sample([column], rng) for column in columns)
     own = replace(config, size=config.target_size or config.size)
     return (*(_train(lines, config, reserved, seed) for lines in sources), _train(target, own, reserved, seed))
 
@@ -79,7 +78,11 @@ def _train(
     )
 
 
-def _sample(lines: Sequence[str], rng: np.random.Generator) -> Sequence[str]:
-    if len(lines) <= MOST_LINES:
-        return lines
-    return [lines[index] for index in np.sort(rng.choice(len(lines), MOST_LINES, replace=False)).tolist()]
+def _sample(columns: Sequence[Sequence[str]], rng: np.random.Generator) -> list[str]:
+    """The lines of all columns one after the other, or so many random ones of them."""
+    total = sum(map(len, columns))
+    if total <= MOST_LINES:
+        return list(chain.from_iterable(columns))
+    chosen = np.zeros(total, bool)
+    chosen[rng.choice(total, MOST_LINES, replace=False)] = True
+    return list(compress(chain.from_iterable(columns), chosen))

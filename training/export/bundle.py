@@ -15,6 +15,7 @@ from models.bundle import (
     GRAPHS,
     SHORTLIST,
     Bundle,
+    Corpus,
     Limits,
     Manifest,
     Score,
@@ -34,6 +35,7 @@ from models.search.graphs import specs_to_json
 from models.shortlist import WITH_SHORTLIST, Shortlist
 from models.translator import Column, encode_columns
 from models.vocabulary import Vocabulary, WordVocabulary
+from training.ancestry import merged_corpora
 from training.checkpoint import Progress
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
@@ -58,6 +60,7 @@ class Shipping:
 
     Attributes:
         progress: how long the model was trained.
+        ancestry: corpora that it learnt from before, as another bundle.
         scores: measured scores, each with its command.
         precisions: of the ONNX graphs that ship.
         calibration_sentences: decoded to find the scales of 8-bit graphs.
@@ -65,6 +68,7 @@ class Shipping:
     """
 
     progress: Progress = Progress()
+    ancestry: tuple[Corpus, ...] = ()
     scores: tuple[Score, ...] = ()
     precisions: tuple[str, ...] = ("int8",)
     calibration_sentences: int = CALIBRATION_SENTENCES
@@ -123,7 +127,7 @@ def export_bundle(
         limits=Limits(recipe.data.max_source_tokens - 1, recipe.data.max_target_tokens - 1),
         vocabularies=described,
         training=Training(
-            corpora=summary.corpora,
+            corpora=merged_corpora((*summary.corpora, *shipping.ancestry)),
             recipe=recipe_mapping(recipe),
             updates=shipping.progress.update,
             target_tokens=shipping.progress.target_tokens,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from models.bundle import Bundle, Corpus, Limits, Manifest, Training, write_bundle
+from models.bundle import Bundle, Limits, Manifest, Training, write_bundle
 from models.config import to_mapping
 from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, Member
 from models.errors import BundleError, ConfigError, CorpusError
@@ -15,6 +15,7 @@ from models.loading import load_bundle_model, model_tensors
 from models.registry import load_config
 from models.search.graphs import specs_to_json
 from models.translator import Column, encode_columns
+from training.ancestry import merged_corpora
 from training.export.bundle import CALIBRATION_SENTENCES, PRECISIONS, Report, at_precision, check_precisions, mixed
 from training.export.calibration import Array
 from training.export.onnx_graphs import export_graphs
@@ -148,7 +149,7 @@ def _manifest(name: str, config: EnsembleConfig, bundles: Sequence[Bundle]) -> M
         config=to_mapping(config),
         limits=Limits(min(one.max_source_tokens for one in limits), min(one.max_target_tokens for one in limits)),
         training=Training(
-            corpora=_merged(corpus for one in training for corpus in one.corpora),
+            corpora=merged_corpora(corpus for one in training for corpus in one.corpora),
             recipe=recipe,
             updates=sum(one.updates for one in training),
             target_tokens=sum(one.target_tokens for one in training),
@@ -158,15 +159,6 @@ def _manifest(name: str, config: EnsembleConfig, bundles: Sequence[Bundle]) -> M
         scores=(),
         proof={},
     )
-
-
-def _merged(corpora: Iterable[Corpus]) -> tuple[Corpus, ...]:
-    """Every corpus once, with as many segments as the member that saw most of it had."""
-    largest: dict[Corpus, int] = {}
-    for corpus in corpora:
-        key = replace(corpus, segments=0)
-        largest[key] = max(largest.get(key, 0), corpus.segments)
-    return tuple(replace(key, segments=segments) for key, segments in largest.items())
 
 
 def _text(bundle: Bundle, assembly: Assembly) -> Sequence[Column]:

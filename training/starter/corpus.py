@@ -19,7 +19,6 @@ from training.starter.recipes import (
     ARCHITECTURE,
     Draft,
     Wish,
-    attribution_of,
     base_recipe,
     recipe_from_bundle,
     recipe_from_scratch,
@@ -149,9 +148,7 @@ def _check(job: Job) -> None:
 
 def _draft(job: Job, amount: Amount, screened: Screened) -> Draft:
     source, target = (f"{job.name}/{{split}}.{ending}" for ending in file_names(job.languages))
-    owed = attribution_of(job.bundle) if job.bundle is not None else ""
-    attribution = "; ".join(part for part in (job.attribution or UNSTATED, owed) if part)
-    corpus = CorpusConfig(job.name, (source,), target, job.licence or UNSTATED, attribution)
+    corpus = CorpusConfig(job.name, (source,), target, job.licence or UNSTATED, job.attribution or UNSTATED)
     wish = Wish(corpus, job.languages, job.updates, job.architecture, job.licence, job.seed)
     if job.bundle is not None:
         return recipe_from_bundle(wish, amount, job.bundle)

@@ -170,13 +170,6 @@ def model_keys(architecture: str, amount: Amount, dropout: float) -> dict[str, A
     return {**own[architecture], "max_positions": positions, "dropout": dropout}
 
 
-def attribution_of(bundle: Bundle) -> str:
-    """Whom a bundle's weights are owed to: what is made of them owes it too."""
-    corpora = bundle.manifest.training.corpora
-    parts = [f"{one.name} ({one.licence}; {one.attribution})" for one in corpora]
-    return f"began as {bundle.manifest.name}" + (f", which was trained on {', '.join(parts)}" if parts else "")
-
-
 def _optimiser(rate: float, schedule: Schedule) -> OptimiserConfig:
     """Adam whose rate rises, stays and falls to zero: good for any length, so that the length may be changed."""
     return OptimiserConfig(learning_rate=rate, schedule="constant", warmup=schedule.warmup, cooldown=schedule.cooldown)

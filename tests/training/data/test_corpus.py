@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import CorpusError
-from training.data.corpus import file_digest, read_lines, read_parallel
+from training.data.corpus import file_digest, parallel_chunks, read_lines, read_parallel
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
@@ -56,3 +56,14 @@ def test_files_that_are_not_parallel(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("1\n2\n")
     with pytest.raises(CorpusError, match=r"a, line 3: no counterpart; it has 3 lines, but .*b has 2"):
         read_parallel([tmp_path / "b", tmp_path / "a"])
+
+
+def test_pieces_of_parallel_files(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n2\n3\n4\n5\n")
+    (tmp_path / "b").write_text("1\n2\n3\n")
+    assert list(parallel_chunks([tmp_path / "a"], 2)) == [(["1", "2"],), (["3", "4"],), (["5"],)]
+    assert list(parallel_chunks([], 2)) == []
+    read = parallel_chunks([tmp_path / "b", tmp_path / "a"], 2)
+    assert next(read) == (["1", "2"], ["1", "2"])
+    with pytest.raises(CorpusError, match=r"a, line 4: no counterpart; it has 5 lines, but .*b has 3"):
+        next(read)

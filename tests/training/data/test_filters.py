@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from training.data.config import FilterConfig
 from training.data.filters import PairFilter
 
@@ -39,3 +42,29 @@ def test_every_source_counts() -> None:
 def test_no_limits_keep_everything_but_empty_pairs() -> None:
     pairs = PairFilter(FilterConfig())
     assert pairs.keep((["a", "a", " "], ["x " * 500, "x", "x"])) == [0, 1]
+
+
+TEXT = st.sampled_from(["a", "b", "a b", "ä"])
+
+
+@given(st.lists(st.lists(st.tuples(TEXT, TEXT), max_size=20), max_size=12))
+def test_pieces_of_any_size_lose_their_duplicates(pieces: list[list[tuple[str, str]]]) -> None:
+    pairs = PairFilter(FilterConfig(), deduplicate=True)
+    seen: set[tuple[str, str]] = set()
+    for piece in pieces:
+        expected = []
+        for index, pair in enumerate(piece):
+            if pair not in seen:
+                expected.append(index)
+            seen.add(pair)
+        assert pairs.keep(([source for source, _ in piece], [target for _, target in piece])) == expected
+
+
+def test_many_pairs_are_known_again() -> None:
+    pairs = PairFilter(FilterConfig(), deduplicate=True)
+    numbers = [str(number) for number in range(5000)]
+    for start in range(0, 5000, 300):
+        part = numbers[start : start + 300]
+        assert pairs.keep((part, part)) == list(range(len(part)))
+    assert pairs.keep((numbers, numbers)) == []
+    assert pairs.keep((numbers, numbers[::-1])) == list(range(5000))

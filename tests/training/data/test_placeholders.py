@@ -88,3 +88,11 @@ def test_names_are_told_from_nouns() -> None:
     assert names.is_name("Tom")
     assert not names.is_name("Hand")
     assert not names.is_name("I")
+
+
+def test_names_are_found_in_a_part_of_very_much_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.data.placeholders.MOST_LINES", 2)
+    columns = [["Haus", "Tom", "haus", "Eva"]] * 2  # the first and the third line are looked at
+    assert not NameFinder(columns).is_name("Haus")
+    assert not NameFinder([["Haus", "haus", "Haus", "haus"]]).is_name("haus")
+    assert NameFinder([["Haus", "haus", "Haus", "haus"]]).is_name("Haus")

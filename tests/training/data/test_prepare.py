@@ -13,7 +13,7 @@ import pytest
 
 from models.errors import ConfigError, CorpusError, VocabularyError
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
-from training.data.dataset import PreparedData, TokenArray, load_vocabularies, text_path
+from training.data.dataset import PreparedData, TokenArray, TokenWriter, load_vocabularies, text_path
 from training.data.prepare import prepare
 from training.data.summary import PreparedSummary
 
@@ -104,6 +104,36 @@ def test_the_same_bytes_again(root: Path) -> None:
     make(root, force=True)
     assert {path: path.read_bytes() for path in names} == before
     assert not [path for path in root.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_reading_and_writing_in_pieces_changes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for language in ("de", "en"):
+        path = root / f"toy/train.{language}.xz"
+        lines = lzma.decompress(path.read_bytes()).decode().splitlines()
+        write(path, [*lines, *lines[:70], ""])
+    config = replace(CONFIG, corpora=(replace(CORPUS, repeat=3),))
+    whole = make(root, config)
+    out = root.parent / "out"
+    before = {path: path.read_bytes() for path in out.glob("*.npy")}
+    monkeypatch.setattr("training.data.prepare.CHUNK", 64)
+    monkeypatch.setattr("training.data.spool.CHUNK", 7)
+    monkeypatch.setattr("training.data.dataset._WRITTEN_AT_ONCE", 50)
+    pieces = make(root, config, force=True)
+    assert replace(pieces, seconds=whole.seconds) == whole
+    assert whole.splits["train"].dropped == {"duplicate": 70, "empty": 1}
+    assert before and {path: path.read_bytes() for path in out.glob("*.npy")} == before
+
+
+def test_the_arrays_are_as_numpy_writes_them(tmp_path: Path) -> None:
+    for size, dtype in ((300, np.uint16), (70_000, np.int32)):
+        writer = TokenWriter(tmp_path, "train", "target", size)
+        for ids in ([5, 6], [], [7]):
+            writer.add(ids)
+        assert writer.total == 3
+        writer.close()
+        np.save(tmp_path / "expected.npy", np.array([5, 6, 7], dtype))
+        assert (tmp_path / "train.target.tokens.npy").read_bytes() == (tmp_path / "expected.npy").read_bytes()
+        assert np.load(tmp_path / "train.target.offsets.npy").tolist() == [0, 2, 2, 3]
 
 
 def test_truncation_cuts_and_keeps_eos(root: Path) -> None:

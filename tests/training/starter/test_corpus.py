@@ -134,4 +134,3 @@ def test_a_bundle_is_tuned_with_its_own_vocabularies(job: Job, tmp_path: Path) -
         recipe.data, languages=recipe.languages, root=job.corpora, out=tmp_path / "data", seed=1, vocabularies=own
     )
     assert recipe.prepared_config(summary).target_vocabulary == 330
-    assert "began as old" in recipe.data.corpora[0].attribution

@@ -15,7 +15,7 @@ from models.search import SearchOptions
 from tests.service.support import tiny_bundle
 from training.data.config import CorpusConfig, NoiseConfig
 from training.recipe import Recipe, load_recipe, recipe_from_mapping, recipe_mapping
-from training.starter.recipes import Draft, Wish, attribution_of, base_recipe, recipe_from_bundle, recipe_from_scratch
+from training.starter.recipes import Draft, Wish, base_recipe, recipe_from_bundle, recipe_from_scratch
 from training.starter.sizes import Amount
 from training.starter.text import Screened
 from training.starter.toml import recipe_toml
@@ -124,7 +124,6 @@ def test_a_bundle_goes_on_learning_as_it_is(tmp_path: Path) -> None:
     assert [corpus.name for corpus in recipe.data.corpora] == ["mine"]
     assert recipe.licence == "CC0-1.0 AND ours"
     assert recipe.optimiser.learning_rate < 1e-3
-    assert "one (MIT; A)" in attribution_of(old)
 
 
 def test_the_old_corpora_can_be_mixed_in(tmp_path: Path) -> None:
