@@ -19,6 +19,7 @@ from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
 # Training may be lengthened, validated, batched or computed otherwise.
 _FREE = {
     *(f"data.{key}" for key in ("join_share", "join_most", "copy_share", "bpe_dropout_source", "bpe_dropout_target")),
+    "data.rewriting_from",
     *(f"data.noise.{key}" for key in ("lower_case", "no_punctuation", "typos", "typo_rate")),
     *(f"training.{key}" for key in ("updates", "validate_every", "validation_sentences", "save_every", "keep")),
     *(f"training.{key}" for key in ("average", "log_every", "patience", "max_skipped", "recompute", "deterministic")),

@@ -70,6 +70,21 @@ def test_resumed_training_is_the_same_bit_for_bit(data: Path, tmp_path: Path) ->
     assert [values["loss"] for _, values in other.updates] != [values["loss"] for _, values in first.updates]
 
 
+def test_rewriting_begins_with_its_epoch(data: Path, tmp_path: Path) -> None:
+    """An epoch has fewer than six batches: the losses are those of plain text until it is over."""
+    losses = {}
+    for begin in (0, 1, 9):
+        recorder = Recorder()
+        chosen = replace(recipe(updates=10), data=replace(REWRITTEN, rewriting_from=begin))
+        made = trainer(chosen, data, tmp_path / str(begin), recorder)
+        epoch = len(list(made.stream.plans(0)))
+        made.train()
+        losses[begin] = [values["loss"] for _, values in recorder.updates]
+    assert 1 < epoch < 9
+    assert losses[1][:epoch] == losses[9][:epoch] != losses[0][:epoch]
+    assert losses[1][epoch] != losses[9][epoch]
+
+
 def test_validation_is_not_rewritten(data: Path, tmp_path: Path) -> None:
     losses = []
     for augmentation in (None, load_augmentation(recipe(), data)):

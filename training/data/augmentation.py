@@ -57,8 +57,7 @@ def load_augmentation(recipe: Recipe, folder: Path) -> Augmentation | None:
     config = recipe.data
     directed = directed_corpora(config, recipe.languages)
     tags = tuple(dict.fromkeys(tag for one in directed for tag in one.tags))
-    rewrites = bool(config.bpe_dropout_source or config.bpe_dropout_target or config.noise)
-    if not rewrites and not (tags and config.join_share):
+    if not config.rewrites and not (tags and config.join_share):
         return None
     sources, target = load_sources(folder)
     vocabularies = []
@@ -92,10 +91,9 @@ class Augmentation:
     tags: tuple[int, ...]
     seed: int
 
-    @property
-    def rewrites(self) -> bool:
-        """Whether there is anything to rewrite; otherwise only tags are to be looked after."""
-        return bool(self.config.bpe_dropout_source or self.config.bpe_dropout_target or self.config.noise)
+    def rewrites(self, epoch: int) -> bool:
+        """Whether there is anything to rewrite in an epoch; otherwise only tags are to be looked after."""
+        return epoch >= self.config.rewriting_from and self.config.rewrites
 
     def rewritten(self, data: PreparedData, pairs: NDArray[np.int64], epoch: int) -> PreparedData:
         """Pairs as data of their own, rewritten, numbered anew in their order.

@@ -201,6 +201,8 @@ class DataConfig:
             Sequences get longer, by about a quarter at 0.1 and half as much at 0.05.
         bpe_dropout_target: the same for the targets.
         noise: lower case, missing punctuation and typing errors in some training sources.
+        rewriting_from: the epoch, counted from 0, that noise and BPE dropout begin with: they cost least when they come
+            late (docs/results.md).
     """
 
     corpora: tuple[CorpusConfig, ...]
@@ -218,6 +220,7 @@ class DataConfig:
     bpe_dropout_source: float = bounded(0.0, at_least=0.0, at_most=0.9)
     bpe_dropout_target: float = bounded(0.0, at_least=0.0, at_most=0.9)
     noise: NoiseConfig = NoiseConfig()
+    rewriting_from: int = bounded(0, at_least=0)
 
     def __post_init__(self) -> None:
         names = [corpus.name for corpus in self.corpora]
@@ -271,6 +274,11 @@ class DataConfig:
         faults += [] if self.target_form == "text" else ["target_form = 'text'"]
         if marked and faults:
             raise ConfigError(f"data: tagged and back_translated need {', '.join(faults)}")
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether training text is rewritten in some epoch: noise, or BPE dropout."""
+        return bool(self.bpe_dropout_source or self.bpe_dropout_target or self.noise)
 
     def _check_rewriting(self) -> None:
         """What rewriting the text in training excludes."""

@@ -41,8 +41,7 @@ Planned = tuple[PreparedData, BatchPlan]
 class Augmentation(Protocol):
     """Rewrites training data: a function of seed, epoch and pair or plan, safe in any thread."""
 
-    @property
-    def rewrites(self) -> bool:
+    def rewrites(self, epoch: int) -> bool:
         """Whether pairs are rewritten before they are planned, as BPE dropout does, which changes their lengths."""
         return False
 
@@ -181,7 +180,7 @@ class Stream:
             pairs = (np.sort(blocks)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
             pairs = pairs[pairs < len(self._data)]
         augmentation = self._augmentation
-        if augmentation is not None and augmentation.rewrites:
+        if augmentation is not None and augmentation.rewrites(epoch):
             data, chosen = augmentation.rewritten(self._data, pairs, epoch), None
             source, target = data.source_lengths, data.target_lengths
         else:

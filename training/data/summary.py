@@ -19,7 +19,15 @@ from training.data.corpus import file_digest
 FORMAT = 1
 SUMMARY_FILE = "prepared.json"
 # Read when batches are planned, so changing them needs no new preparation.
-_BATCHING_FIELDS = ("join_share", "join_most", "copy_share", "bpe_dropout_source", "bpe_dropout_target", "noise")
+_BATCHING_FIELDS = (
+    "join_share",
+    "join_most",
+    "copy_share",
+    "bpe_dropout_source",
+    "bpe_dropout_target",
+    "noise",
+    "rewriting_from",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def recipe_from_bundle(wish: Wish, amount: Amount, bundle: Bundle) -> Draft:
         target_language=wish.languages[1],
         architecture=manifest.architecture,
         licence=" AND ".join(dict.fromkeys(one for one in (manifest.licence, wish.licence) if one)),
-        data=replace(base.data, corpora=(replace(wish.corpus, both_ways=base.data.tagged),)),
+        data=replace(base.data, corpora=(replace(wish.corpus, both_ways=base.data.tagged),), rewriting_from=0),
         model={key: value for key, value in manifest.config.items() if key not in sized},
         optimiser=_optimiser(TUNING_RATE, schedule),
         training=replace(

@@ -96,7 +96,7 @@ def test_a_recipe_that_asks_for_nothing_gets_none(plain: Path) -> None:
 
 def test_dropout_cuts_otherwise_and_says_the_same(plain: Path) -> None:
     augment, data, vocabulary = load(plain, bpe_dropout_source=0.3)
-    assert augment.rewrites
+    assert augment.rewrites(0)
     new = augment.rewritten(data, ALL, 0)
     assert texts(new, vocabulary) == texts(data, vocabulary)
     assert new.source_lengths.sum() > 1.2 * data.source_lengths.sum()
