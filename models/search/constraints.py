@@ -29,8 +29,11 @@ def constrain(
     forced_B = [forced_token(one, age, eos) if one else FREE for one, age in zip(places, ages, strict=True)]
     free = [one if token == FREE else None for one, token in zip(places, forced_B, strict=True)]
     always = [_always_banned(one, age, eos) if one else () for one, age in zip(free, ages, strict=True)]
+    repeating_B = _repeating(free, live)
     own = {
-        place: _by_row(one, live, place, eos) for place, one in enumerate(free) if one and _differs(one, ages[place])
+        place: _by_row(one, live, place, eos)
+        for place, one in enumerate(free)
+        if one and (one.sentence.options.required or repeating_B[place])
     }
     forced = np.array(forced_B, np.int64).repeat(rows)
     if not own and len(set(always)) == 1:  # the same for all, as in nearly every step
@@ -66,10 +69,31 @@ def _always_banned(admitted: Admitted, age: int, eos: int) -> tuple[int, ...]:
     return (*suppressed, eos) if age < admitted.shortest else suppressed
 
 
-def _differs(admitted: Admitted, age: int) -> bool:
-    """Whether the rows of a sentence may differ in what they may produce: by what they hold already."""
-    options = admitted.sentence.options
-    return bool(options.required) or 0 < options.no_repeat_ngram_size <= age
+def _repeating(places: Sequence[Admitted | None], live: Live) -> NDArray[np.bool_]:
+    """Per sentence whether one of its rows would complete an n-gram that it holds, where that is not allowed.
+
+    Found for all sentences at once, and seldom so: most steps need not look at any row by itself.
+    """
+    sizes = np.array([one.sentence.options.no_repeat_ngram_size if one else 0 for one in places])
+    found = np.zeros(len(places), np.bool_)
+    for size in set(sizes.tolist()) - {0}:
+        found |= (sizes == size) & _ends_again(live.tokens_BKL, live.age_B, size)
+    return found
+
+
+def _ends_again(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+    """Per sentence whether the last ``size - 1`` tokens of a row stand earlier in it, followed by another."""
+    starts = int(age_B.max(initial=0)) - size + 1  # of the n-grams of the longest row
+    if starts < 1:
+        return np.zeros(len(age_B), np.bool_)
+    before_B1S = np.arange(starts) <= age_B[:, None, None] - size
+    same_BKS = np.broadcast_to(before_B1S, (*tokens_BKL.shape[:2], starts)).copy()
+    for offset in range(size - 1):
+        place_B11 = np.maximum(age_B - size + 1 + offset, 0)[:, None, None]
+        last_BK1 = np.take_along_axis(tokens_BKL, place_B11, axis=2)
+        np.logical_and(same_BKS, tokens_BKL[:, :, offset : offset + starts] == last_BK1, out=same_BKS)
+    found: NDArray[np.bool_] = same_BKS.any(axis=(1, 2))
+    return found
 
 
 def _by_row(admitted: Admitted, live: Live, place: int, eos: int) -> list[tuple[Sequence[int], int]]:
