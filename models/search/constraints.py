@@ -91,8 +91,8 @@ def _ends_again(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: i
     for offset in range(size - 1):
         place_B11 = np.maximum(age_B - size + 1 + offset, 0)[:, None, None]
         last_BK1 = np.take_along_axis(tokens_BKL, place_B11, axis=2)
-        np.logical_and(same_BKS, tokens_BKL[:, :, offset : offset + starts] == last_BK1, out=same_BKS)
-    found: NDArray[np.bool_] = same_BKS.any(axis=(1, 2))
+        same_BKS &= tokens_BKL[:, :, offset : offset + starts] == last_BK1
+    found: NDArray[np.bool_] = same_BKS.any(axis=2).any(axis=1)
     return found
 
 
