@@ -92,8 +92,8 @@ def _ends_again(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: i
         place_B11 = np.maximum(age_B - size + 1 + offset, 0)[:, None, None]
         last_BK1 = np.take_along_axis(tokens_BKL, place_B11, axis=2)
         same_BKS &= tokens_BKL[:, :, offset : offset + starts] == last_BK1
-    found: NDArray[np.bool_] = same_BKS.any(axis=2).any(axis=1)
-    return found
+    found_B: NDArray[np.bool_] = np.logical_or.reduce(same_BKS.reshape(len(age_B), -1), axis=1)
+    return found_B
 
 
 def _by_row(admitted: Admitted, live: Live, place: int, eos: int) -> list[tuple[Sequence[int], int]]:
