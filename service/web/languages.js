@@ -11,6 +11,7 @@ export class Languages {
   #target = byId("target-language");
   #swap = byId("swap");
   #detected = null;
+  #picked = false; // whether the user chose the target
   #listeners = [];
 
   /** `languages`: the reply of GET /languages. */
@@ -24,7 +25,10 @@ export class Languages {
     this.#source.value = this.#languages.some(({ code }) => code === kept.source) ? kept.source : AUTO;
     this.#fillTargets(kept.target);
     this.#source.addEventListener("change", () => this.#changed());
-    this.#target.addEventListener("change", () => this.#changed());
+    this.#target.addEventListener("change", () => {
+      this.#picked = true;
+      this.#changed();
+    });
     this.#swap.addEventListener("click", () => this.swap());
   }
 
@@ -65,6 +69,19 @@ export class Languages {
     this.#showSwap();
   }
 
+  /**
+   * With "auto", turn to a target that the detected language is translated into, where the present one is none of them
+   * and was not picked by the user. Returns whether it did.
+   */
+  redirect(detected) {
+    const { source, target } = this.pair;
+    if (source !== AUTO || this.#picked || this.#serves(detected, target)) return false;
+    const other = this.#languages.find(({ code }) => code === detected)?.targets[0];
+    if (!other) return false;
+    this.#target.value = other;
+    return true;
+  }
+
   /** Swap the languages, where the other direction is served. */
   swap() {
     const { source, target } = this.knownPair;
@@ -84,9 +101,11 @@ export class Languages {
   #fillTargets(wanted) {
     const { source } = this.pair;
     const served = this.#languages.filter(({ code }) => source === AUTO || code === source);
+    const sources = (target) => served.filter(({ targets }) => targets.includes(target)).length;
     const codes = [...new Set(served.flatMap(({ targets }) => targets))].sort();
     this.#target.replaceChildren(...codes.map((code) => make("option", { value: code }, this.#name(code))));
-    if (codes.includes(wanted)) this.#target.value = wanted;
+    const usual = codes.reduce((best, code) => (sources(code) > sources(best) ? code : best), codes[0]);
+    if (codes.length) this.#target.value = codes.includes(wanted) ? wanted : usual;
     this.#showSwap();
   }
 

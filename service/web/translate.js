@@ -112,12 +112,14 @@ export class TranslateTab {
       const fields = { ...pair, q: text, details: true, alignments: count <= ALIGNED_AT_ONCE };
       const watch = count >= STREAMED_FROM ? this.#drafting(text, pair.target) : null;
       const reply = await this.#ask(fields, running.signal, watch);
+      if (this.#languages.redirect(reply.detectedLanguage?.language)) return void this.#later.now();
       this.#show(new Translation(text, reply), reply, pair);
       // Only now the language is known, and with it the terms.
       if (!glossary && this.#terms.fields(this.#languages.knownPair).glossary) this.#later.now();
     } catch (error) {
-      if (superseded(error)) return;
-      if (running === this.#running) this.#fail(error, pair);
+      if (superseded(error) || running !== this.#running) return;
+      if (this.#languages.redirect(error.detail?.detected?.language)) return void this.#later.now();
+      this.#fail(error, pair);
     } finally {
       if (running === this.#running) this.#busy(false);
     }

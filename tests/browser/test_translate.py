@@ -102,6 +102,44 @@ def test_languages_are_swapped_with_their_texts(visit: Visit) -> None:
     assert [(one["source"], one["target"]) for one in asked] == [("de", "en"), ("en", "de")]
 
 
+def test_the_target_turns_with_the_detected_language(visit: Visit) -> None:
+    """Unless the user picked it: German and French can only be translated into English here."""
+    found = {"Haus": "de", "Maison": "fr", "House": "en"}
+    visit.mock("languages", body=[*TURNED, {"code": "fr", "name": "French", "targets": ["en"]}])
+    visit.expected.add(404)
+    asked: list[tuple[str, str]] = []
+
+    def answer(route: Route) -> None:
+        fields = json.loads(route.request.post_data or "")
+        text, detected = fields["q"], {"language": found[fields["q"]], "confidence": 99.0}
+        asked.append((text, fields["target"]))
+        if (found[text], fields["target"]) == ("fr", "de"):
+            detail = {"pairs": [], "detected": detected}
+            route.fulfill(status=404, json={"error": "no", "code": "pair_not_served", "detail": detail})
+            return
+        sides = {name: {"start": 0, "end": len(text)} for name in ("source", "target")}
+        details = [{"sentences": [sides | {"score": -1.0, "tokens": []}]}]
+        route.fulfill(json={"translatedText": text.upper(), "detectedLanguage": detected, "details": details})
+
+    visit.route("translate", answer)
+    page = visit.open()
+    target, output = page.locator("#target-language"), page.locator("#output")
+    expect(target).to_have_value("en")  # into which most are translated
+    for text, language in (("House", "de"), ("Maison", "en"), ("House", "de"), ("Haus", "en")):
+        page.fill("#source-text", text)
+        expect(output).to_have_text(text.upper())
+        expect(target).to_have_value(language)
+    assert asked == [
+        ("House", "en"), ("House", "de"), ("Maison", "de"), ("Maison", "en"),
+        ("House", "en"), ("House", "de"), ("Haus", "de"), ("Haus", "en"),
+    ]  # fmt: skip
+    target.select_option("de")
+    expect(page.locator("#notes")).to_have_text("This text seems to be in German already.")
+    page.fill("#source-text", "Maison")
+    expect(page.get_by_text("This looks like French, which this server does not translate into German")).to_be_visible()
+    assert asked[-2:] == [("Haus", "de"), ("Maison", "de")]
+
+
 @pytest.mark.slow
 def test_the_swap_says_why_it_cannot(visit: Visit) -> None:
     page = visit.open(source="de")
