@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = frozenset(path.parent.name for path in (ROOT / "bundles").glob("*/manifest.json"))
 STANDINS = Path(__file__).resolve().parent / "standins"
 BUILD_SECONDS = 420.0
 PATIENCE = 60.0  # seconds after which what a test waits for counts as failed
