@@ -12,15 +12,14 @@ from torch import Tensor
 
 from models.errors import CheckpointError, ConfigError
 from training.checkpoint import random_states, read_progress, set_random_states
+from training.data.summary import BATCHING_FIELDS
 from training.determinism import seed_of
 from training.parallel import Processes
 from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
 
 # Training may be lengthened, validated, batched or computed otherwise.
 _FREE = {
-    *(f"data.{key}" for key in ("join_share", "join_most", "copy_share", "bpe_dropout_source", "bpe_dropout_target")),
-    "data.rewriting_from",
-    *(f"data.noise.{key}" for key in ("lower_case", "no_punctuation", "typos", "typo_rate")),
+    *(f"data.{key}" for key in BATCHING_FIELDS),
     *(f"training.{key}" for key in ("updates", "validate_every", "validation_sentences", "save_every", "keep")),
     *(f"training.{key}" for key in ("average", "log_every", "patience", "max_skipped", "recompute", "deterministic")),
     "optimiser.cooldown",

@@ -38,8 +38,8 @@ class NameFinder:
     """
 
     def __init__(self, columns: Sequence[Sequence[str]]) -> None:
-        step = -(-len(columns[-1]) // MOST_LINES)
-        texts = (set(column if step == 1 else islice(column, 0, None, step)) for column in columns)
+        step = max(1, -(-len(columns[-1]) // MOST_LINES))
+        texts = (set(islice(column, 0, None, step)) for column in columns)
         self._counts = [Counter(word for text in distinct for word in _WORD.findall(text)) for distinct in texts]
 
     def is_name(self, word: str) -> bool:

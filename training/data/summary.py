@@ -19,7 +19,7 @@ from training.data.corpus import file_digest
 FORMAT = 1
 SUMMARY_FILE = "prepared.json"
 # Read when batches are planned, so changing them needs no new preparation.
-_BATCHING_FIELDS = (
+BATCHING_FIELDS = (
     "join_share",
     "join_most",
     "copy_share",
@@ -169,7 +169,7 @@ def _completed(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(config: DataConfig) -> dict[str, Any]:
-    return {key: value for key, value in to_mapping(config).items() if key not in _BATCHING_FIELDS}
+    return {key: value for key, value in to_mapping(config).items() if key not in BATCHING_FIELDS}
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
