@@ -1,7 +1,8 @@
 """How fast we train against others on a model of the same size, whether the input keeps up, and how near the floor is.
 
     python benchmarks/training_speed.py --run runs/NAME [--layers 4] [--updates 50] [--repeats 3] [--threads 2]
-        [--joeynmt joey/bin/python] [--architecture transformer|dpn|convs2s] [--recipe RECIPE] [--json]
+        [--joeynmt joey/bin/python] [--preload LIBRARY] [--architecture transformer|dpn|convs2s] [--recipe RECIPE]
+        [--json]
 
 NAME is a run whose data ``tandem prepare`` has made. Contestants train on its pairs, of one text source each, a
 Transformer of the same layers, width, hidden units, heads and vocabularies, the decoder's embeddings tied to its
@@ -9,6 +10,8 @@ output, dropout and label smoothing 0.1, Adam, bfloat16 by autocast, about the s
 
 - ``ours``: the stream and the stepper of the trainer, which is what ``tandem train`` runs;
 - ``plain``: the same model and batches, trained as a first version would be (``trainers/ours.py`` says how);
+- ``ours-preloaded`` and ``plain-preloaded``: the same two with an allocator such as tcmalloc (``--preload``), each in a
+  process of its own;
 - ``huggingface``: Seq2SeqTrainer of transformers, with MarianMT, lengths grouped (``pip install "tandem[bench]"``);
 - ``joeynmt``: Joey NMT by the interpreter of its own environment (``trainers/joey.py`` says how to make it), and
   ``joeynmt-float32``, the precision that it has on a CPU by itself.
@@ -17,7 +20,7 @@ They take turns, each with other batches every time, and every turn begins with 
 target symbols without padding over the time of whole updates, loading and optimiser included. Ratios are taken within
 a turn; their medians are what to quote. ``--updates`` should be 50 or a multiple of it: grouped by length, transformers
 gives 50 batches from the longest pairs to the shortest. ``--architecture dpn`` or ``convs2s`` trains a shipped
-recipe's model, which nobody else has: ``ours`` and ``plain`` alone.
+recipe's model, which nobody else has.
 
 The input pipeline is then measured alone: it gives so many times what training takes. ``--recipe`` does so for the
 batches of a recipe with all that it does to them, such as joining, noise and BPE dropout. Last come the matrix
@@ -45,13 +48,14 @@ from benchmarks.trainers import huggingface
 from benchmarks.trainers.joey import Joey
 from benchmarks.trainers.ours import Ours, Plain
 from benchmarks.trainers.pipeline import Loaded, load_epoch, recipe_stream
+from benchmarks.trainers.preloaded import Preloaded
 from benchmarks.trainers.products import floor
 from benchmarks.trainers.work import SHIPPED, Contestant, Count, Pass, Size, Work, median_rate, median_ratio
 from deploy.bench.statistics import environment
 from models.errors import TandemError
 from training.recipe import load_recipe
 
-CONTESTANTS = ("ours", "plain", "huggingface", "joeynmt", "joeynmt-float32")
+CONTESTANTS = ("ours", "plain", "ours-preloaded", "plain-preloaded", "huggingface", "joeynmt", "joeynmt-float32")
 BATCHES_OF_FLOOR = 3
 
 
@@ -60,8 +64,11 @@ def contestants(
 ) -> tuple[dict[str, Contestant], dict[str, str]]:
     """Those that can be measured, ours first, and why the others cannot."""
     rate, joey = options.attention_dropout, partial(_joey, work, options, folder)
+    preloaded = partial(_preloaded, work, options)
     makers: dict[str, Callable[[], Contestant]] = {
         "plain": lambda: Plain(work, options.architecture, rate),
+        "ours-preloaded": lambda: preloaded("ours"),
+        "plain-preloaded": lambda: preloaded("plain"),
         "huggingface": lambda: huggingface.HuggingFace(work, rate, loaded.count.places / loaded.batches),
         "joeynmt": lambda: joey("bf16"),
         "joeynmt-float32": lambda: joey("float32"),
@@ -76,10 +83,16 @@ def _joey(work: Work, options: argparse.Namespace, folder: Path, precision: str)
     return Joey(work, options.joeynmt, folder, options.attention_dropout, precision)
 
 
+def _preloaded(work: Work, options: argparse.Namespace, kind: str) -> Contestant:
+    return Preloaded(work, kind, options.architecture, options.attention_dropout, options.preload)
+
+
 def _reason(name: str, options: argparse.Namespace) -> str:
     """Why a contestant cannot be measured; empty where it can."""
     if name in ("ours", "plain"):
         return ""
+    if name.endswith("-preloaded"):
+        return "" if options.preload else "no --preload LIBRARY was given"
     if options.architecture in SHIPPED:
         return f"has no {options.architecture}"
     if name == "huggingface":
@@ -203,6 +216,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
     parser.add_argument("--joeynmt", type=Path, metavar="PYTHON", help="the interpreter that has Joey NMT")
+    parser.add_argument("--preload", type=Path, metavar="LIBRARY", help="an allocator: libtcmalloc_minimal.so.4")
     parser.add_argument("--recipe", type=Path, help="whose batches of the run's data are measured as well")
     parser.add_argument("--loaded", type=int, default=2000, help="updates' batches read to measure the input, at most")
     parser.add_argument("--floor-repeats", type=int, default=5)

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 _BLOCK = 4096  # rows whose probabilities are kept for the products with them
 _CACHED = 256  # rows whose logits stay in a CPU's cache
+_REUSED = 24 << 20  # bytes of probabilities; glibc gives larger blocks back to the system after every use
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -41,7 +42,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         d_bias = None if bias_V is None else torch.zeros_like(bias_V)
         likelihood = features_ND.new_zeros((), dtype=torch.float64)
         uniform = torch.zeros_like(likelihood)
-        for part in _slices(target_N, _BLOCK):
+        for part in _slices(target_N, _kept_rows(weight)):
             x_ND = features_ND[part].to(products)
             p_NV, log_sum_N, gold_N = _softmax(x_ND, weight, bias, target_N[part])
             likelihood += (log_sum_N - gold_N).sum(dtype=torch.float64)
@@ -67,6 +68,13 @@ def _slices(rows: Tensor, size: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, len(rows), size)]
 
 
+def _kept_rows(weight_VD: Tensor) -> int:
+    """Rows whose probabilities are kept together."""
+    if weight_VD.device.type != "cpu":
+        return _BLOCK
+    return min(_BLOCK, max(_CACHED, _REUSED // (len(weight_VD) * weight_VD.element_size())))
+
+
 def _at_once(rows: Tensor) -> int:
     """Rows whose logits are made together."""
     return _CACHED if rows.device.type == "cpu" else _BLOCK
@@ -88,11 +96,10 @@ def _softmax(x_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: T
     log_sum, gold = (torch.empty(len(x_ND), dtype=wide, device=x_ND.device) for _ in range(2))
     for part in _slices(x_ND, _at_once(x_ND)):
         logits = F.linear(x_ND[part], weight_VD, bias_V)
-        p = torch.softmax(logits, dim=-1)
+        p = torch.softmax(logits, dim=-1, out=p_NV[part])
         # The largest probability tells the sum: p_max = exp(max) / sum. In bfloat16 it is off by at most 0.002.
         log_sum[part] = logits.amax(1).to(wide) - p.amax(1).to(wide).log()
         gold[part] = logits.gather(1, target_N[part, None])[:, 0]
-        p_NV[part] = p
     return p_NV, log_sum, gold
 
 

@@ -12,6 +12,7 @@ from rich.progress import Progress as Bar
 from models.bundle import Bundle
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
+from training.allocator import advice
 from training.ancestry import write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
@@ -100,6 +101,8 @@ def train_command(
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
             _begin(trainer, start, folder)
+        if device == "cpu" and (advised := advice()):
+            _say(processes, advised)
         progress = trainer.train()
     done = progress.update >= recipe.training.updates
     _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")

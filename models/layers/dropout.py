@@ -31,9 +31,8 @@ class _ByteDropout(torch.autograd.Function):
         # random_() without bounds draws from [0, 2^63): the top bit of every eighth byte is always 0, so mix it in.
         words ^= words << 1
         draws = words.view(torch.uint8)[: x.numel()].view(x.shape)
-        # -1, all bits, where a draw is below the threshold, else 0; widening repeats the sign.
-        dropped = (draws.to(torch.int16) - threshold) >> 15
-        keep = dropped.bitwise_not_().to(_BITS[x.dtype])
+        # -1, all bits, where a draw is below the share of levels that are kept, else 0; widening repeats the sign.
+        keep = draws.to(torch.int16).sub_(_LEVELS - threshold).bitwise_right_shift_(15).to(_BITS[x.dtype])
         ctx.save_for_backward(keep)
         ctx.scale = _LEVELS / (_LEVELS - threshold)
         return _kept(x, ctx.scale, keep)

@@ -22,6 +22,7 @@ from benchmarks.trainers.joey import Joey, write_corpus
 from benchmarks.trainers.joey_runner import noting
 from benchmarks.trainers.ours import Ours, Plain
 from benchmarks.trainers.pipeline import load_epoch
+from benchmarks.trainers.preloaded import Preloaded
 from benchmarks.trainers.products import Products, floor
 from benchmarks.trainers.work import Count, Pass, Size, Work, median_ratio, padded
 from models.errors import ConfigError
@@ -168,6 +169,22 @@ def test_the_runner_notes_every_update_of_joey() -> None:
     assert [module.p for module in manager.model.modules() if isinstance(module, nn.Dropout)] == [0.0, 0.1]
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="LD_PRELOAD and /proc are Linux's")
+def test_a_preloaded_library_is_in_the_process_that_trains(work: Work) -> None:
+    mapped = Path("/proc/self/maps").read_text(encoding="utf-8").split()
+    library = next(Path(name) for name in mapped if "/libm.so" in name or "/libm-" in name)  # harmless
+    one = Preloaded(work, "plain", "transformer", 0.0, library)
+    here = Plain(work, "transformer", 0.0)
+    assert (one.name, one.parameters) == (f"plain bf16 step, {library.name.split('.')[0]}", here.parameters)
+    assert one.run(1, 1, 2).count == here.run(1, 1, 2).count
+
+
+def test_an_allocator_that_is_not_there_is_refused(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--preload wants"):
+        Preloaded(work, "ours", "transformer", 0.0, tmp_path / "libnone.so")
+
+
 def test_what_is_missing_is_said_and_the_rest_is_measured(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,6 +197,7 @@ def test_what_is_missing_is_said_and_the_rest_is_measured(
     result = json.loads(capsys.readouterr().out)
     assert list(result["contestants"]) == ["ours", "plain"]
     assert "accelerate not installed" in result["left_out"]["huggingface"]
+    assert "--preload" in result["left_out"]["ours-preloaded"] and "plain-preloaded" in result["left_out"]
     assert "--joeynmt" in result["left_out"]["joeynmt"] and "joeynmt-float32" in result["left_out"]
     assert result["contestants"]["ours"]["ours_is_times_as_fast"] == 1.0
     assert 0.0 <= result["contestants"]["ours"]["waited_share"] < 1.0
