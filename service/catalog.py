@@ -83,8 +83,8 @@ class Catalog:
         pair = (source or first.source_languages[0], target or first.target_language)
         raise _not_served("post-edit", pair[:1], pair[1], model, bundles)
 
-    def summarizer(self, language: str | None, model: str | None) -> tuple[Bundle, str]:
-        """The bundle that summarizes a language (the first one where none is named), and the language's code.
+    def summarizer(self, language: str | None, model: str | None) -> Bundle:
+        """The bundle that summarizes a language; the first one where none is named.
 
         Raises:
             InvalidFields, LanguageNotServed, ModelNotFound: as for ``translator``.
@@ -93,13 +93,11 @@ class Catalog:
         if not bundles:
             raise ModelNotFound("no loaded model summarizes; GET /models lists what is loaded")
         if language is None:
-            bundle = next(iter(bundles.values()))
-            return bundle, bundle.manifest.source_languages[0]
+            return next(iter(bundles.values()))
         _require_code("language", language)
         for bundle in bundles.values():
-            known = match_language(language, bundle.manifest.source_languages)
-            if known:
-                return bundle, known
+            if match_language(language, bundle.manifest.source_languages):
+                return bundle
         served = sorted({code for bundle in bundles.values() for code in bundle.manifest.source_languages})
         raise LanguageNotServed(f"no model summarizes {language!r}; served are {', '.join(served)}", {"served": served})
 

@@ -26,12 +26,12 @@ class Source:
 
 
 @traced("split")
-def cut_texts(request: SummarizeRequest, plan: Plan, language: str) -> tuple[list[Source], list[Job]]:
+def cut_texts(request: SummarizeRequest, plan: Plan) -> tuple[list[Source], list[Job]]:
     """Each text as far as the model takes it, and the jobs of those that hold words."""
     codec, sources = plan.codec, []
     for text in request.texts:
         normal = normalise(text)
-        cut = cut_to_limit(normal, language, codec.limit, codec.measure) if is_translatable(normal) else ("", False)
+        cut = cut_to_limit(normal, codec.limit, codec.measure) if is_translatable(normal) else ("", False)
         sources.append(Source(*cut))
     return sources, [plan.job((source.text,), first=True) for source in sources if source.text]
 

@@ -149,10 +149,10 @@ class TextService:
         """Summarize a request's texts, each as a whole. Raises as ``translate`` does."""
         started = self._engine.clock()
         characters = check_size(request, self._settings)
-        bundle, language = self.catalog.summarizer(request.language, request.model)
+        bundle = self.catalog.summarizer(request.language, request.model)
         plan = make_plan(request, bundle, self._engine, self._settings, tag)
         async with asyncio.timeout(request_seconds(request, self._settings)):
-            sources, jobs = await self._in_thread(cut_texts, request, plan, language)
+            sources, jobs = await self._in_thread(cut_texts, request, plan)
             read = [(number, source.text) for number, source in enumerate(sources) if source.text]
             check_cost(jobs, self._settings)
             decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.codec, read))

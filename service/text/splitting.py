@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-
-from service.text.segmentation import split_sentences
 
 Measure = Callable[[str], int]
 """Tokens of a text, without EOS."""
@@ -35,27 +34,27 @@ def split_long(text: str, limit: int, measure: Measure, *, even: bool = True) ->
     return _split(text, limit, measure, _BORDERS, even)
 
 
-def cut_to_limit(text: str, language: str, limit: int, measure: Measure) -> tuple[str, bool]:
-    """The longest beginning of a text that a model can take, ending at a sentence border where there is one.
+def cut_to_limit(text: str, limit: int, measure: Measure) -> tuple[str, bool]:
+    """The longest beginning of a text that a model can take, ending at a word border where there is one.
+
+    A sentence may be cut: models that summarize learn from texts that were cut anywhere.
 
     Args:
         text: normalised text; white space of any kind and length counts as one space.
-        language: for the sentence borders.
         limit: tokens.
         measure: counts them.
 
     Returns:
         The text with single spaces, and whether something was left out.
     """
-    text = " ".join(text.split())
-    if measure(text) <= limit:
-        return text, False
-    kept = ""
-    for sentence in split_sentences(text, language):
-        if measure((kept + sentence).rstrip()) > limit:
-            break
-        kept += sentence
-    return (kept or split_long(text, limit, measure, even=False)[0]).rstrip(), True
+    words = text.split()
+    beginning = " ".join(words[: limit + 1])  # every word has a token at least
+    if len(words) <= limit and measure(beginning) <= limit:
+        return beginning, False
+    fitting = bisect_right(range(1, limit + 1), limit, key=lambda count: measure(" ".join(words[:count])))
+    while fitting and measure(" ".join(words[:fitting])) > limit:  # one word more may have fewer tokens
+        fitting -= 1
+    return " ".join(words[:fitting]) or split_long(words[0], limit, measure, even=False)[0], True
 
 
 def _split(text: str, limit: int, measure: Measure, borders: Borders, even: bool) -> list[str]:

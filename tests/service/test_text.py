@@ -127,11 +127,30 @@ def test_marks_stay_with_their_character() -> None:
     assert all(not piece.startswith("\u0301") for piece in pieces)
 
 
-def test_a_text_to_summarize_is_cut_at_a_sentence() -> None:
+def test_a_text_to_summarize_is_cut_at_a_word() -> None:
     text = "One two three.\n\nFour  five six. Seven eight."
-    assert cut_to_limit(text, "en", 8, words) == ("One two three. Four five six. Seven eight.", False)
-    assert cut_to_limit(text, "en", 7, words) == ("One two three. Four five six.", True)
-    assert cut_to_limit(text, "en", 2, words) == ("One two", True)
+    assert cut_to_limit(text, 8, words) == ("One two three. Four five six. Seven eight.", False)
+    assert cut_to_limit(text, 7, words) == ("One two three. Four five six. Seven", True)
+    assert cut_to_limit(text, 2, words) == ("One two", True)
+
+
+def test_a_text_of_long_words_is_cut_to_what_fits() -> None:
+    text = "One two three. Four five six."
+    assert cut_to_limit(text, 18, octets) == ("One two three.", True)
+    assert cut_to_limit(text, 19, octets) == ("One two three. Four", True)
+    assert cut_to_limit(text, len(text), octets) == (text, False)
+    assert cut_to_limit("unbroken " * 3, 5, octets) == ("unbro", True)
+
+
+@pytest.mark.parametrize("limit", range(3, 9))
+def test_what_is_kept_fits_also_where_a_further_word_saves_a_token(limit: int) -> None:
+    def measure(text: str) -> int:
+        return len(text.replace("a b", "ab").replace("a", "aaa").replace(" ", ""))  # 4 of "a b", but 3 of "a"
+
+    text = "x a b x a b"
+    kept, cut = cut_to_limit(text, limit, measure)
+    assert text.startswith(kept) and measure(kept) <= limit
+    assert cut and kept
 
 
 @pytest.mark.parametrize(
