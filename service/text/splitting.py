@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 Measure = Callable[[str], int]
 """Tokens of a text, without EOS."""
@@ -17,6 +18,7 @@ _BORDERS: Borders = (
     re.compile(r".*?(?:[,،][\"'»“”’)\]]*\s+|\s[–—-]\s+|[)\]]\s+|[、，：]|$)", re.DOTALL),
     re.compile(r".*?(?:\s+|$)", re.DOTALL),
 )
+_WORD_BORDER = re.compile(r"(?=\s)|(?<=[。！？；、，：])")
 _JOINERS = "\u200d\ufe0e\ufe0f"
 
 
@@ -47,14 +49,15 @@ def cut_to_limit(text: str, limit: int, measure: Measure) -> tuple[str, bool]:
     Returns:
         The text with single spaces, and whether something was left out.
     """
-    words = text.split()
-    beginning = " ".join(words[: limit + 1])  # every word has a token at least
-    if len(words) <= limit and measure(beginning) <= limit:
-        return beginning, False
-    fitting = bisect_right(range(1, limit + 1), limit, key=lambda count: measure(" ".join(words[:count])))
-    while fitting and measure(" ".join(words[:fitting])) > limit:  # one word more may have fewer tokens
+    text = " ".join(text.split())
+    if measure(text) <= limit:
+        return text, False
+    # What lies between two borders has a token at least.
+    borders = [found.start() for found in islice(_WORD_BORDER.finditer(text, 1), limit)]
+    fitting = bisect_right(borders, limit, key=lambda border: measure(text[:border]))
+    while fitting and measure(text[: borders[fitting - 1]]) > limit:  # one word more may have fewer tokens
         fitting -= 1
-    return " ".join(words[:fitting]) or split_long(words[0], limit, measure, even=False)[0], True
+    return text[: borders[fitting - 1] if fitting else _longest_prefix(text, limit, measure)], True
 
 
 def _split(text: str, limit: int, measure: Measure, borders: Borders, even: bool) -> list[str]:

@@ -142,12 +142,17 @@ def test_a_text_of_long_words_is_cut_to_what_fits() -> None:
     assert cut_to_limit("unbroken " * 3, 5, octets) == ("unbro", True)
 
 
+def test_without_spaces_a_text_is_cut_after_a_mark() -> None:
+    assert cut_to_limit("短。 很长，很长很长", 6, len) == ("短。 很长，", True)
+    assert cut_to_limit("很长很长", 3, len) == ("很长很", True)
+
+
 @pytest.mark.parametrize("limit", range(3, 9))
 def test_what_is_kept_fits_also_where_a_further_word_saves_a_token(limit: int) -> None:
     def measure(text: str) -> int:
-        return len(text.replace("a b", "ab").replace("a", "aaa").replace(" ", ""))  # 4 of "a b", but 3 of "a"
+        return len(text.replace("a b", "c").replace("a", "aaa").replace(" ", ""))  # 1 of "a b", but 3 of "a"
 
-    text = "x a b x a b"
+    text = " ".join(["x a b"] * 5)
     kept, cut = cut_to_limit(text, limit, measure)
     assert text.startswith(kept) and measure(kept) <= limit
     assert cut and kept
