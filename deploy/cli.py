@@ -17,6 +17,7 @@ from deploy.commands.keys import app as keys
 from deploy.flags import SettingsCommand, given_settings
 from deploy.loadtest.cli import loadtest, size
 from models.errors import ConfigError, OptionError, TandemError
+from training.allocator import restart_with_faster_allocator
 
 app = typer.Typer(
     help="Train, prove, ship and serve translation and summarization models.",
@@ -676,6 +677,8 @@ def main() -> None:
     The exit status is 0 where all went well, 1 where the command failed, 2 where it was called or configured wrongly,
     so that doing it again is of no use, and 130 where it was interrupted.
     """
+    if sys.argv[1:2] == ["train"]:
+        restart_with_faster_allocator()
     try:
         app()
     except TandemError as error:

@@ -2,25 +2,52 @@
 
 A step makes and frees some thousand tensors of up to 30 MB whose sizes change with every batch. glibc searches its free
 lists for each, and gives memory back to the system that comes again page by page, cleared. tcmalloc and jemalloc keep
-what they get, sorted by size. An allocator can only be chosen when a process starts (``LD_PRELOAD``), so it is advised
-and not set.
+what they get, sorted by size. An allocator can only be chosen when a process starts (``LD_PRELOAD``), so the `tandem`
+command starts itself once more to train, where it finds one; it is advised where there is none.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from collections.abc import Callable
+from ctypes.util import find_library
 from pathlib import Path
+
+PRELOAD = "LD_PRELOAD"
+LIBRARIES = ("tcmalloc_minimal", "tcmalloc", "jemalloc")  # in the order of preference
 
 _OTHERS = re.compile(r"/lib(tcmalloc|jemalloc|mimalloc)[^/]*$", re.MULTILINE)
 _GLIBC = "/libc.so.6"
 _MAPPED = Path("/proc/self/maps")  # of Linux
 
-ADVICE = "tcmalloc makes training on a CPU about a fifth faster: docs/training.md (Prepare and train) says how"
+ADVICE = (
+    "tcmalloc makes training on a CPU about a fifth faster, and is used where it is installed: docs/training.md "
+    "(Prepare and train)"
+)
 
 
-def advice(mapped: Path = _MAPPED) -> str | None:
-    """What to say to someone who trains on this CPU; None with another allocator, or where glibc is not used."""
+def has_glibc_alone(mapped: Path = _MAPPED) -> bool:
+    """Whether this process allocates with glibc; False with another allocator, another C library or another system."""
     if not mapped.exists():
-        return None
+        return False
     files = mapped.read_text(encoding="utf-8")
-    return ADVICE if _GLIBC in files and not _OTHERS.search(files) else None
+    return _GLIBC in files and not _OTHERS.search(files)
+
+
+def faster_allocator(find: Callable[[str], str | None] = find_library) -> str | None:
+    """The name under which the loader of this system finds a faster allocator; None where none is installed."""
+    return next((found for name in LIBRARIES if (found := find(name))), None)
+
+
+def restart_with_faster_allocator() -> None:
+    """Replace this process by the same command with a faster allocator, where one is installed; else return.
+
+    Who has set ``LD_PRELOAD`` has chosen, with an empty one for glibc; and a process that was started again has it.
+    """
+    if PRELOAD in os.environ or not has_glibc_alone():
+        return
+    library = faster_allocator()
+    if library is not None:
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, PRELOAD: library})

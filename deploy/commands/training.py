@@ -12,8 +12,8 @@ from rich.progress import Progress as Bar
 from models.bundle import Bundle
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
-from training.allocator import advice
-from training.ancestry import write_ancestry
+from training.allocator import ADVICE, has_glibc_alone
+from training.ancestry import Ancestry, write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
 from training.data.dataset import load_vocabularies
@@ -101,8 +101,8 @@ def train_command(
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
             _begin(trainer, start, folder)
-        if device == "cpu" and (advised := advice()):
-            _say(processes, advised)
+        if device == "cpu" and has_glibc_alone():
+            _say(processes, ADVICE)
         progress = trainer.train()
     done = progress.update >= recipe.training.updates
     _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")
@@ -131,7 +131,7 @@ def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
     """Begin from a bundle, or with the weights that the model has."""
     bundle = None if start is None else _start_from(trainer, start, folder / "data")
     if trainer.processes.first:
-        write_ancestry(folder, bundle.manifest.training.corpora if bundle else ())
+        write_ancestry(folder, Ancestry.of(bundle.manifest.training) if bundle else Ancestry())
 
 
 def _start_from(trainer: Trainer, path: Path, data: Path) -> Bundle:

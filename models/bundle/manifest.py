@@ -63,7 +63,8 @@ class Corpus:
 class Training:
     """What the model was trained on and how: the recipe's values, updates, target tokens seen, and how long it took.
 
-    ``seconds`` is wall-clock time, validation included; 0 where it was not kept.
+    Those of the bundle that it began from are counted in; the recipe is of the last part alone. ``seconds`` is
+    wall-clock time, validation included; 0 where it was not kept.
     """
 
     corpora: tuple[Corpus, ...]

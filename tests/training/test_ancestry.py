@@ -7,24 +7,35 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import Corpus
+from models.bundle import Corpus, Training
 from models.errors import CheckpointError
-from training.ancestry import FILE, merged_corpora, read_ancestry, write_ancestry
+from training.ancestry import FILE, Ancestry, merged_corpora, read_ancestry, write_ancestry
 
 ONE, TWO = (Corpus(name, "MIT", "Zoë", "https://example.org/", 10) for name in ("one", "two"))
 
 
 def test_what_was_written_comes_back_until_a_run_begins_from_scratch(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    assert read_ancestry(run) == ()
-    write_ancestry(run, ())
-    write_ancestry(run, (ONE, TWO))
-    assert read_ancestry(run) == (ONE, TWO)
-    write_ancestry(run, ())
-    assert read_ancestry(run) == ()
+    assert read_ancestry(run) == Ancestry()
+    write_ancestry(run, Ancestry())
+    began = Ancestry((ONE, TWO), 300, 4_000, 5.5)
+    write_ancestry(run, began)
+    assert read_ancestry(run) == began
+    write_ancestry(run, Ancestry())
+    assert read_ancestry(run) == Ancestry()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '[{"name": "one"}]', "3"])
+@pytest.mark.parametrize(("before", "seconds"), [(12.5, 20.0), (0.0, 0.0)])
+def test_a_bundle_counts_what_it_began_from(before: float, seconds: float) -> None:
+    """How long it took in all is unknown where one part's time is."""
+    own = Training((replace(ONE, segments=3),), {"name": "tuned"}, 20, 600, 7.5)
+    assert Ancestry((ONE, TWO), 100, 2_000, before).together(own) == Training(
+        (ONE, TWO), {"name": "tuned"}, 120, 2_600, seconds
+    )
+    assert Ancestry().together(own) == own
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"corpora": [{"name": "one"}]}', "3"])
 def test_a_damaged_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(CheckpointError, match=FILE):

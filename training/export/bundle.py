@@ -15,7 +15,6 @@ from models.bundle import (
     GRAPHS,
     SHORTLIST,
     Bundle,
-    Corpus,
     Limits,
     Manifest,
     Score,
@@ -35,7 +34,7 @@ from models.search.graphs import specs_to_json
 from models.shortlist import WITH_SHORTLIST, Shortlist
 from models.translator import Column, encode_columns
 from models.vocabulary import Vocabulary, WordVocabulary
-from training.ancestry import merged_corpora
+from training.ancestry import Ancestry
 from training.checkpoint import Progress
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
@@ -60,7 +59,7 @@ class Shipping:
 
     Attributes:
         progress: how long the model was trained.
-        ancestry: corpora that it learnt from before, as another bundle.
+        ancestry: what it had learnt before, as another bundle.
         scores: measured scores, each with its command.
         precisions: of the ONNX graphs that ship.
         calibration_sentences: decoded to find the scales of 8-bit graphs.
@@ -68,7 +67,7 @@ class Shipping:
     """
 
     progress: Progress = Progress()
-    ancestry: tuple[Corpus, ...] = ()
+    ancestry: Ancestry = Ancestry()
     scores: tuple[Score, ...] = ()
     precisions: tuple[str, ...] = ("int8",)
     calibration_sentences: int = CALIBRATION_SENTENCES
@@ -126,12 +125,14 @@ def export_bundle(
         # The recipe counts the end of the sequence, a limit does not.
         limits=Limits(recipe.data.max_source_tokens - 1, recipe.data.max_target_tokens - 1),
         vocabularies=described,
-        training=Training(
-            corpora=merged_corpora((*summary.corpora, *shipping.ancestry)),
-            recipe=recipe_mapping(recipe),
-            updates=shipping.progress.update,
-            target_tokens=shipping.progress.target_tokens,
-            seconds=round(shipping.progress.seconds, 1),
+        training=shipping.ancestry.together(
+            Training(
+                corpora=summary.corpora,
+                recipe=recipe_mapping(recipe),
+                updates=shipping.progress.update,
+                target_tokens=shipping.progress.target_tokens,
+                seconds=round(shipping.progress.seconds, 1),
+            )
         ),
         licence=recipe.licence,
         scores=shipping.scores,
