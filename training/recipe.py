@@ -151,9 +151,9 @@ class Recipe:
     def _check_edits(self) -> None:
         if self.task != "postedit":
             raise ConfigError(f"data target_form = 'edits' needs the task 'postedit', but it is {self.task!r}")
-        if self.decoding.no_repeat_ngram_size:
-            bound = "must be 0 for edits, most of which are equal"
-            raise ConfigError(f"decoding no_repeat_ngram_size {bound}, but is {self.decoding.no_repeat_ngram_size}")
+        for name in ("no_repeat_ngram_size", "max_rounds"):
+            if value := getattr(self.decoding, name):
+                raise ConfigError(f"decoding {name} must be 0 for edits, most of which are equal, but is {value}")
 
     def model_config(self, source_vocabularies: tuple[int, ...] = (), target_vocabulary: int = 0) -> ModelConfig:
         """The architecture's configuration, with the vocabulary sizes of the prepared data where the recipe has none.

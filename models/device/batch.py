@@ -20,8 +20,8 @@ from models.search.hypotheses import Admitted, Counters, Finished, Sentence, Sen
 from models.search.ranking import rank
 
 OFF = {
-    "sampling": None, "no_repeat_ngram_size": 0, "coverage_penalty": 0, "exhaustive": False, "attention": False,
-    "required": (),
+    "sampling": None, "no_repeat_ngram_size": 0, "max_rounds": 0, "coverage_penalty": 0, "exhaustive": False,
+    "attention": False, "required": (),
 }  # fmt: skip
 """Options that only :class:`models.search.DecodeBatch` has, and what they must be here."""
 

@@ -1,4 +1,4 @@
-"""What a row may not, or must, produce next: bounds of length, suppressed and required tokens, n-grams, prefixes.
+"""What a row may not, or must, produce next: bounds of length, suppressed and required tokens, repetition, prefixes.
 
 They act through the graph's ``banned`` and ``forced`` inputs. What is forced is never banned, so that a prefix may
 repeat itself and EOS ends every hypothesis at its maximum length. A required token is never banned while it is missing;
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from models.search.beam import Live
 from models.search.hypotheses import Admitted
+from models.search.repetition import may_repeat, repeating
 
 FREE = -1
 
@@ -29,7 +30,7 @@ def constrain(
     forced_B = [forced_token(one, age, eos) if one else FREE for one, age in zip(places, ages, strict=True)]
     free = [one if token == FREE else None for one, token in zip(places, forced_B, strict=True)]
     always = [_always_banned(one, age, eos) if one else () for one, age in zip(free, ages, strict=True)]
-    repeating_B = _repeating(free, live)
+    repeating_B = may_repeat(free, live)
     own = {
         place: _by_row(one, live, place, eos)
         for place, one in enumerate(free)
@@ -69,40 +70,12 @@ def _always_banned(admitted: Admitted, age: int, eos: int) -> tuple[int, ...]:
     return (*suppressed, eos) if age < admitted.shortest else suppressed
 
 
-def _repeating(places: Sequence[Admitted | None], live: Live) -> NDArray[np.bool_]:
-    """Per sentence whether one of its rows would complete an n-gram that it holds, where that is not allowed.
-
-    Found for all sentences at once, and seldom so: most steps need not look at any row by itself.
-    """
-    sizes = np.array([one.sentence.options.no_repeat_ngram_size if one else 0 for one in places])
-    found = np.zeros(len(places), np.bool_)
-    for size in set(sizes.tolist()) - {0}:
-        found |= (sizes == size) & _ends_again(live.tokens_BKL, live.age_B, size)
-    return found
-
-
-def _ends_again(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
-    """Per sentence whether the last ``size - 1`` tokens of a row stand earlier in it, followed by another."""
-    starts = int(age_B.max(initial=0)) - size + 1  # of the n-grams of the longest row
-    if starts < 1:
-        return np.zeros(len(age_B), np.bool_)
-    before_B1S = np.arange(starts) <= age_B[:, None, None] - size
-    same_BKS = np.broadcast_to(before_B1S, (*tokens_BKL.shape[:2], starts)).copy()
-    for offset in range(size - 1):
-        place_B11 = np.maximum(age_B - size + 1 + offset, 0)[:, None, None]
-        last_BK1 = np.take_along_axis(tokens_BKL, place_B11, axis=2)
-        same_BKS &= tokens_BKL[:, :, offset : offset + starts] == last_BK1
-    found_B: NDArray[np.bool_] = np.logical_or.reduce(same_BKS.reshape(len(age_B), -1), axis=1)
-    return found_B
-
-
 def _by_row(admitted: Admitted, live: Live, place: int, eos: int) -> list[tuple[Sequence[int], int]]:
     """Per row what is banned, and what is forced or FREE."""
     options, age = admitted.sentence.options, int(live.age_B[place])
     tokens_KL = live.tokens_BKL[place, :, :age]
     shared = _always_banned(admitted, age, eos)
-    size = options.no_repeat_ngram_size
-    repeats = repeating(tokens_KL, size) if 0 < size <= age else [[]] * len(tokens_KL)
+    repeats = repeating(tokens_KL, admitted.sentence)
     if not options.required:
         return [((*shared, *own), FREE) for own in repeats]
     return [
@@ -132,15 +105,3 @@ def missing(required: Sequence[int], held: Sequence[int]) -> list[int]:
         else:
             owed.append(token)
     return owed
-
-
-def repeating(tokens_KL: NDArray[np.int64], size: int) -> list[list[int]]:
-    """Per row, the tokens that would complete an n-gram of ``size`` that the row already holds."""
-    length = tokens_KL.shape[1]
-    starts = length - size + 1  # of the n-grams that are there
-    same_KS = np.ones((len(tokens_KL), starts), np.bool_)
-    for offset in range(size - 1):
-        same_KS &= tokens_KL[:, offset : offset + starts] == tokens_KL[:, [length - size + 1 + offset]]
-    return [
-        sorted(set(tokens_L[size - 1 :][same_S].tolist())) for tokens_L, same_S in zip(tokens_KL, same_KS, strict=True)
-    ]

@@ -52,6 +52,8 @@ class SearchOptions:
         max_length: EOS is forced there.
         max_length_ratio: if given, the maximum is ratio x source + 10, and ``max_length`` at most.
         no_repeat_ngram_size: no n-gram of this size twice in a hypothesis; 0 allows all.
+        max_rounds: a stretch of up to 12 tokens stands at most so often in a row, or as often as one does in a source;
+            0 allows all.
         suppressed: token ids never produced.
         prefix: token ids that every hypothesis starts with.
         required: token ids that a hypothesis holds exactly as often as they stand here, even where they are suppressed:
@@ -75,6 +77,7 @@ class SearchOptions:
     min_length_ratio: float = 0.0
     max_length_ratio: float | None = None
     no_repeat_ngram_size: int = 0
+    max_rounds: int = 0
     suppressed: tuple[int, ...] = ()
     prefix: tuple[int, ...] = ()
     required: tuple[int, ...] = ()
@@ -99,6 +102,7 @@ class SearchOptions:
         if self.max_length_ratio is not None:
             _number("max_length_ratio", self.max_length_ratio, 0.0, 100.0)
         _integer("no_repeat_ngram_size", self.no_repeat_ngram_size, 0)
+        _integer("max_rounds", self.max_rounds, 0)
         _tokens("suppressed", self.suppressed, (EOS,))
         _tokens("prefix", self.prefix, (PAD, BOS, EOS))
         _tokens("required", self.required, (PAD, BOS, EOS))

@@ -16,6 +16,7 @@ from tests.models.device import POOLED, SIZES, assert_same, decoded, mixed, opti
 UNSUPPORTED: dict[str, dict[str, Any]] = {
     "sampling": {"sampling": Sampling(seed=3)},
     "no_repeat_ngram_size": {"no_repeat_ngram_size": 2},
+    "max_rounds": {"max_rounds": 2},
     "coverage_penalty": {"coverage_penalty": 0.2},
     "exhaustive": {"exhaustive": True},
     "attention": {"attention": True},

@@ -150,8 +150,13 @@ def test_options_that_would_spoil_edits_are_refused(bundle: Bundle) -> None:
     with pytest.raises(InvalidFields) as caught:
         search_options(fields, bundle, Settings())
     assert "no_repeat_ngram_size" in str(caught.value.detail)
-    with pytest.raises(ConfigError, match="no_repeat_ngram_size must be 0 for edits"):
-        replace(recipe(), decoding=replace(recipe().decoding, no_repeat_ngram_size=3))
+    decoding = recipe().decoding
+    for name, spoilt in (
+        ("no_repeat_ngram_size", replace(decoding, no_repeat_ngram_size=3)),
+        ("max_rounds", replace(decoding, max_rounds=3)),
+    ):
+        with pytest.raises(ConfigError, match=f"{name} must be 0 for edits, most of which are equal, but is 3"):
+            replace(recipe(), decoding=spoilt)
     with pytest.raises(ConfigError, match="needs the task 'postedit', but it is 'translate'"):
         replace(recipe(), task="translate")
 

@@ -86,7 +86,7 @@ def recipe_from_scratch(wish: Wish, amount: Amount, screened: Screened) -> Draft
         model=model_keys(wish.architecture, amount, sizes.dropout(schedule.passes)),
         optimiser=_optimiser(rate, schedule),
         training=_training(schedule, tokens, wish.seed),
-        decoding=SearchOptions(max_length=LONGEST - 1, max_length_ratio=2.5, suppressed=_SUPPRESSED),
+        decoding=SearchOptions(max_length=LONGEST - 1, max_length_ratio=2.5, max_rounds=2, suppressed=_SUPPRESSED),
     )
     return Draft(recipe, {**_SCRATCH_REMARKS, **_remarks(amount, schedule, short=short)}, schedule)
 
@@ -224,6 +224,7 @@ _SCRATCH_REMARKS = {
     "optimiser.cooldown": "The last updates, in which the rate falls to zero and the model settles.",
     "training.batch_tokens": "Target tokens of an update, about. A GPU has room for 10,000 and more.",
     "training.validate_every": "",
+    "decoding.max_rounds": "The same words at most so often in a row, unless the source has them more often.",
 }
 _TUNING_REMARKS = {
     "data.vocabulary": "Only said for the record: `tandem prepare --from` takes the bundle's vocabularies.",

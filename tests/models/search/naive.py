@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,8 @@ def naive_beam(
 ) -> list[Scored]:
     """Finished hypotheses, best first."""
     shortest, longest = options.bounds(source_tokens)
+    if options.max_rounds:
+        options = replace(options, max_rounds=max(options.max_rounds, *map(rounds, sources)))
     live: list[Scored] = [((), 0.0)]
     done: list[Scored] = []
     for _ in range(longest + 1):
@@ -61,9 +64,23 @@ def allowed(prefix: Prefix, token: int, bounds: tuple[int, int], options: Search
         return token in owed
     if token in options.suppressed or (token == EOS and (owed or age < shortest)):
         return False
+    if options.max_rounds and goes_round((*prefix, token), options.max_rounds + 1):
+        return False
     n = options.no_repeat_ngram_size
     grams = {prefix[at : at + n] for at in range(len(prefix) - n + 1)} if n else set()
     return (*prefix, token)[-n:] not in grams if n and len(prefix) + 1 >= n else True
+
+
+def goes_round(tokens: Prefix, times: int) -> bool:
+    """Whether they end in so many rounds of a stretch of up to twelve tokens."""
+    periods = range(1, min(12, len(tokens) // times) + 1)
+    return any(tokens[-period * times :] == tokens[-period:] * times for period in periods)
+
+
+def rounds(tokens: Prefix) -> int:
+    """How often a stretch of up to twelve tokens follows itself at most, itself counted."""
+    ends, times = range(1, len(tokens) + 1), range(1, len(tokens) + 1)
+    return max((n for n in times if any(goes_round(tokens[:end], n) for end in ends)), default=0)
 
 
 def _still(required: Prefix, prefix: Prefix) -> Iterator[int]:

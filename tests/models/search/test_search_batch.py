@@ -29,6 +29,7 @@ SOURCES = [(4,), (5, 6), (7, 8, 4, 5), (8,) * 12, tuple(4 + n % 5 for n in range
 OPTIONS: list[dict[str, Any]] = [
     {"max_length": 9},
     {"max_length": 25, "min_length": 20, "no_repeat_ngram_size": 3},
+    {"max_length": 25, "min_length": 20, "max_rounds": 2, "suppressed": (0, 1, 2, 7, 8)},
     {"max_length": 6, "prefix": (5, 5), "suppressed": (0, 1, 2), "length_penalty_form": "gnmt"},
     {"max_length": 12, "n_best": 1, "sampling": Sampling(temperature=0.8, top_k=6, top_p=0.9, seed=7)},
     {"max_length": 5, "max_length_ratio": 0.1, "exhaustive": True},

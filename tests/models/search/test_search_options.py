@@ -48,6 +48,7 @@ def test_ratios_go_by_the_longest_text() -> None:
         ("min_length_ratio", [-1.0, float("nan"), 101]),
         ("max_length_ratio", [-1.0, float("nan"), 101, "2"]),
         ("no_repeat_ngram_size", [-1, 1.0]),
+        ("max_rounds", [-1, 2.0, True]),
         ("suppressed", [(3,), (-1,), (1.0,), [4]]),
         ("prefix", [(0,), (2,), (3,), (-1,), (True,), [4], (4,) * 257]),
     ],

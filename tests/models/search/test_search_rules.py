@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from models.errors import OptionError
 from models.search import DecodeBatch, Hypothesis, Sampling, SearchOptions, Sentence, translate_batch
 from models.search.hypotheses import Admitted
-from tests.models.search.naive import enumerate_all, naive_beam
+from models.search.repetition import most_rounds
+from tests.models.search.naive import enumerate_all, naive_beam, rounds
 from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, scripted, source
 
 RESERVED = (0, 1, 2)  # pad, unk and bos: kept out so that enumerations stay small
@@ -48,13 +49,14 @@ def test_exhaustive_search_with_a_wide_beam_is_enumeration(state: str, form: str
 
 
 OPTIONS = st.builds(
-    lambda beam_size, shortest, extra, ngram, power, prefix, required: SearchOptions(
+    lambda beam_size, shortest, extra, ngram, rounds, power, prefix, required: SearchOptions(
         beam_size=beam_size,
         n_best=beam_size,
         length_penalty=power,
         min_length=shortest,
         max_length=shortest + extra + 1,
         no_repeat_ngram_size=ngram,
+        max_rounds=rounds,
         prefix=tuple(prefix),
         required=tuple(required),
         suppressed=(*RESERVED, 7),
@@ -62,6 +64,7 @@ OPTIONS = st.builds(
     st.integers(1, 4),
     st.integers(0, 3),
     st.integers(1, 4),
+    st.integers(0, 3),
     st.integers(0, 3),
     st.sampled_from([0.0, 0.6, 1.0, 2.0]),
     st.lists(st.integers(4, 7), max_size=2),
@@ -225,6 +228,58 @@ def test_no_ngram_is_repeated(size: int) -> None:
     (found,) = decode(loop, 8, options)
     grams = [found.tokens[at : at + size] for at in range(len(found.tokens) - size + 1)]
     assert len(grams) == len(set(grams)) > 1
+
+
+LOOPING = st.builds(
+    lambda beam_size, longest, rounds: SearchOptions(
+        beam_size=beam_size,
+        n_best=beam_size,
+        min_length=longest - 1,
+        max_length=longest,
+        max_rounds=rounds,
+        suppressed=RESERVED,
+    ),
+    st.integers(1, 3),
+    st.integers(4, 30),
+    st.integers(1, 4),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    options=LOOPING,
+    period=st.integers(1, 13),
+    sources=st.lists(st.integers(4, 5), min_size=1, max_size=9).map(tuple),
+)
+def test_rounds_are_bounded(seed: int, options: SearchOptions, period: int, sources: tuple[int, ...]) -> None:
+    """By the option, or by the source's; the model would say the same thirteen tokens or fewer for ever."""
+    draw = np.random.default_rng(seed)
+    stretch = draw.integers(4, 9, period)
+
+    def loop(_: object, prefix: tuple[int, ...]) -> Sequence[float]:
+        logits = np.random.default_rng([seed, len(prefix)]).normal(size=9)
+        logits[stretch[len(prefix) % period]] += 6
+        return tuple(logits.tolist())
+
+    found = translate_batch(TableGraphs(loop, 9), [source(*sources)], options)[0]
+    wanted = naive_beam(loop, (sources,), 9, options, len(sources))[: options.beam_size]
+    if wanted:
+        assert tokens(found) == [one for one, _ in wanted]
+    allowed = max(options.max_rounds, rounds(sources))
+    assert all(rounds(one.tokens) <= allowed for one in found)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 7])
+@pytest.mark.parametrize("period", [1, 2, 12])
+def test_rounds_are_counted(times: int, period: int) -> None:
+    tokens_L = np.array([9, *range(20, 20 + period)] + [*range(period)] * times + [99])
+    assert most_rounds(tokens_L) == rounds(tuple(tokens_L.tolist())) == times
+
+
+def test_a_long_stretch_and_no_token_have_no_rounds() -> None:
+    assert most_rounds(np.array([*range(13)] * 3)) == 1
+    assert most_rounds(np.array([], np.int64)) == 0
 
 
 def test_a_prefix_is_forced_even_where_it_repeats_or_is_suppressed() -> None:
