@@ -45,8 +45,10 @@ def restart_with_faster_allocator() -> None:
     """Replace this process by the same command with a faster allocator, where one is installed; else return.
 
     Who has set ``LD_PRELOAD`` has chosen, with an empty one for glibc; and a process that was started again has it.
+    A program that calls the command with other arguments than its own is not the command, and stays as it is.
     """
-    if PRELOAD in os.environ or not has_glibc_alone():
+    started_with = sys.orig_argv[len(sys.orig_argv) - len(sys.argv) + 1 :]
+    if PRELOAD in os.environ or sys.argv[1:] != started_with or not has_glibc_alone():
         return
     library = faster_allocator()
     if library is not None:

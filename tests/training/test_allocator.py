@@ -62,6 +62,14 @@ def test_a_command_is_started_once_more_with_it(given: str | None, found: str) -
     assert done.stdout == f"{found} ['--threads', '1 2']\n"
 
 
+@needs_glibc
+def test_a_program_that_calls_the_command_is_not_replaced() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != PRELOAD}
+    script = "import sys; sys.argv = ['tandem', 'train', 'mine.toml']" + SCRIPT
+    done = subprocess.run([sys.executable, "-c", script, "x"], env=environment, capture_output=True, text=True)
+    assert done.stdout == "None ['train', 'mine.toml']\n"
+
+
 @pytest.mark.parametrize(
     ("command", "restarts"), [(["train", "mine.toml"], 1), (["export", "train"], 0), (["--help"], 0), ([], 0)]
 )
@@ -80,5 +88,6 @@ def test_nothing_is_started_where_there_is_none(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(os, "execve", never)
     monkeypatch.setattr(allocator, "faster_allocator", lambda: None)
+    monkeypatch.setattr(sys, "argv", sys.orig_argv[1:])
     monkeypatch.delenv(PRELOAD, raising=False)
     allocator.restart_with_faster_allocator()
