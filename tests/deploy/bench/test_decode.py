@@ -61,9 +61,9 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return run_decode(DecodeOptions(BUNDLE, workers=2, beam_size=3, shortlist=False, text=text, **sizes))
 
 
-def test_a_bundles_shortlist_has_rows_of_its_own() -> None:
+def test_a_bundles_shortlist_has_rows_of_its_own(listed: Path) -> None:
     sizes: dict[str, Any] = {"batch_sizes": (2,), "sentences": 2, "passes": 1, "rescore": 0}
-    rows = run_decode(DecodeOptions(BUNDLE, workers=1, beam_size=2, **sizes))["rows"]
+    rows = run_decode(DecodeOptions(listed, workers=1, beam_size=2, **sizes))["rows"]
     assert [(row["shortlist"], row["target_tokens"]) for row in rows] == [
         (kind, rows[0]["target_tokens"]) for kind in (False, True)
     ]

@@ -14,9 +14,9 @@ BUNDLE = Path(__file__).parents[3] / "bundles" / "de-en"
 
 
 @pytest.mark.parametrize("shortlist", [False, True])
-def test_operators_and_products_of_a_step(shortlist: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_operators_and_products_of_a_step(shortlist: bool, listed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ProfileOptions(batch=2, beam=3, repeats=2, shortlist=shortlist)
-    profile_command(BUNDLE, options, json_wanted=True)
+    profile_command(listed if shortlist else BUNDLE, options, json_wanted=True)
     found = json.loads(capsys.readouterr().out)
     counts = {row["operator"]: row["count"] for row in found["operators"]}
     assert found["rows"] == 6
