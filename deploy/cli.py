@@ -17,7 +17,6 @@ from deploy.commands.keys import app as keys
 from deploy.flags import SettingsCommand, given_settings
 from deploy.loadtest.cli import loadtest, size
 from models.errors import ConfigError, OptionError, TandemError
-from training.allocator import restart_with_faster_allocator
 
 app = typer.Typer(
     help="Train, prove, ship and serve translation and summarization models.",
@@ -678,6 +677,8 @@ def main() -> None:
     so that doing it again is of no use, and 130 where it was interrupted.
     """
     if sys.argv[1:2] == ["train"]:
+        from training.allocator import restart_with_faster_allocator
+
         restart_with_faster_allocator()
     try:
         app()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from models.search import repetition
+
 MOST_ROUNDS = 2
 """Equal stretches of words one after another that are no loop: people write "very, very"."""
-_LONGEST_ROUND = 12  # words
 _WORD = re.compile(r"\w+|[^\w\s]")
 _SHORT, _LONG = 0.4, 2.5
 
@@ -23,14 +24,7 @@ def is_loop(text: str, source: str = "") -> bool:
 
 def most_rounds(text: str) -> int:
     """How often a stretch of up to twelve words follows itself at most, itself counted; marks count as words."""
-    words = _WORD.findall(text.casefold())
-    most = 1 if words else 0
-    for size in range(1, min(_LONGEST_ROUND, len(words) // 2) + 1):
-        same = 0  # words that equal the one a round before, up to here
-        for place in range(size, len(words)):
-            same = same + 1 if words[place] == words[place - size] else 0
-            most = max(most, same // size + 1)
-    return most
+    return repetition.most_rounds(_WORD.findall(text.casefold()))
 
 
 def symptom(text: str, source: str, reference: str) -> str:

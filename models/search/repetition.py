@@ -8,6 +8,7 @@ Shape suffixes: B sentences, K rows, L tokens, S starts of n-grams, P periods (l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +49,13 @@ def repeating(tokens_KL: NDArray[np.int64], sentence: Sentence) -> list[list[int
     return [sorted(one) for one in found]
 
 
-def most_rounds(tokens_L: NDArray[np.int64]) -> int:
-    """How often a stretch of up to ``LONGEST_PERIOD`` tokens follows itself at most, itself counted."""
-    most = min(len(tokens_L), 1)
-    for period in range(1, min(LONGEST_PERIOD, len(tokens_L) // 2) + 1):
-        same = 0
-        for equal in (tokens_L[period:] == tokens_L[:-period]).tolist():
-            same = same + 1 if equal else 0
+def most_rounds(tokens: Sequence[Any] | NDArray[np.int64]) -> int:
+    """How often a stretch of up to ``LONGEST_PERIOD`` tokens, or words, follows itself at most, itself counted."""
+    most = min(len(tokens), 1)
+    for period in range(1, min(LONGEST_PERIOD, len(tokens) // 2) + 1):
+        same = 0  # tokens that equal the one a period before, up to here
+        for place in range(period, len(tokens)):
+            same = same + 1 if tokens[place] == tokens[place - period] else 0
             most = max(most, same // period + 1)
     return most
 

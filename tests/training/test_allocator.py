@@ -75,7 +75,7 @@ def test_a_program_that_calls_the_command_is_not_replaced() -> None:
 )
 def test_only_training_asks_for_it(monkeypatch: pytest.MonkeyPatch, command: list[str], restarts: int) -> None:
     asked: list[bool] = []
-    monkeypatch.setattr(cli, "restart_with_faster_allocator", lambda: asked.append(True))
+    monkeypatch.setattr(allocator, "restart_with_faster_allocator", lambda: asked.append(True))
     monkeypatch.setattr(cli, "app", lambda: None)
     monkeypatch.setattr(sys, "argv", ["tandem", *command])
     cli.main()
