@@ -27,6 +27,7 @@ except ModuleNotFoundError:  # httptools is not installed: uvicorn's protocol in
 OPERATIONS = ("/healthz", "/readyz", "/metrics", "/health")
 """Paths that are answered however many connections there are: those who run the service need them then."""
 _OVER = "connections_over"
+_FIRST_REQUEST = 1.0  # seconds that a new connection has for its first request once the service ends
 _LEAST_PROGRESS = 1024  # bytes that a client has to read of a reply in each period
 
 
@@ -90,6 +91,7 @@ class _Bounded(_Protocol):
         self._served = self.app
         self._header_timer: asyncio.TimerHandle | None = None
         self._reply_timer: asyncio.TimerHandle | None = None
+        self._end_timer: asyncio.TimerHandle | None = None
         self._unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -100,7 +102,7 @@ class _Bounded(_Protocol):
             self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        for timer in (self._header_timer, self._reply_timer, self.timeout_keep_alive_task):
+        for timer in (self._header_timer, self._reply_timer, self._end_timer, self.timeout_keep_alive_task):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
@@ -111,12 +113,21 @@ class _Bounded(_Protocol):
         super().data_received(data)
         if self.transport.is_closing():
             return
+        if self._end_timer is not None and self._asked():
+            super().shutdown()  # this request is the last
         answered = getattr(self.cycle, "response_complete", False)
         if answered or self._in_headers():  # answered: the rest of a body that nobody wants, or the next headers
             self._expect_headers()
         elif self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
+
+    def shutdown(self) -> None:
+        """Once the service ends: after a request, or now. A first request may be on its way, so that is waited for."""
+        if self._asked():
+            super().shutdown()
+        else:
+            self._end_timer = self.loop.call_later(_FIRST_REQUEST, self._end)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -140,6 +151,14 @@ class _Bounded(_Protocol):
     def send_400_response(self, msg: str) -> None:
         """What no parser could read has no request, so the app cannot answer it; in our shape all the same."""
         self._send_error(400, "Bad Request", "bad_request", "this is no valid HTTP request")
+
+    def _asked(self) -> bool:
+        """Whether a request has come, be it answered or not."""
+        return getattr(self.cycle, "response_complete", None) is not None
+
+    def _end(self) -> None:
+        if not self.transport.is_closing():
+            super().shutdown()
 
     def _in_headers(self) -> bool:
         """Whether a request's headers have begun and not ended."""

@@ -45,6 +45,27 @@ def listen(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
+def accept_waiting(listening: Sequence[socket.socket], at_most: int) -> list[socket.socket]:
+    """The connections that the kernel has taken in and nobody has accepted yet. Never waits.
+
+    Closing what listens would reset them, which a client cannot tell from a request that was lost.
+
+    Args:
+        listening: sockets that do not block.
+        at_most: connections of each; who floods the service must not keep it from ending.
+    """
+    waiting: list[socket.socket] = []
+    for one in listening:
+        for _ in range(at_most):
+            try:
+                waiting.append(one.accept()[0])
+            except ConnectionAbortedError:  # its client has left
+                continue
+            except OSError:  # none is left, or no more files may be open
+                break
+    return waiting
+
+
 @contextmanager
 def closing_all(sockets: list[socket.socket]) -> Iterator[list[socket.socket]]:
     """Close all of them at the end of the block."""

@@ -20,7 +20,7 @@ from models.errors import TandemError
 from service.app import create_app
 from service.connections import ConnectionBounds, bounded_protocol
 from service.engine import Engine
-from service.listening import closing_all, listen, url_of
+from service.listening import accept_waiting, closing_all, listen, url_of
 from service.loading import build_engine
 from service.logs import configure_logging
 from service.settings import Settings
@@ -104,6 +104,26 @@ class DrainingServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             _log.info("listening", url=url_of([one for server in self.servers for one in server.sockets]))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, answer who is connected by then, and end.
+
+        uvicorn closes what listens while connections may wait to be accepted. Duplicates keep it open for the
+        moment between the last that the loop accepts and the last that is accepted here.
+        """
+        loop = asyncio.get_running_loop()
+        listening = [socket.socket(fileno=os.dup(one.fileno())) for server in self.servers for one in server.sockets]
+        with closing_all(listening):
+            for server in self.servers:
+                server.close()
+            waiting = accept_waiting(listening, self.config.backlog)
+        for one in waiting:
+            await loop.connect_accepted_socket(self._connected, one)
+        await super().shutdown(sockets)
+
+    def _connected(self) -> asyncio.Protocol:
+        protocol = self.config.http_protocol_class
+        return protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)  # type: ignore[call-arg]
 
     @property
     def signalled_twice(self) -> bool:

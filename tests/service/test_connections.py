@@ -272,3 +272,19 @@ async def test_bodies_of_many_chunks_have_no_such_bound(parser: Any) -> None:
             await asyncio.sleep(0)
         writer.write(b"0\r\n\r\n")
         assert (await reply(reader))[0] == 200
+
+
+async def test_at_the_end_idle_connections_are_closed_and_new_ones_have_one_request(parser: Any) -> None:
+    async with server(parser, GENEROUS) as connect:
+        idle, idle_writer = await connect()
+        idle_writer.write(REQUEST)
+        assert (await reply(idle))[0] == 200
+        (silent, _), (new, new_writer) = await connect(), await connect()
+        while len(connect.server.server_state.connections) < 3:
+            await asyncio.sleep(0.001)
+        connect.server.should_exit = True
+        assert await ended(idle) == b""
+        new_writer.write(REQUEST)
+        status, _, body = await reply(new)
+        assert (status, body, await ended(new)) == (200, b"ok", b"")
+        assert await ended(silent) == b""

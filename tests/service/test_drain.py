@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
+import socket
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +18,7 @@ import uvicorn
 
 from models.bundle import Bundle
 from service.app import create_app
+from service.connections import ConnectionBounds, bounded_protocol
 from service.server import DrainingServer
 from service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, make_engine
@@ -25,13 +28,21 @@ FIELDS = {"q": "das haus", "source": "de", "target": "en"}
 
 
 class Reporting(DrainingServer):
-    """Says when it listens."""
+    """Says when it listens, and when it is about to end; then ``late`` is a client that the loop could not accept."""
 
     listening: asyncio.Event
+    ending: asyncio.Event
+    late: socket.socket | None = None
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
         self.listening.set()
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        if self.late is not None:
+            self.late.connect(self.servers[0].sockets[0].getsockname()[:2])
+        self.ending.set()
+        await super().shutdown(sockets)
 
 
 @dataclass
@@ -50,8 +61,10 @@ async def live(bundles: dict[str, Bundle]) -> AsyncIterator[Live]:
     graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
     engine = make_engine((bundles["de-en"], graphs))
     app = create_app(Settings(text_threads=1), engine)
-    server = Reporting(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=5), engine, PATIENCE)
-    server.listening = asyncio.Event()
+    http = bounded_protocol(ConnectionBounds(100, 4096, PATIENCE, PATIENCE))
+    config = uvicorn.Config(app, port=0, log_config=None, http=http, timeout_graceful_shutdown=5)
+    server = Reporting(config, engine, PATIENCE)
+    server.listening, server.ending = asyncio.Event(), asyncio.Event()
     serving = asyncio.ensure_future(server.serve())
     await server.listening.wait()
     host, port = server.servers[0].sockets[0].getsockname()[:2]
@@ -100,6 +113,33 @@ async def test_a_second_signal_does_not_wait_for_a_step_that_hangs(bundles: dict
         assert service.server.signalled_twice
         request.cancel()
         await asyncio.gather(request, return_exceptions=True)
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": False}), ("asyncio", {"use_uvloop": True})])
+@pytest.mark.parametrize("path", ["/translate", "/languages"])
+async def test_who_connects_as_it_ends_is_answered_once(bundles: dict[str, Bundle], path: str) -> None:
+    """The kernel takes connections in before the service does: none of them may be reset."""
+    body = json.dumps(FIELDS).encode() if path == "/translate" else b""
+    head = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nhost: tandem\r\ncontent-type: application/json\r\n"
+    request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+    async with live(bundles) as service:
+        with socket.socket() as late:
+            late.settimeout(PATIENCE)
+            service.server.late = late
+            service.server.handle_exit(signal.SIGTERM, None)
+            await service.server.ending.wait()
+            await asyncio.sleep(0)  # what is connected and has not yet asked is not idle either
+            late.sendall(request)
+            reply = await asyncio.to_thread(everything, late)
+        await service.serving
+    first, rest = reply.split(b"\r\n", 1)
+    assert first.split()[1] == (b"503" if body else b"200")
+    assert b"connection: close" in rest.lower()
+
+
+def everything(connection: socket.socket) -> bytes:
+    """What the server sends until it closes the connection."""
+    return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 async def test_a_lifespan_that_fails_is_raised_and_not_only_logged(bundles: dict[str, Bundle]) -> None:

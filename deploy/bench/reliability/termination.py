@@ -42,7 +42,7 @@ def terminate(setting: Setting) -> Finding:
         "terminate",
         "Does SIGTERM under load lose an accepted request?",
         f"{setting.clients} clients in a closed loop, a new connection for each request; SIGTERM after"
-        f" {_UNTIL_SIGNAL:g} s. A client stops when it is refused (503) or nobody listens any more.",
+        f" {_UNTIL_SIGNAL:g} s. A client asks again when it is refused (503), until nobody listens any more.",
         [
             Verdict(
                 "requests lost, that is accepted without a reply",
@@ -63,7 +63,7 @@ def lost_requests(endings: Counter[str]) -> int:
 
 
 async def _clients(url: str, setting: Setting) -> Counter[str]:
-    """How the requests of all clients ended, each client going on until it is turned away."""
+    """How the requests of all clients ended, each client going on until nobody listens."""
     bodies = itertools.cycle(setting.bodies)
     endings: Counter[str] = Counter()
     until = time.perf_counter() + 60.0
@@ -75,7 +75,7 @@ async def _clients(url: str, setting: Setting) -> Counter[str]:
             while time.perf_counter() < until:
                 ending = await _ending(session, url, next(bodies))
                 endings[ending] += 1
-                if ending != "answered":
+                if ending == "not accepted":
                     return
 
         await asyncio.gather(*(client() for _ in range(setting.clients)))
