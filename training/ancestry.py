@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from models.bundle import Corpus, Training
@@ -12,48 +12,36 @@ from models.config import load_dataclass, to_mapping
 from models.errors import CheckpointError, ConfigError
 
 FILE = "began.json"
+SCRATCH = Training((), {}, 0, 0)
+"""What a run from scratch had learnt before it began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ancestry:
-    """What a run's first weights had learnt: from which corpora, in how many updates of how many target tokens.
+def together(parts: Sequence[Training]) -> Training:
+    """Trainings that all have shaped the same weights, as one; the recipe is the first's.
 
-    ``seconds`` is how long that took; 0 where it was not kept.
+    How long they took in all is unknown (0) where one part's time is.
     """
-
-    corpora: tuple[Corpus, ...] = ()
-    updates: int = 0
-    target_tokens: int = 0
-    seconds: float = 0.0
-
-    @classmethod
-    def of(cls, training: Training) -> Ancestry:
-        """What a bundle says of itself."""
-        return cls(training.corpora, training.updates, training.target_tokens, training.seconds)
-
-    def together(self, training: Training) -> Training:
-        """A run's own training with this one before it; the recipe stays the run's."""
-        known = not self.updates or self.seconds > 0
-        return replace(
-            training,
-            corpora=merged_corpora((*training.corpora, *self.corpora)),
-            updates=self.updates + training.updates,
-            target_tokens=self.target_tokens + training.target_tokens,
-            seconds=self.seconds + training.seconds if known else 0.0,
-        )
+    known = all(one.seconds > 0 for one in parts if one.updates)
+    return Training(
+        corpora=merged_corpora(corpus for one in parts for corpus in one.corpora),
+        recipe=parts[0].recipe,
+        updates=sum(one.updates for one in parts),
+        target_tokens=sum(one.target_tokens for one in parts),
+        seconds=sum(one.seconds for one in parts) if known else 0.0,
+    )
 
 
-def write_ancestry(run: Path, ancestry: Ancestry) -> None:
+def write_ancestry(run: Path, ancestry: Training) -> None:
     """Remember in a run's folder what its first weights had learnt; nothing, for a run from scratch."""
     path = run / FILE
-    if ancestry == Ancestry():
+    if ancestry == SCRATCH:
         path.unlink(missing_ok=True)
     else:
         run.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(to_mapping(ancestry), indent=1) + "\n", encoding="utf-8")
 
 
-def read_ancestry(run: Path) -> Ancestry:
+def read_ancestry(run: Path) -> Training:
     """What :func:`write_ancestry` wrote.
 
     Raises:
@@ -61,9 +49,9 @@ def read_ancestry(run: Path) -> Ancestry:
     """
     path = run / FILE
     try:
-        return load_dataclass(Ancestry, json.loads(path.read_text(encoding="utf-8")), str(path))
+        return load_dataclass(Training, json.loads(path.read_text(encoding="utf-8")), str(path))
     except FileNotFoundError:
-        return Ancestry()
+        return SCRATCH
     except (OSError, ValueError, TypeError, ConfigError) as error:
         raise CheckpointError(f"{path}: not readable ({error}): it names what the run's weights came from") from error
 

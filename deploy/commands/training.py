@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ from models.bundle import Bundle
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
 from training.allocator import ADVICE, has_glibc_alone
-from training.ancestry import Ancestry, write_ancestry
+from training.ancestry import SCRATCH, write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
 from training.data.dataset import load_vocabularies
@@ -131,7 +132,7 @@ def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
     """Begin from a bundle, or with the weights that the model has."""
     bundle = None if start is None else _start_from(trainer, start, folder / "data")
     if trainer.processes.first:
-        write_ancestry(folder, Ancestry.of(bundle.manifest.training) if bundle else Ancestry())
+        write_ancestry(folder, replace(bundle.manifest.training, recipe={}) if bundle else SCRATCH)
 
 
 def _start_from(trainer: Trainer, path: Path, data: Path) -> Bundle:

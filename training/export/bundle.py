@@ -34,7 +34,7 @@ from models.search.graphs import specs_to_json
 from models.shortlist import WITH_SHORTLIST, Shortlist
 from models.translator import Column, encode_columns
 from models.vocabulary import Vocabulary, WordVocabulary
-from training.ancestry import Ancestry
+from training.ancestry import SCRATCH, together
 from training.checkpoint import Progress
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
@@ -67,7 +67,7 @@ class Shipping:
     """
 
     progress: Progress = Progress()
-    ancestry: Ancestry = Ancestry()
+    ancestry: Training = SCRATCH
     scores: tuple[Score, ...] = ()
     precisions: tuple[str, ...] = ("int8",)
     calibration_sentences: int = CALIBRATION_SENTENCES
@@ -125,15 +125,7 @@ def export_bundle(
         # The recipe counts the end of the sequence, a limit does not.
         limits=Limits(recipe.data.max_source_tokens - 1, recipe.data.max_target_tokens - 1),
         vocabularies=described,
-        training=shipping.ancestry.together(
-            Training(
-                corpora=summary.corpora,
-                recipe=recipe_mapping(recipe),
-                updates=shipping.progress.update,
-                target_tokens=shipping.progress.target_tokens,
-                seconds=round(shipping.progress.seconds, 1),
-            )
-        ),
+        training=together([_own_training(recipe, summary, shipping.progress), shipping.ancestry]),
         licence=recipe.licence,
         scores=shipping.scores,
         target_form=recipe.data.target_form,
@@ -143,6 +135,17 @@ def export_bundle(
     report(f"writing {out}")
     weights = {name: tensor.detach().numpy() for name, tensor in model_tensors(final).items()}
     return write_bundle(out, manifest, weights, named, files, overwrite=shipping.overwrite)
+
+
+def _own_training(recipe: Recipe, summary: PreparedSummary, progress: Progress) -> Training:
+    """What the run itself has taught."""
+    return Training(
+        corpora=summary.corpora,
+        recipe=recipe_mapping(recipe),
+        updates=progress.update,
+        target_tokens=progress.target_tokens,
+        seconds=round(progress.seconds, 1),
+    )
 
 
 def _source_languages(recipe: Recipe) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from models.bundle import Bundle, Limits, Manifest, Training, write_bundle
+from models.bundle import Bundle, Limits, Manifest, write_bundle
 from models.config import to_mapping
 from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, Member
 from models.errors import BundleError, ConfigError, CorpusError
@@ -15,7 +15,7 @@ from models.loading import load_bundle_model, model_tensors
 from models.registry import load_config
 from models.search.graphs import specs_to_json
 from models.translator import Column, encode_columns
-from training.ancestry import merged_corpora
+from training.ancestry import together
 from training.export.bundle import CALIBRATION_SENTENCES, PRECISIONS, Report, at_precision, check_precisions, mixed
 from training.export.calibration import Array
 from training.export.onnx_graphs import export_graphs
@@ -140,7 +140,6 @@ def _config(bundles: Sequence[Bundle]) -> EnsembleConfig:
 def _manifest(name: str, config: EnsembleConfig, bundles: Sequence[Bundle]) -> Manifest:
     manifests = [bundle.manifest for bundle in bundles]
     limits = [manifest.limits for manifest in manifests]
-    training = [manifest.training for manifest in manifests]
     recipe: dict[str, Any] = {"members": [{"name": one.name, "recipe": one.training.recipe} for one in manifests]}
     return replace(
         manifests[0],
@@ -148,13 +147,7 @@ def _manifest(name: str, config: EnsembleConfig, bundles: Sequence[Bundle]) -> M
         architecture=ARCHITECTURE,
         config=to_mapping(config),
         limits=Limits(min(one.max_source_tokens for one in limits), min(one.max_target_tokens for one in limits)),
-        training=Training(
-            corpora=merged_corpora(corpus for one in training for corpus in one.corpora),
-            recipe=recipe,
-            updates=sum(one.updates for one in training),
-            target_tokens=sum(one.target_tokens for one in training),
-            seconds=sum(one.seconds for one in training),
-        ),
+        training=replace(together([manifest.training for manifest in manifests]), recipe=recipe),
         licence=" AND ".join(dict.fromkeys(manifest.licence for manifest in manifests if manifest.licence)),
         scores=(),
         proof={},
