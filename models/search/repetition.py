@@ -26,14 +26,13 @@ def may_repeat(places: Sequence[Admitted | None], live: Live) -> NDArray[np.bool
     Only those that the options forbid count; for rounds it may be true where the source has as many.
     """
     options = [one.sentence.options if one else None for one in places]
-    found = np.zeros(len(places), np.bool_)
-    sizes = np.array([one.no_repeat_ngram_size if one else 0 for one in options])
-    for size in set(sizes.tolist()) - {0}:
-        found |= (sizes == size) & _ends_again(live.tokens_BKL, live.age_B, size)
-    most = np.array([one.max_rounds if one else 0 for one in options])
-    for rounds in set(most.tolist()) - {0}:
-        found |= (most == rounds) & _goes_round(live.tokens_BKL, live.age_B, rounds)
-    return found
+    kinds_B = [(one.no_repeat_ngram_size, one.max_rounds) if one else (0, 0) for one in options]
+    found_B = np.zeros(len(places), np.bool_)
+    for kind in set(kinds_B) - {(0, 0)}:
+        at = np.flatnonzero([one == kind for one in kinds_B] & _echoes(live, *kind))
+        if len(at):
+            found_B[at] = _completes(live.tokens_BKL[at], live.age_B[at], *kind)
+    return found_B
 
 
 def repeating(tokens_KL: NDArray[np.int64], sentence: Sentence) -> list[list[int]]:
@@ -58,6 +57,30 @@ def most_rounds(tokens: Sequence[Any] | NDArray[np.int64]) -> int:
             same = same + 1 if tokens[place] == tokens[place - period] else 0
             most = max(most, same // period + 1)
     return most
+
+
+def _echoes(live: Live, size: int, rounds: int) -> NDArray[np.bool_]:
+    """Per sentence whether the last two tokens of a row stand earlier in it, or the last one just before itself.
+
+    Without that nothing can be completed, but for the shortest n-grams and single rounds. Most steps end here.
+    """
+    sentences, oldest = len(live.age_B), int(live.age_B.max(initial=0))
+    if 0 < size < 3 or rounds == 1:
+        return np.ones(sentences, np.bool_)
+    if oldest < 2:
+        return np.zeros(sentences, np.bool_)
+    last_BK1, before_BK1 = live.last_BK[:, :, None], live.tokens_BKL[np.arange(sentences), :, live.age_B - 2, None]
+    same_BKS = live.tokens_BKL[:, :, 1 : oldest - 1] == last_BK1
+    same_BKS &= live.tokens_BKL[:, :, : oldest - 2] == before_BK1
+    same_BKS &= np.arange(2, oldest) < live.age_B[:, None, None]  # the last two are no echo of themselves
+    found_B: NDArray[np.bool_] = same_BKS.any(axis=(1, 2)) | (last_BK1 == before_BK1).any(axis=(1, 2))
+    return found_B
+
+
+def _completes(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: int, rounds: int) -> NDArray[np.bool_]:
+    """Per sentence whether the next token of a row could complete an n-gram that it holds, or a round too many."""
+    found_B = _ends_again(tokens_BKL, age_B, size) if size else np.zeros(len(age_B), np.bool_)
+    return found_B | _goes_round(tokens_BKL, age_B, rounds) if rounds else found_B
 
 
 def _ends_again(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: int) -> NDArray[np.bool_]:

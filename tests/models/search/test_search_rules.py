@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from models.errors import OptionError
 from models.search import DecodeBatch, Hypothesis, Sampling, SearchOptions, Sentence, translate_batch
+from models.search.beam import Live
 from models.search.hypotheses import Admitted
-from models.search.repetition import most_rounds
+from models.search.repetition import may_repeat, most_rounds, repeating
 from tests.models.search.naive import enumerate_all, naive_beam, rounds
 from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, scripted, source
 
@@ -268,6 +269,42 @@ def test_rounds_are_bounded(seed: int, options: SearchOptions, period: int, sour
         assert tokens(found) == [one for one, _ in wanted]
     allowed = max(options.max_rounds, rounds(sources))
     assert all(rounds(one.tokens) <= allowed for one in found)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    kinds=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=4),
+    rows=st.integers(1, 3),
+    alphabet=st.integers(1, 4),
+)
+def test_no_row_is_overlooked(seed: int, kinds: list[tuple[int, int]], rows: int, alphabet: int) -> None:
+    """Where a token is forbidden to some row of a sentence, all rows of that sentence are looked at."""
+    draw = np.random.default_rng(seed)
+    live = grown(draw.integers(4, 4 + alphabet, (len(kinds), rows, 40)), draw.integers(0, 40, len(kinds)))
+    places = [repetitive(size, most) for size, most in kinds]
+    found_B = may_repeat(places, live)
+    for place, one in enumerate(places):
+        forbidden = repeating(live.tokens_BKL[place, :, : live.age_B[place]], one.sentence)
+        assert found_B[place] or not any(forbidden)
+
+
+def test_where_nothing_repeats_nothing_is_forbidden() -> None:
+    live = grown(np.arange(4, 4 + 2 * 3 * 40).reshape(2, 3, 40), np.array([20, 39]))
+    assert not may_repeat([repetitive(3, 2), repetitive(0, 2)], live).any()
+
+
+def repetitive(size: int, most: int) -> Admitted:
+    options = SearchOptions(no_repeat_ngram_size=size, max_rounds=most)
+    return Admitted.of(Sentence("a", (np.array([EOS]),), options), vocabulary_size=300, eos=EOS)
+
+
+def grown(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64]) -> Live:
+    """Hypotheses of those ages; what stands behind them is not theirs."""
+    sentences, rows, _ = tokens_BKL.shape
+    last_BK = tokens_BKL[np.arange(sentences), :, np.maximum(age_B - 1, 0)]
+    score_BK, parent_BK = np.zeros((sentences, rows), np.float32), np.zeros((sentences, rows), np.int64)
+    return Live(tokens_BKL, np.zeros(tokens_BKL.shape, np.float32), score_BK, last_BK, parent_BK, age_B)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 7])
