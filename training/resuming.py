@@ -17,12 +17,12 @@ from training.determinism import seed_of
 from training.parallel import Processes
 from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
 
-# Training may be lengthened, validated, batched or computed otherwise.
+# Training may be lengthened, validated, batched or computed otherwise, and slowed where it diverges.
 _FREE = {
     *(f"data.{key}" for key in BATCHING_FIELDS),
     *(f"training.{key}" for key in ("updates", "validate_every", "validation_sentences", "save_every", "keep")),
     *(f"training.{key}" for key in ("average", "log_every", "patience", "max_skipped", "recompute", "deterministic")),
-    "optimiser.cooldown",
+    *(f"optimiser.{key}" for key in ("learning_rate", "cooldown", "clip_norm")),
 }
 
 

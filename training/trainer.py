@@ -273,11 +273,9 @@ class Trainer:
 
 
 def _diverged(progress: Progress, recipe: Recipe) -> str:
-    remedy = "lower the learning rate, lengthen the warm-up or set a clip_norm"
-    if recipe.training.precision == "fp16":
-        remedy += ", or train in bf16"
+    anew = " or in bf16" if recipe.training.precision == "fp16" else ""
     return (
         f"training diverged: the gradient was not finite in {progress.skipped_last} updates in a row up to update"
-        f" {progress.update}, but max_skipped is {recipe.training.max_skipped}: {remedy}, and continue from the last"
-        " checkpoint"
+        f" {progress.update}, but max_skipped is {recipe.training.max_skipped}: lower the learning rate or set a"
+        f" clip_norm, and --resume from the last checkpoint; or begin anew, with a longer warm-up{anew}"
     )

@@ -214,9 +214,22 @@ def test_another_recipe_is_refused_by_name(prepared: Path, tmp_path: Path) -> No
     trained(toy_recipe(updates=2), prepared, tmp_path)
     other = toy_recipe(updates=2, batch_tokens=300, model={"kernel": 5}, optimiser=NAG)
     with pytest.raises(
-        CheckpointError, match=r"other values of model\.kernel, optimiser\.learning_rate, .*batch_tokens"
+        CheckpointError, match=r"other values of model\.kernel, optimiser\.momentum, optimiser\.name, .*batch_tokens"
     ):
         toy_trainer(other, prepared, tmp_path).resume()
+
+
+def test_a_run_that_diverges_may_go_on_more_slowly(prepared: Path, tmp_path: Path) -> None:
+    trained(toy_recipe(updates=2), prepared, tmp_path)
+    slower = toy_recipe(updates=4, optimiser=replace(toy_recipe().optimiser, learning_rate=1e-4, clip_norm=0.25))
+    recorder = Recorder()
+    trainer = toy_trainer(slower, prepared, tmp_path, reporter=recorder)
+    assert trainer.resume()
+    trainer.train()
+    assert [values["rate"] for _, values in recorder.updates] == [
+        learning_rate(slower.optimiser, update, 4, plateaus=0) for update in (3, 4)
+    ]
+    assert {group["lr"] for group in trainer.optimiser.param_groups} == {recorder.updates[-1][1]["rate"]}
 
 
 def test_a_damaged_checkpoint_is_refused(prepared: Path, tmp_path: Path) -> None:
