@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from models.errors import ConfigError, TandemError
 
@@ -43,6 +43,15 @@ def listen(host: str, port: int) -> list[socket.socket]:
             one.close()
         raise _refusal(error, host, port) from error
     return sockets
+
+
+def duplicates(listening: Sequence[socket.socket]) -> list[socket.socket]:
+    """The same sockets once more, as many as files may still be open: closing the first then closes nothing yet."""
+    twice: list[socket.socket] = []
+    with suppress(OSError):
+        for one in listening:
+            twice.append(socket.socket(fileno=os.dup(one.fileno())))
+    return twice
 
 
 def accept_waiting(listening: Sequence[socket.socket], at_most: int) -> list[socket.socket]:

@@ -20,12 +20,13 @@ from models.errors import TandemError
 from service.app import create_app
 from service.connections import ConnectionBounds, bounded_protocol
 from service.engine import Engine
-from service.listening import accept_waiting, closing_all, listen, url_of
+from service.listening import accept_waiting, closing_all, duplicates, listen, url_of
 from service.loading import build_engine
 from service.logs import configure_logging
 from service.settings import Settings
 
 _log = structlog.get_logger("tandem.server")
+_TURNS = 3  # of the loop, from an accepted socket to a connection
 _LAST_REPLIES = 5  # seconds in which finished work is written out
 
 
@@ -111,14 +112,14 @@ class DrainingServer(uvicorn.Server):
         uvicorn closes what listens while connections may wait to be accepted. Duplicates keep it open for the
         moment between the last that the loop accepts and the last that is accepted here.
         """
-        loop = asyncio.get_running_loop()
-        listening = [socket.socket(fileno=os.dup(one.fileno())) for server in self.servers for one in server.sockets]
-        with closing_all(listening):
+        with closing_all(duplicates([one for server in self.servers for one in server.sockets])) as listening:
             for server in self.servers:
                 server.close()
             waiting = accept_waiting(listening, self.config.backlog)
         for one in waiting:
-            await loop.connect_accepted_socket(self._connected, one)
+            await asyncio.get_running_loop().connect_accepted_socket(self._connected, one)
+        for _ in range(_TURNS):  # what the loop itself has just accepted must be known by then, too
+            await asyncio.sleep(0)
         await super().shutdown(sockets)
 
     def _connected(self) -> asyncio.Protocol:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,11 +31,14 @@ FIELDS = {"q": "das haus", "source": "de", "target": "en"}
 
 
 class Reporting(DrainingServer):
-    """Says when it listens, and when it is about to end; then ``late`` is a client that the loop could not accept."""
+    """Says when it listens; when it is about to end, ``late`` is a client that the loop could not accept."""
 
     listening: asyncio.Event
-    ending: asyncio.Event
     late: socket.socket | None = None
+
+    @property
+    def address(self) -> Any:
+        return self.servers[0].sockets[0].getsockname()[:2]
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
@@ -40,8 +46,7 @@ class Reporting(DrainingServer):
 
     async def shutdown(self, sockets: Any = None) -> None:
         if self.late is not None:
-            self.late.connect(self.servers[0].sockets[0].getsockname()[:2])
-        self.ending.set()
+            self.late.connect(self.address)
         await super().shutdown(sockets)
 
 
@@ -62,12 +67,12 @@ async def live(bundles: dict[str, Bundle]) -> AsyncIterator[Live]:
     engine = make_engine((bundles["de-en"], graphs))
     app = create_app(Settings(text_threads=1), engine)
     http = bounded_protocol(ConnectionBounds(100, 4096, PATIENCE, PATIENCE))
-    config = uvicorn.Config(app, port=0, log_config=None, http=http, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(app, port=0, log_config=None, http=http, timeout_graceful_shutdown=5, timeout_keep_alive=60)
     server = Reporting(config, engine, PATIENCE)
-    server.listening, server.ending = asyncio.Event(), asyncio.Event()
+    server.listening = asyncio.Event()
     serving = asyncio.ensure_future(server.serve())
     await server.listening.wait()
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
+    host, port = server.address
     try:
         async with httpx.AsyncClient(base_url=f"http://{host}:{port}", timeout=PATIENCE) as client:
             yield Live(server, client, graphs, serving, app)
@@ -115,7 +120,12 @@ async def test_a_second_signal_does_not_wait_for_a_step_that_hangs(bundles: dict
         await asyncio.gather(request, return_exceptions=True)
 
 
-@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": False}), ("asyncio", {"use_uvloop": True})])
+BOTH_LOOPS = pytest.mark.parametrize(
+    "anyio_backend", [("asyncio", {"use_uvloop": False}), ("asyncio", {"use_uvloop": True})]
+)
+
+
+@BOTH_LOOPS
 @pytest.mark.parametrize("path", ["/translate", "/languages"])
 async def test_who_connects_as_it_ends_is_answered_once(bundles: dict[str, Bundle], path: str) -> None:
     """The kernel takes connections in before the service does: none of them may be reset."""
@@ -127,14 +137,54 @@ async def test_who_connects_as_it_ends_is_answered_once(bundles: dict[str, Bundl
             late.settimeout(PATIENCE)
             service.server.late = late
             service.server.handle_exit(signal.SIGTERM, None)
-            await service.server.ending.wait()
-            await asyncio.sleep(0)  # what is connected and has not yet asked is not idle either
+            await told_to_end(service)  # what is connected and has not yet asked is not idle
             late.sendall(request)
             reply = await asyncio.to_thread(everything, late)
         await service.serving
-    first, rest = reply.split(b"\r\n", 1)
-    assert first.split()[1] == (b"503" if body else b"200")
-    assert b"connection: close" in rest.lower()
+    assert reply.split()[1] == (b"503" if body else b"200")
+    assert b"connection: close" in reply.lower()
+
+
+@BOTH_LOOPS
+async def test_who_is_accepted_as_it_ends_is_answered_once(bundles: dict[str, Bundle]) -> None:
+    """The loop is busy until it has to end, so that it accepts and ends in the same turn."""
+    async with live(bundles) as service:
+        with socket.socket() as late:
+            late.settimeout(PATIENCE)
+
+            def busy() -> None:
+                late.connect(service.server.address)
+                time.sleep(0.2)  # twice what uvicorn waits until it looks whether it should exit
+                service.server.should_exit = True
+
+            asyncio.get_running_loop().call_soon(busy)
+            await told_to_end(service)
+            late.sendall(b"GET /languages HTTP/1.1\r\nhost: tandem\r\n\r\n")
+            reply = await asyncio.to_thread(everything, late)
+        await service.serving
+    assert reply.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in reply.lower()
+
+
+async def test_it_ends_well_where_no_more_files_may_be_open(
+    bundles: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async with live(bundles) as service:
+        assert (await service.client.get("/languages")).status_code == 200
+        monkeypatch.setattr("service.listening.os.dup", full)
+        service.server.handle_exit(signal.SIGTERM, None)
+        await service.serving
+        assert not service.server.signalled_twice
+
+
+async def told_to_end(service: Live) -> None:
+    """Until a connection that has had no request knows that its first one is the last."""
+    async with asyncio.timeout(PATIENCE):
+        while not any(getattr(one, "_end_timer", None) for one in service.server.server_state.connections):
+            await asyncio.sleep(0)
 
 
 def everything(connection: socket.socket) -> bytes:
