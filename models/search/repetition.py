@@ -42,13 +42,16 @@ def repeating(tokens_KL: NDArray[np.int64], sentence: Sentence) -> list[list[int
     if 0 < size <= tokens_KL.shape[1]:
         found = _completing_ngrams(tokens_KL, size)
     if rounds:
-        texts = [source for source in sentence.sources if source.ndim == 1]
-        allowed = max(rounds, *map(most_rounds, texts), 0)
-        found = [one | _completing_rounds(row, allowed) for one, row in zip(found, tokens_KL, strict=True)]
+        further = [_completing_rounds(row, rounds) for row in tokens_KL]
+        if any(further):
+            texts = (source.tolist() for source in sentence.sources if source.ndim == 1)
+            allowed = max([rounds, *map(most_rounds, texts)])
+            further = [_completing_rounds(row, allowed) for row in tokens_KL]
+        found = [one | other for one, other in zip(found, further, strict=True)]
     return [sorted(one) for one in found]
 
 
-def most_rounds(tokens: Sequence[Any] | NDArray[np.int64]) -> int:
+def most_rounds(tokens: Sequence[Any]) -> int:
     """How often a stretch of up to ``LONGEST_PERIOD`` tokens, or words, follows itself at most, itself counted."""
     most = min(len(tokens), 1)
     for period in range(1, min(LONGEST_PERIOD, len(tokens) // 2) + 1):

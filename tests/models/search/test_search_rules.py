@@ -310,13 +310,13 @@ def grown(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64]) -> Live:
 @pytest.mark.parametrize("times", [1, 2, 3, 7])
 @pytest.mark.parametrize("period", [1, 2, 12])
 def test_rounds_are_counted(times: int, period: int) -> None:
-    tokens_L = np.array([9, *range(20, 20 + period)] + [*range(period)] * times + [99])
-    assert most_rounds(tokens_L) == rounds(tuple(tokens_L.tolist())) == times
+    sequence = (9, *range(20, 20 + period), *[*range(period)] * times, 99)
+    assert most_rounds(sequence) == rounds(sequence) == times
 
 
 def test_a_long_stretch_and_no_token_have_no_rounds() -> None:
-    assert most_rounds(np.array([*range(13)] * 3)) == 1
-    assert most_rounds(np.array([], np.int64)) == 0
+    assert most_rounds([*range(13)] * 3) == 1
+    assert most_rounds([]) == 0
 
 
 def test_a_prefix_is_forced_even_where_it_repeats_or_is_suppressed() -> None:
