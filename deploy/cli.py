@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -676,7 +677,7 @@ def main() -> None:
     The exit status is 0 where all went well, 1 where the command failed, 2 where it was called or configured wrongly,
     so that doing it again is of no use, and 130 where it was interrupted.
     """
-    if sys.argv[1:2] == ["train"]:
+    if _trains_on_cpu(sys.argv[1:]):
         from training.allocator import restart_with_faster_allocator
 
         restart_with_faster_allocator()
@@ -693,6 +694,12 @@ def main() -> None:
         _fail(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error.strerror), 1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _trains_on_cpu(arguments: Sequence[str]) -> bool:
+    """Whether they ask for training that another allocator makes faster: not on a GPU, and not for help."""
+    elsewhere = any(one in ("-h", "--help") or one.removeprefix("--device=").startswith("cuda") for one in arguments)
+    return arguments[:1] == ["train"] and not elsewhere
 
 
 def _fail(message: str, status: int) -> NoReturn:

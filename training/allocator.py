@@ -19,12 +19,13 @@ PRELOAD = "LD_PRELOAD"
 LIBRARIES = ("tcmalloc_minimal", "tcmalloc", "jemalloc")  # in the order of preference
 
 _OTHERS = re.compile(r"/lib(tcmalloc|jemalloc|mimalloc)[^/]*$", re.MULTILINE)
-_GLIBC = "/libc.so.6"
+_GLIBC = re.compile(r"/libc(\.so\.6|-2\.\d+\.so)$", re.MULTILINE)  # its name since 2.34, and before
+_COMMAND = (("tandem",), ("deploy", "__main__.py"))  # how the programs end that are the command and nothing else
 _MAPPED = Path("/proc/self/maps")  # of Linux
 
 ADVICE = (
-    "tcmalloc makes training on a CPU about a fifth faster, and is used where it is installed: docs/training.md "
-    "(Prepare and train)"
+    "tcmalloc makes training of most models on a CPU about a fifth faster, and is used where it is installed: "
+    "docs/training.md (Prepare and train)"
 )
 
 
@@ -32,8 +33,8 @@ def has_glibc_alone(mapped: Path = _MAPPED) -> bool:
     """Whether this process allocates with glibc; False with another allocator, another C library or another system."""
     if not mapped.exists():
         return False
-    files = mapped.read_text(encoding="utf-8")
-    return _GLIBC in files and not _OTHERS.search(files)
+    files = mapped.read_text(encoding="utf-8", errors="replace")
+    return bool(_GLIBC.search(files)) and not _OTHERS.search(files)
 
 
 def faster_allocator(find: Callable[[str], str | None] = find_library) -> str | None:
@@ -45,11 +46,17 @@ def restart_with_faster_allocator() -> None:
     """Replace this process by the same command with a faster allocator, where one is installed; else return.
 
     Who has set ``LD_PRELOAD`` has chosen, with an empty one for glibc; and a process that was started again has it.
-    A program that calls the command with other arguments than its own is not the command, and stays as it is.
+    A program that calls the command is not the command and stays as it is, with whatever it has done before.
     """
-    started_with = sys.orig_argv[len(sys.orig_argv) - len(sys.argv) + 1 :]
-    if PRELOAD in os.environ or sys.argv[1:] != started_with or not has_glibc_alone():
+    if PRELOAD in os.environ or not _is_command() or not has_glibc_alone():
         return
     library = faster_allocator()
     if library is not None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, PRELOAD: library})
+
+
+def _is_command() -> bool:
+    """Whether this process is the command, as it was called: nothing but arguments has to be given to it again."""
+    parts = Path(sys.argv[0]).parts
+    started_with = sys.orig_argv[len(sys.orig_argv) - len(sys.argv) + 1 :]
+    return any(parts[-len(end) :] == end for end in _COMMAND) and sys.argv[1:] == started_with

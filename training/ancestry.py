@@ -38,18 +38,20 @@ def write_ancestry(run: Path, ancestry: Training) -> None:
         path.unlink(missing_ok=True)
     else:
         run.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(to_mapping(ancestry), indent=1) + "\n", encoding="utf-8")
+        mapping = to_mapping(ancestry)
+        del mapping["recipe"]  # the run has its own
+        path.write_text(json.dumps(mapping, indent=1) + "\n", encoding="utf-8")
 
 
 def read_ancestry(run: Path) -> Training:
-    """What :func:`write_ancestry` wrote.
+    """What :func:`write_ancestry` wrote, without a recipe.
 
     Raises:
         CheckpointError: the file is damaged.
     """
     path = run / FILE
     try:
-        return load_dataclass(Training, json.loads(path.read_text(encoding="utf-8")), str(path))
+        return load_dataclass(Training, {**json.loads(path.read_text(encoding="utf-8")), "recipe": {}}, str(path))
     except FileNotFoundError:
         return SCRATCH
     except (OSError, ValueError, TypeError, ConfigError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -132,7 +131,7 @@ def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
     """Begin from a bundle, or with the weights that the model has."""
     bundle = None if start is None else _start_from(trainer, start, folder / "data")
     if trainer.processes.first:
-        write_ancestry(folder, replace(bundle.manifest.training, recipe={}) if bundle else SCRATCH)
+        write_ancestry(folder, bundle.manifest.training if bundle else SCRATCH)
 
 
 def _start_from(trainer: Trainer, path: Path, data: Path) -> Bundle:
