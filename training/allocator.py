@@ -1,9 +1,10 @@
 """Which allocator this process has: glibc's costs a training step on a CPU a fifth of its time.
 
-A step makes and frees some thousand tensors of up to 30 MB whose sizes change with every batch. glibc searches its free
-lists for each, and gives memory back to the system that comes again page by page, cleared. tcmalloc and jemalloc keep
-what they get, sorted by size. An allocator can only be chosen when a process starts (``LD_PRELOAD``), so the `tandem`
-command starts itself once more to train, where it finds one; it is advised where there is none.
+A step makes and frees some thousand tensors of up to 30 MB whose sizes change with every batch, and oneDNN keeps small
+things of its kernels between them. glibc searches ever longer lists of free pieces for each, and its heap grows with
+the number of updates. tcmalloc keeps small and large apart. An allocator can only be chosen when a process starts
+(``LD_PRELOAD``), so the `tandem` command starts itself once more to train, where it finds it; it is advised where it is
+not there. jemalloc was no faster than glibc (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ctypes.util import find_library
 from pathlib import Path
 
 PRELOAD = "LD_PRELOAD"
-LIBRARIES = ("tcmalloc_minimal", "tcmalloc", "jemalloc")  # in the order of preference
+LIBRARIES = ("tcmalloc_minimal", "tcmalloc")  # in the order of preference
 
 _OTHERS = re.compile(r"/lib(tcmalloc|jemalloc|mimalloc)[^/]*$", re.MULTILINE)
 _GLIBC = re.compile(r"/libc(\.so\.6|-2\.\d+\.so)$", re.MULTILINE)  # its name since 2.34, and before

@@ -108,8 +108,7 @@ class Stepper:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self._scaler.unscale_(self.optimiser)
-        limit = self._config.clip_norm or math.inf
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit, foreach=True))
+        norm = self._clip()
         applied = math.isfinite(norm)
         if applied:
             self._scaler.step(self.optimiser)
@@ -118,6 +117,15 @@ class Stepper:
         if applied and self.average is not None:
             self.average.update(self.model)
         return norm, applied
+
+    def _clip(self) -> float:
+        """Shorten the gradient to the recipe's longest, where it is longer or not finite; its norm before."""
+        gradients = [one.grad for one in self.model.parameters() if one.grad is not None]
+        total = torch.nn.utils.get_total_norm(gradients, foreach=True)
+        norm, longest = float(total), self._config.clip_norm
+        if longest and not norm <= longest:  # else every gradient would be multiplied by 1
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), longest, total, foreach=True)
+        return norm
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint keeps besides the model's weights and the optimiser's state."""

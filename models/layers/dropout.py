@@ -27,9 +27,8 @@ _BITS = {  # integers of the same width
 class _ByteDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
-        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_()
-        # random_() without bounds draws from [0, 2^63): the top bit of every eighth byte is always 0, so mix it in.
-        words ^= words << 1
+        # Without the bounds it draws from [0, 2^63): the top bit of every eighth byte would be 0.
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
         draws = words.view(torch.uint8)[: x.numel()].view(x.shape)
         # -1, all bits, where a draw is below the share of levels that are kept, else 0; widening repeats the sign.
         keep = draws.to(torch.int16).sub_(_LEVELS - threshold).bitwise_right_shift_(15).to(_BITS[x.dtype])

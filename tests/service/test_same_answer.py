@@ -217,12 +217,12 @@ async def test_through_an_engine_with_several_workers(
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_a_whole_test_set(running: tuple[Bundle, Graphs], answers: Answers) -> None:
-    """Each sentence alone, in batches of 64 as they come and sorted by length, and through an engine."""
+async def test_a_test_set(running: tuple[Bundle, Graphs], answers: Answers) -> None:
+    """Every second sentence alone, in batches of 64 as they come and sorted by length, and through an engine."""
     if not CORPUS.exists():
         pytest.skip(f"needs {CORPUS.parent.name}/{CORPUS.name} in the folder that CORPORA names, or in corpora")
     bundle, graphs = running
-    lines = lzma.decompress(CORPUS.read_bytes()).decode("utf-8").splitlines()
+    lines = lzma.decompress(CORPUS.read_bytes()).decode("utf-8").splitlines()[::2]
     encoded = encode_lines(bundle.source_vocabularies[0], lines, bundle.manifest.limits.max_source_tokens)
     options = replace(bundle.manifest.decoding, n_best=bundle.manifest.decoding.beam_size)
     sentences = {n: (source, options) for n, source in enumerate(encoded)}
