@@ -59,11 +59,15 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
         names: the placeholder of each of its hidden parts; empty for those that have none.
     """
     around = masked.text.split(masked.mark)
-    places = {name: place for place, name in reversed([*enumerate(names)]) if name}  # the first of each
+    places: dict[str, list[int]] = {}  # of each, from the last to the first
+    for place, name in reversed([*enumerate(names)]):
+        if name:
+            places.setdefault(name, []).append(place)
     written, done, last = "", 0, -1
     for match in re.finditer("|".join(map(re.escape, places)), text):
         written += text[done : match.start()]
-        place = places[match[0]]
+        left = places[match[0]]
+        place = left.pop() if len(left) > 1 else left[0]
         # Two parts without anything between them, there and here, stay so.
         side_by_side = match.start() == done and place == last + 1 and last >= 0 and not around[place]
         last, done = place, match.end()

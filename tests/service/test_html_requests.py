@@ -36,6 +36,7 @@ async def test_html_of_a_model_that_copies_comes_back_as_it_was(service: Served)
     assert response.status_code == 200, response.text
     assert response.json() == {"translatedText": PAGE}
     texts = ["<p>Wo <b>ist</b></p>", "", "<br>", "nur Text", "a\r\n<b>b", "<b> <code> alt</code><code>Haus</code> </b>"]
+    texts.append("Haus <em>3 alt <code>rot</code><code>rot</code></em> Haus")  # one placeholder, twice
     assert (await service.translate(texts, format="html")).json() == {"translatedText": texts}
 
 

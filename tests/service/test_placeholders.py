@@ -37,3 +37,16 @@ def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wan
 def test_parts_that_stand_side_by_side_stay_so(written: str, wanted: str) -> None:
     masked = Masked.of("onetwo hier").hide([(Span(0, 3), Hidden.kept("one")), (Span(3, 6), Hidden.kept("two"))])
     assert restored(written, masked, NAMES) == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("⟨ph0⟩⟨ph0⟩ here", "oneone here"),
+        ("⟨ph0⟩ here", "one here"),
+        ("⟨ph0⟩⟨ph0⟩⟨ph0⟩ here", "oneone one here"),
+    ],
+)
+def test_a_part_that_stands_beside_itself_has_one_placeholder_twice(written: str, wanted: str) -> None:
+    masked = Masked.of("oneone hier").hide([(Span(0, 3), Hidden.kept("one")), (Span(3, 6), Hidden.kept("one"))])
+    assert restored(written, masked, NAMES[:1] * 2) == wanted
