@@ -47,8 +47,10 @@ def test_where_nothing_tells_nothing_is_done(tmp_path: Path) -> None:
 
 
 def test_the_preferred_library_that_is_installed_is_taken() -> None:
-    installed = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc.so.4"}
+    installed = {"tcmalloc": "libtcmalloc.so.4", "jemalloc": "libjemalloc.so.2"}
     assert faster_allocator(lambda name: installed.get(name)) == "libtcmalloc.so.4"
+    del installed["tcmalloc"]
+    assert faster_allocator(lambda name: installed.get(name)) is None, "jemalloc is no faster"
     assert faster_allocator(lambda name: None) is None
 
 

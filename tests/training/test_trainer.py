@@ -89,16 +89,16 @@ def resumed(recipe: Recipe, data: Path, folder: Path) -> Trainer:
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 def test_the_loss_falls(precision: str, prepared: Path, tmp_path: Path) -> None:
     recorder = Recorder()
-    recipe = toy_recipe(updates=240, validate_every=60, precision=precision, log_every=20, **LEARNING)
+    recipe = toy_recipe(updates=160, validate_every=40, precision=precision, log_every=10, **LEARNING)
     trainer = toy_trainer(recipe, prepared, tmp_path, reporter=recorder)
     progress = trainer.train()
     losses = [values["loss"] for _, values in recorder.validations]
     assert len(losses) == 4
-    assert losses[1] < losses[0]
+    assert losses == sorted(losses, reverse=True)
     assert losses[-1] < 0.5 < 2.0 < recorder.updates[0][1]["nll"]
-    assert progress.update == 240
+    assert progress.update == 160
     assert progress.best == -min(losses)
-    assert [update for update, _ in recorder.updates] == list(range(20, 241, 20))
+    assert [update for update, _ in recorder.updates] == list(range(10, 161, 10))
     assert set(recorder.updates[0][1]) == {"loss", "nll", "rate", "gradient_norm"}
 
 
