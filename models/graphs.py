@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.listed import best_listed, force, log_sum_exp, mask
+from models.listed import best_listed, force, log_sum_exp, mask, mean_logit, unlisted
 from models.protocol import Padded, Seq2SeqModel, feature_widths
 from models.records import Memory, State
 from models.search.graphs import Array, GraphSpec, TensorSpec
@@ -257,10 +257,10 @@ class StepShortlistGraph(StepGraph):
         yield _control("listed", "sentence", "entry", dtype="float32", padding=-math.inf)
 
     def _search(self, logits_RV: Tensor, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
-        """Scores, tokens and parents of the best continuations, and the log-sum-exp of each row over its list."""
+        """Scores, tokens and parents of the best continuations, and the log-sum-exp of each row, its rest included."""
         entries, listed_BW = values["entries"], values["listed"]
         masked_RW = mask(logits_RV.index_select(1, entries), listed_BW)
-        lse_R1 = log_sum_exp(masked_RW)
+        lse_R1 = log_sum_exp(masked_RW, unlisted(mean_logit(logits_RV), listed_BW, logits_RV.size(1)))
         offset_R1 = values["score"][:, None] - lse_R1
         total_RW = force(without(masked_RW + offset_R1, values["banned"]), masked_RW + offset_R1, values["forced"])
         scores_BC, entry_BC, parents_BC = best_listed(total_RW, listed_BW.size(0), values["count"])

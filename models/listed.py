@@ -1,9 +1,12 @@
 """One step's search over the entries of shortlists (:mod:`models.shortlist`) instead of the whole vocabulary.
 
-Sentences share the product with the output layer over the union of their lists, and nothing else: each one's
-probabilities are over its own list, and the same bytes whatever the other entries are.
+Sentences share the product with the output layer over the union of their lists, and nothing else: what one gets is the
+same bytes whatever the other entries are. Tokens that a sentence does not list cannot be chosen, but they keep their
+part of the probability: without it the scores of hypotheses are too high, and those of some more than of others. Label
+smoothing gives all unlikely tokens about the same, so each counts as one of the mean logit and ``SPREAD`` more.
 
-Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, W entries, C candidates.
+Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, V vocabulary, W entries, L of them in a sentence's
+list, C candidates.
 """
 
 from __future__ import annotations
@@ -13,6 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+SPREAD = 0.3
+"""By how much the log of the mean of exp(logit) exceeds the mean logit: half the variance of logits that are normally
+distributed, and 0.15 to 0.9 in trained models. Known only from all logits, and not worth their product."""
+
+GRID = 2.0**24
+"""Sums of up to 2^20 logits below 2^8, rounded to multiples of 1/GRID, are exact in float64."""
+
 
 def mask(logits_RW: Tensor, listed_BW: Tensor) -> Tensor:
     """The logits R x W, -inf where a row's sentence does not list the entry."""
@@ -20,15 +30,27 @@ def mask(logits_RW: Tensor, listed_BW: Tensor) -> Tensor:
     return (logits_RW.reshape(sentences, -1, entries) + listed_BW[:, None]).reshape(-1, entries)
 
 
-def log_sum_exp(masked_RW: Tensor) -> Tensor:
-    """Log-sum-exp R x 1 of each row, whatever the order of its columns and however many are -inf.
+def mean_logit(logits_RV: Tensor) -> Tensor:
+    """The mean R x 1 of each row, whatever the order in which it is summed: over multiples of 2^-24, in float64."""
+    levels_RV = torch.round(logits_RV * GRID).double()
+    return levels_RV.sum(-1, keepdim=True).float() * (1 / (GRID * logits_RV.size(1)))
+
+
+def unlisted(mean_R1: Tensor, listed_BW: Tensor, size: int) -> Tensor:
+    """The log of what the tokens that a row's sentence does not list add to its sum: R x 1."""
+    left_B1 = size - torch.exp(listed_BW).double().sum(-1, keepdim=True)
+    return (mean_R1.reshape(listed_BW.size(0), -1) + (torch.log(left_B1) + SPREAD).float()).reshape(-1, 1)
+
+
+def log_sum_exp(masked_RW: Tensor, rest_R1: Tensor) -> Tensor:
+    """Log-sum-exp R x 1 of each row and its rest, whatever the order of its columns and however many are -inf.
 
     A sum of floats depends on its order. Here every term is a multiple of 2^-23, at most 2: ``1 + exp(x - max)`` in
     float32. Sums of up to 2^29 such terms are exact in float64.
     """
-    most_R1 = masked_RW.amax(-1, keepdim=True)
-    terms_RW = (1 + torch.exp(masked_RW - most_R1)).double()
-    sum_R1 = terms_RW.sum(-1, keepdim=True) - masked_RW.size(1)
+    most_R1 = torch.maximum(masked_RW.amax(-1, keepdim=True), rest_R1)
+    terms_RW, last_R1 = ((1 + torch.exp(one - most_R1)).double() for one in (masked_RW, rest_R1))
+    sum_R1 = terms_RW.sum(-1, keepdim=True) + last_R1 - (masked_RW.size(1) + 1)
     return most_R1 + torch.log(sum_R1).float()
 
 

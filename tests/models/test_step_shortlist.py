@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.graphs import TorchGraphs
-from models.listed import log_sum_exp
+from models.listed import SPREAD, log_sum_exp, mean_logit, unlisted
 from models.search import Array, DecodeBatch, Hypothesis, SearchOptions, Sentence, translate_batch
 from models.search.graphs import GraphSpec, check_specs
 from models.shortlist import Shortlist, Table
@@ -55,7 +55,8 @@ def search(logits_RV: Array, inputs: Mapping[str, Array]) -> dict[str, Array]:
     lse_R = np.zeros(len(logits_RV))
     for row, logits_V in enumerate(logits_RV.astype(np.float64)):
         own_W = logits_V[entries] + listed_BW[row // rows]
-        lse_R[row] = np.log(np.exp(own_W).sum())
+        left = len(logits_V) - np.isfinite(own_W).sum()
+        lse_R[row] = np.log(np.exp(own_W).sum() + left * np.exp(logits_V.mean() + SPREAD))
         banned = set(inputs["banned"][row].tolist())
         for entry in range(len(entries)):
             allowed = entry not in banned if inputs["forced"][row] < 0 else entry == inputs["forced"][row]
@@ -98,7 +99,7 @@ def test_a_list_of_everything_changes_nothing(case: Case) -> None:
 
 
 @every_case
-def test_probabilities_are_over_the_sentences_own_list(case: Case) -> None:
+def test_each_token_outside_a_list_counts_as_one_of_the_mean_logit(case: Case) -> None:
     """Bans and forced tokens among them: the second word may not repeat the first, and each must begin with one."""
     model = case.build(torch.float32)
     made = sources(model, 5, 2, 7)
@@ -162,21 +163,41 @@ def _eos() -> tuple[Array, int]:
 
 @given(
     values=st.lists(st.floats(-30, 30, width=32), min_size=1, max_size=40),
+    rest=st.one_of(st.just(-np.inf), st.floats(-30, 30, width=32)),
     masked=st.lists(st.integers(0, 40), max_size=30),
     seed=st.integers(0, 100),
 )
-def test_log_sum_exp_depends_on_no_order_and_no_mask(values: list[float], masked: list[int], seed: int) -> None:
-    plain = log_sum_exp(torch.tensor([values], dtype=torch.float32))
+def test_log_sum_exp_depends_on_no_order_and_no_mask(
+    values: list[float], rest: float, masked: list[int], seed: int
+) -> None:
+    rest_R1 = torch.tensor([[rest]], dtype=torch.float32)
+    plain = log_sum_exp(torch.tensor([values], dtype=torch.float32), rest_R1)
     spread = list(values)
     for place in masked:
         spread.insert(place, -np.inf)
     order = np.random.default_rng(seed).permutation(len(spread))
-    assert log_sum_exp(torch.tensor([spread], dtype=torch.float32)[:, order]).tolist() == plain.tolist()
-    expected = torch.logsumexp(torch.tensor([values], dtype=torch.float64), -1)
+    assert log_sum_exp(torch.tensor([spread], dtype=torch.float32)[:, order], rest_R1).tolist() == plain.tolist()
+    expected = torch.logsumexp(torch.tensor([[*values, rest]], dtype=torch.float64), -1)
     assert plain.item() == pytest.approx(expected.item(), abs=2e-5)
+
+
+@given(values=st.lists(st.floats(-200, 200, width=32), min_size=1, max_size=40), seed=st.integers(0, 100))
+def test_the_mean_depends_on_no_order(values: list[float], seed: int) -> None:
+    logits_1V = torch.tensor([values], dtype=torch.float32)
+    order = np.random.default_rng(seed).permutation(len(values))
+    assert mean_logit(logits_1V[:, order]).tolist() == mean_logit(logits_1V).tolist()
+    assert mean_logit(logits_1V).item() == pytest.approx(np.mean(values), abs=2e-5)
+
+
+def test_what_is_left_out_is_counted_by_sentence() -> None:
+    """Two rows of a sentence that lists two of five tokens, and two of one that lists them all."""
+    listed_BW = torch.tensor([[0.0, -np.inf, 0.0, -np.inf, -np.inf], [0.0] * 5])
+    rest_R1 = unlisted(torch.tensor([[1.0], [2.0], [3.0], [4.0]]), listed_BW, 5)
+    expected = [1 + np.log(3) + SPREAD, 2 + np.log(3) + SPREAD, -np.inf, -np.inf]
+    assert rest_R1.squeeze(1).tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_shows_in_the_log_sum_exp(value: float) -> None:
-    rows = torch.tensor([[1.0, value, 2.0], [1.0, -np.inf, 2.0], [-np.inf] * 3])
-    assert torch.isfinite(log_sum_exp(rows)).squeeze(1).tolist() == [False, True, False]
+    rows, rest_R1 = torch.tensor([[1.0, value, 2.0], [1.0, -np.inf, 2.0], [-np.inf] * 3]), torch.full((3, 1), -np.inf)
+    assert torch.isfinite(log_sum_exp(rows, rest_R1)).squeeze(1).tolist() == [False, True, False]

@@ -216,9 +216,9 @@ def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda li
 
 
 def add_shortlist(path: Path, shortlist: Shortlist) -> Bundle:
-    """Ship a lexical shortlist with a bundle, and where they lack it the graphs that read one, made of its graphs.
+    """Ship a lexical shortlist with a bundle, and the graphs that read one, made anew of its graphs.
 
-    Scores that were measured with another shortlist are dropped.
+    An older version may have made those that are there. Scores that were measured with another shortlist are dropped.
 
     Raises:
         BundleError: the bundle is not sound, has no graph of logits, or the shortlist is of other vocabularies.
@@ -226,8 +226,6 @@ def add_shortlist(path: Path, shortlist: Shortlist) -> Bundle:
     bundle, files = Bundle.load(path), dict[str, bytes | Path]()
     for folder in sorted({name.rpartition("/")[0] for name in bundle.manifest.files if name.endswith("/encode.onnx")}):
         specs = bundle.graph_specs(Path(folder).name)
-        if f"{folder}/{SHORTLIST_GRAPH}.onnx" in bundle.manifest.files and SHORTLIST_GRAPH in specs:
-            continue
         if LOGITS_GRAPH not in specs:
             raise BundleError(path, [f"{folder} has no {LOGITS_GRAPH} graph, of which the one for shortlists is made"])
         spec = shortlist_spec(specs["step"])

@@ -2,21 +2,26 @@
 
 The graph that returns all logits holds the model in its precision, 8 bits included, so the one derived from it needs
 neither the model nor calibration. Looking ``entries`` up is pushed through the product: rows of its weight, its scales
-and its bias are looked up instead, and the product shrinks with the list. Where no product makes the logits (an average
-of probabilities), they are looked up themselves. The search is that of :mod:`models.listed`, operator by operator.
+and its bias are looked up instead, and the product shrinks with the list. The mean of all logits, which the tokens that
+are not listed count with, is a product with the mean of those rows. Where no product makes the logits (an average of
+probabilities), they are looked up themselves, and their mean is taken. The search is that of :mod:`models.listed`,
+operator by operator.
 
 Shape suffixes as there; D inputs of the product, V vocabulary.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import numpy as np
 import onnx
 from onnx import helper
 
+from models.listed import GRID, SPREAD
 from models.search.graphs import GraphSpec, TensorSpec
+from training.export.calibration import quantise_weight
 from training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
 from training.export.searching import declare
 
@@ -61,34 +66,56 @@ def shortlist_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.Model
     declare(model, spec)
     editor = Editor(model)
     write = Writer(editor, "shortlist")
-    _search(write, _Cut(editor, write, int(spec.input("banned").padding)).to_entries("logits"))
+    size = int(spec.input("banned").padding)
+    logits_RW, mean_R1 = (kind(editor, write, size).of("logits") for kind in (_Entries, _Mean))
+    _search(write, logits_RW, mean_R1, size)
     editor.nodes += write.nodes
     return editor.finish()
 
 
-class _Cut:
-    """Cuts a value over the vocabulary down to the entries, as near to its origin as can be."""
+class _Cut(ABC):
+    """Cuts a value over the vocabulary down to a part of it, as near to its origin as can be."""
 
     def __init__(self, editor: Editor, write: Writer, size: int) -> None:
         self._editor, self._makers, self._write, self._size = editor, editor.makers(), write, size
         self._found: dict[str, str] = {}
 
-    def to_entries(self, name: str) -> str:
-        """The name of a value R x W in place of one R x V."""
+    def of(self, name: str) -> str:
+        """The name of the part of a value R x V."""
         maker = self._makers[name]
         weight = self._weight(maker)
         if weight is not None:
             return self._integer(maker, weight) if maker.domain == CONTRIB else self._float(maker, weight)
-        if maker.op_type in _BY_ELEMENT and self._from_product(name):
+        if self._by_element(maker) and self._from_product(name):
             return self._copy(maker, [self._operand(one) for one in maker.input])
-        return self._write("Gather", name, "entries", axis=-1)
+        return self._whole(name)
+
+    @abstractmethod
+    def _look_up(self, name: str) -> str:
+        """The part of a constant: its rows, or its numbers."""
+
+    @abstractmethod
+    def _integer(self, maker: onnx.NodeProto, weight: str) -> str:
+        """The part of an integer product."""
+
+    @abstractmethod
+    def _float(self, maker: onnx.NodeProto, weight: str) -> str:
+        """The part of a float product."""
+
+    @abstractmethod
+    def _whole(self, name: str) -> str:
+        """The part of a value that no product makes."""
+
+    def _by_element(self, maker: onnx.NodeProto) -> bool:
+        """Whether the part of the result follows from the parts of the operands."""
+        return maker.op_type in _BY_ELEMENT
 
     def _from_product(self, name: str) -> bool:
         """Whether a product with a constant weight makes the value, up to what goes element by element."""
         maker = self._makers.get(name)
         if maker is None:
             return False
-        if maker.op_type in _BY_ELEMENT:
+        if self._by_element(maker):
             return any(self._from_product(one) for one in maker.input)
         return self._weight(maker) is not None
 
@@ -103,14 +130,35 @@ class _Cut:
         constant = self._editor.constant(weight)
         return weight if constant is not None and len(constant) == self._size else None
 
-    def _operand(self, name: str) -> str:
+    def _is_numbers(self, name: str) -> bool:
+        """Whether it is a constant with a number for each token."""
         constant = self._editor.constant(name) if name else None
-        if constant is not None and constant.size == self._size:
+        return constant is not None and constant.size == self._size
+
+    def _operand(self, name: str) -> str:
+        if self._is_numbers(name):
             return self._look_up(name)
-        return self.to_entries(name) if self._from_product(name) else name  # else it is a number for each row
+        return self.of(name) if self._from_product(name) else name  # else it is a number for each row
+
+    def _gemm(self, maker: onnx.NodeProto, weight: str) -> str:
+        """Over two rows at least, the first once more: the kernel for a single row sums in another order."""
+        zero, one, end = (self._write.number(at, [1]) for at in (0, 1, -1))
+        rows = self._write("Concat", maker.input[0], self._write("Slice", maker.input[0], zero, one), axis=0)
+        bias = [self._look_up(name) for name in maker.input[2:] if name]
+        product = self._write("Gemm", rows, weight, *bias, transB=1)
+        return self._write("Slice", product, zero, end)
+
+    def _copy(self, maker: onnx.NodeProto, inputs: list[str]) -> str:
+        settings = {one.name: helper.get_attribute_value(one) for one in maker.attribute}
+        name = self._write.fresh(maker.op_type.lower())
+        self._write.nodes.append(node(maker.op_type, inputs, [name], domain=maker.domain, **settings))
+        return name
+
+
+class _Entries(_Cut):
+    """R x W: the entries."""
 
     def _look_up(self, name: str) -> str:
-        """Of a constant the entries' rows, or numbers."""
         if name not in self._found:
             constant = self._editor.constant(name)
             assert constant is not None
@@ -128,18 +176,56 @@ class _Cut:
         return self._copy(maker, [rows, columns_DW, scale, self._operand(scales), *zeros_and_bias[:2], *bias])
 
     def _float(self, maker: onnx.NodeProto, weight: str) -> str:
-        """Over two rows at least, the first once more: the kernel for a single row sums in another order."""
-        zero, one, end = (self._write.number(at, [1]) for at in (0, 1, -1))
-        rows = self._write("Concat", maker.input[0], self._write("Slice", maker.input[0], zero, one), axis=0)
-        bias = [self._look_up(name) for name in maker.input[2:] if name]
-        product = self._write("Gemm", rows, self._look_up(weight), *bias, transB=1)
-        return self._write("Slice", product, zero, end)
+        return self._gemm(maker, self._look_up(weight))
 
-    def _copy(self, maker: onnx.NodeProto, inputs: list[str]) -> str:
-        settings = {one.name: helper.get_attribute_value(one) for one in maker.attribute}
-        name = self._write.fresh(maker.op_type.lower())
-        self._write.nodes.append(node(maker.op_type, inputs, [name], domain=maker.domain, **settings))
-        return name
+    def _whole(self, name: str) -> str:
+        return self._write("Gather", name, "entries", axis=-1)
+
+
+class _Mean(_Cut):
+    """R x 1: the mean over the vocabulary."""
+
+    def _look_up(self, name: str) -> str:
+        """Of a constant's numbers."""
+        constant = self._editor.constant(name)
+        assert constant is not None
+        return self._editor.add_constant(constant.mean(dtype=np.float64).astype(np.float32).reshape(1), name)
+
+    def _integer(self, maker: onnx.NodeProto, weight: str) -> str:
+        """In 16 bits: a column of the mean in 8, and one of what that leaves."""
+        rows, _, scale, scales, *zeros_and_bias = maker.input
+        stored, by_row = self._editor.constant(weight), self._editor.constant(scales)
+        assert stored is not None
+        assert by_row is not None
+        mean_1D = (stored * by_row.reshape(-1, 1)).mean(0, dtype=np.float64, keepdims=True)
+        high_1D, high = quantise_weight(mean_1D)
+        low_1D, low = quantise_weight(mean_1D - high_1D * high)
+        columns_D2 = self._editor.add_constant(np.concatenate([high_1D, low_1D]).T, weight)
+        own = self._editor.add_constant(np.concatenate([high, low]), scales)
+        product = self._copy(maker, [rows, columns_D2, scale, own, *zeros_and_bias[:2]])
+        sum_R1 = self._write("ReduceSum", product, self._write.number(-1, [1]), keepdims=1)
+        return self._write("Add", sum_R1, self._operand(zeros_and_bias[2])) if len(zeros_and_bias) > 2 else sum_R1
+
+    def _float(self, maker: onnx.NodeProto, weight: str) -> str:
+        """Twice, for one column has a kernel of its own too."""
+        stored = self._editor.constant(weight)
+        assert stored is not None
+        mean_D = stored.mean(0, dtype=np.float64).astype(stored.dtype)
+        product = self._gemm(maker, self._editor.add_constant(np.stack([mean_D, mean_D]), weight))
+        first, second = (self._write.number(at, [1]) for at in (0, 1))
+        return self._write("Slice", product, first, second, second)
+
+    def _whole(self, name: str) -> str:
+        levels_RV = self._write("Round", self._write("Mul", name, self._write.number(GRID)))
+        wide_RV = self._write("Cast", levels_RV, to_type=onnx.TensorProto.DOUBLE)
+        sum_R1 = self._write("ReduceSum", wide_RV, self._write.number(-1, [1]), keepdims=1)
+        narrow_R1 = self._write("Cast", sum_R1, to_type=onnx.TensorProto.FLOAT)
+        return self._write("Mul", narrow_R1, self._write.number(1 / (GRID * self._size)))
+
+    def _by_element(self, maker: onnx.NodeProto) -> bool:
+        """The mean of products is not the product of means."""
+        scaled = maker.op_type in ("Mul", "Div") and any(map(self._is_numbers, maker.input))
+        return super()._by_element(maker) and not scaled
 
 
 def _plain(product: onnx.NodeProto) -> bool:
@@ -186,15 +272,16 @@ def _store_by_rows(graph: onnx.ModelProto, columns_DV: Array) -> None:
     editor.finish()
 
 
-def _search(write: Writer, logits_RW: str) -> None:
-    """What ``StepShortlistGraph`` does with the logits."""
+def _search(write: Writer, logits_RW: str, mean_R1: str, size: int) -> None:
+    """What ``StepShortlistGraph`` does with the logits and their mean."""
     rest, column = write.number(-1, [1]), write.number(1, [1])
     sentences, entries = (write("Shape", "listed", start=at, end=at + 1) for at in (0, 1))
     by_sentence = write("Concat", sentences, rest, axis=0)
     logits_BKW = write("Reshape", logits_RW, write("Concat", by_sentence, entries, axis=0))
     masked_BKW = write("Add", logits_BKW, write("Unsqueeze", "listed", column))
     masked_RW = write("Reshape", masked_BKW, write("Concat", rest, entries, axis=0))
-    lse_R1 = _log_sum_exp(write, masked_RW, entries)
+    rest_R1 = _unlisted(write, write("Reshape", mean_R1, by_sentence), size)
+    lse_R1 = _log_sum_exp(write, masked_RW, rest_R1, entries)
     write("Squeeze", lse_R1, column, to="logsumexp")
     offset_R1 = write("Sub", write("Unsqueeze", "score", column), lse_R1)
     forced_R1 = write("Unsqueeze", "forced", column)
@@ -206,13 +293,26 @@ def _search(write: Writer, logits_RW: str) -> None:
     write("Div", place_BC, entries, to="parents")
 
 
-def _log_sum_exp(write: Writer, masked_RW: str, entries: str) -> str:
-    """R x 1; exact sums, and a logarithm that is taken number by number: ``Log`` rounds by the place in the batch."""
+def _unlisted(write: Writer, mean_BK: str, size: int) -> str:
+    """R x 1; a logarithm that is taken number by number: ``Log`` rounds by the place in the batch."""
     rest = write.number(-1, [1])
-    most_R1 = write("ReduceMax", masked_RW, rest, keepdims=1)
-    terms_RW = write("Add", write("Exp", write("Sub", masked_RW, most_R1)), write.number(1.0))
-    sum_R1 = write("ReduceSum", write("Cast", terms_RW, to_type=onnx.TensorProto.DOUBLE), rest, keepdims=1)
-    sum_R1 = write("Sub", sum_R1, write("Cast", entries, to_type=onnx.TensorProto.DOUBLE))
+    listed_B1 = write("ReduceSum", write("Exp", "listed"), rest, keepdims=1)
+    left_B1 = write("ReduceLogSum", write("Sub", write.number(float(size)), listed_B1), rest, keepdims=1)
+    each_B1 = write("Add", left_B1, write.number(SPREAD))
+    return write("Reshape", write("Add", mean_BK, each_B1), write.shape(-1, 1))
+
+
+def _log_sum_exp(write: Writer, masked_RW: str, rest_R1: str, entries: str) -> str:
+    """R x 1; exact sums, and a logarithm as above."""
+    rest, double = write.number(-1, [1]), onnx.TensorProto.DOUBLE
+    most_R1 = write("Max", write("ReduceMax", masked_RW, rest, keepdims=1), rest_R1)
+    terms_RW, last_R1 = (
+        write("Cast", write("Add", write("Exp", write("Sub", one, most_R1)), write.number(1.0)), to_type=double)
+        for one in (masked_RW, rest_R1)
+    )
+    sum_R1 = write("Add", write("ReduceSum", terms_RW, rest, keepdims=1), last_R1)
+    ones = write("Add", entries, write.number(1, [1]))
+    sum_R1 = write("Sub", sum_R1, write("Cast", ones, to_type=double))
     sum_R1 = write("Cast", sum_R1, to_type=onnx.TensorProto.FLOAT)
     return write("Add", most_R1, write("ReduceLogSum", sum_R1, rest, keepdims=1))
 

@@ -19,6 +19,7 @@ from deploy.commands.translation import translate_command
 from models.bundle import Bundle, sha256
 from models.errors import BundleError, ConfigError, CorpusError
 from models.graphs import graph_modules
+from models.listed import SPREAD
 from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
 from models.shortlist import Shortlist, Table
 from models.vocabulary import EOS
@@ -26,6 +27,7 @@ from tests.training.export.conftest import Exported
 from tests.training.export.support import SIZES, arrays
 from tests.training.toy import LETTERS
 from training.export import ensemble as ensembles
+from training.export import shortlist as shortlists
 from training.export.bundle import add_shortlist
 from training.export.ensemble import Assembly, ensemble_bundle
 from training.export.shortlist import shortlist_spec
@@ -85,8 +87,11 @@ def test_entries_have_the_logits_that_they_have_among_all(exported: Exported, pr
     graphs = exported.onnx(precision)
     found = graphs.run("step_shortlist", inputs)
     plain = {spec.name: inputs[spec.name] for spec in exported.modules["step_logits"].spec.inputs}
-    chosen = graphs.run("step_logits", plain)["logits"][:, inputs["entries"]].astype(np.float64)
-    expected = chosen - np.log(np.exp(chosen).sum(1, keepdims=True)) + inputs["score"][:, None]
+    logits = graphs.run("step_logits", plain)["logits"].astype(np.float64)
+    chosen = logits[:, inputs["entries"]]
+    left = logits.shape[1] - len(inputs["entries"])
+    rest = left * np.exp(logits.mean(1, keepdims=True) + SPREAD)
+    expected = chosen - np.log(np.exp(chosen).sum(1, keepdims=True) + rest) + inputs["score"][:, None]
     for sentence in range(2):
         rows = sentence * 5 + found["parents"][sentence]
         columns = np.searchsorted(inputs["entries"], found["tokens"][sentence])
@@ -95,7 +100,7 @@ def test_entries_have_the_logits_that_they_have_among_all(exported: Exported, pr
 
 
 def test_what_is_not_finite_shows_in_the_log_sum_exp(one: Exported) -> None:
-    inputs = arrays(one.modules["step_shortlist"], SIZES[1])
+    inputs = some_inputs(one)
     path = next(name for name in inputs if name.startswith("memory.paths"))
     inputs[path] = inputs[path].copy()
     inputs[path][1] = np.nan
@@ -106,6 +111,11 @@ def test_what_is_not_finite_shows_in_the_log_sum_exp(one: Exported) -> None:
 def test_declared_beside_the_step(exported: Exported) -> None:
     specs = {name: module.spec for name, module in graph_modules(exported.model).items()}
     assert shortlist_spec(specs["step"]) == specs["step_shortlist"]
+
+
+def some_inputs(exported: Exported) -> dict[str, Array]:
+    """Of a step over shortlists."""
+    return arrays(exported.modules["step_shortlist"], SIZES[1])
 
 
 def everything(bundle: Bundle) -> Shortlist:
@@ -128,17 +138,26 @@ def older(bundle: Bundle, out: Path) -> Path:
     return out
 
 
-def test_an_older_bundle_gets_the_graphs(exported: Exported, tmp_path: Path) -> None:
-    """The same ones that an export writes, over the same stored weights."""
+def test_an_older_bundle_gets_the_graphs(exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same ones that an export writes, over the same stored weights, whatever an older version made."""
     path = older(exported.bundle, tmp_path / "older")
     assert Bundle.load(path).shortlist is None
+    monkeypatch.setattr(shortlists, "SPREAD", 5.0)
     bundle = add_shortlist(path, everything(Bundle.load(path)))
     assert bundle.shortlist is not None
+    scores = [
+        Exported(exported.recipe, exported.trained, one).onnx("float32").run("step_shortlist", some_inputs(exported))
+        for one in (bundle, exported.bundle)
+    ]
+    assert (scores[0]["scores"] < scores[1]["scores"]).all()
+
+    monkeypatch.undo()
+    bundle = add_shortlist(path, everything(bundle))
     for precision in ("float32", "int8"):
         assert bundle.graph_specs(precision) == exported.bundle.graph_specs(precision)
         weights = [one.path / "onnx" / precision / "weights.bin" for one in (bundle, exported.bundle)]
         assert weights[0].stat().st_size == weights[1].stat().st_size
-        inputs = arrays(exported.modules["step_shortlist"], SIZES[1])
+        inputs = some_inputs(exported)
         found = Exported(exported.recipe, exported.trained, bundle).onnx(precision).run("step_shortlist", inputs)
         for name, array in exported.onnx(precision).run("step_shortlist", inputs).items():
             np.testing.assert_array_equal(found[name], array)
