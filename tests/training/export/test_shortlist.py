@@ -24,13 +24,13 @@ from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions,
 from models.shortlist import Shortlist, Table
 from models.vocabulary import EOS
 from tests.training.export.conftest import Exported
-from tests.training.export.support import SIZES, arrays
+from tests.training.export.support import SIZES, OnnxGraphs, arrays
 from tests.training.toy import LETTERS
 from training.export import ensemble as ensembles
 from training.export import shortlist as shortlists
 from training.export.bundle import add_shortlist
 from training.export.ensemble import Assembly, ensemble_bundle
-from training.export.shortlist import shortlist_spec
+from training.export.shortlist import shortlist_graph, shortlist_spec
 
 DECODING = Decoding("onnx", "int8", None, None, 1)
 precisions = pytest.mark.parametrize("precision", ["float32", "int8"])
@@ -52,6 +52,11 @@ def decode(
     while len(batch):
         found |= {finished.id: finished.hypotheses for finished in batch.step()}
     return [found[n] for n in range(len(sentences))]
+
+
+def some_inputs(exported: Exported, count: int = 10) -> dict[str, Array]:
+    """Of a step over shortlists."""
+    return arrays(exported.modules["step_shortlist"], SIZES[1], count=count)
 
 
 @precisions
@@ -79,14 +84,11 @@ def test_the_product_is_over_the_entries_alone(exported: Exported, precision: st
     assert ("logits" in made) == (not type(exported.model).trainable)
 
 
-@precisions
-def test_entries_have_the_logits_that_they_have_among_all(exported: Exported, precision: str) -> None:
-    module = exported.modules["step_shortlist"]
-    inputs = arrays(module, SIZES[1], count=9 * 5)
+def assert_scored_as_among_all(graphs: Graphs, inputs: dict[str, Array]) -> None:
+    """The step over shortlists against the logits, two sentences of five rows that list every entry."""
     inputs["listed"][:], inputs["banned"][:] = 0, 1_000
-    graphs = exported.onnx(precision)
     found = graphs.run("step_shortlist", inputs)
-    plain = {spec.name: inputs[spec.name] for spec in exported.modules["step_logits"].spec.inputs}
+    plain = {spec.name: inputs[spec.name] for spec in graphs.specs["step_logits"].inputs}
     logits = graphs.run("step_logits", plain)["logits"].astype(np.float64)
     chosen = logits[:, inputs["entries"]]
     left = logits.shape[1] - len(inputs["entries"])
@@ -97,6 +99,27 @@ def test_entries_have_the_logits_that_they_have_among_all(exported: Exported, pr
         columns = np.searchsorted(inputs["entries"], found["tokens"][sentence])
         np.testing.assert_allclose(found["scores"][sentence], expected[rows, columns], atol=1e-4, rtol=1e-4)
         assert len(set(zip(rows.tolist(), columns.tolist(), strict=True))) == 45
+
+
+@precisions
+def test_entries_have_the_logits_that_they_have_among_all(exported: Exported, precision: str) -> None:
+    assert_scored_as_among_all(exported.onnx(precision), some_inputs(exported, count=9 * 5))
+
+
+@precisions
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+def test_logits_that_are_changed_token_by_token(one: Exported, precision: str, kind: str, tmp_path: Path) -> None:
+    """Means add up, but the mean of products is not the product of means."""
+    specs = {name: one.bundle.graph_specs(precision)[name] for name in ("step_logits", "step_shortlist")}
+    logits = onnx.load(one.bundle.graph_path(precision, "step_logits"))
+    (maker,) = (node for node in logits.graph.node if "logits" in node.output)
+    maker.output[0] = "unchanged"
+    numbers = np.random.default_rng(5).normal(size=one.model.config.target_vocabulary).astype(np.float32)
+    logits.graph.initializer.append(onnx.numpy_helper.from_array(numbers, "numbers"))
+    logits.graph.node.append(onnx.helper.make_node(kind, ["unchanged", "numbers"], ["logits"]))
+    onnx.save(logits, tmp_path / "step_logits.onnx")
+    onnx.save(shortlist_graph(logits, specs["step_shortlist"]), tmp_path / "step_shortlist.onnx")
+    assert_scored_as_among_all(OnnxGraphs(tmp_path, specs), some_inputs(one, count=9 * 5))
 
 
 def test_what_is_not_finite_shows_in_the_log_sum_exp(one: Exported) -> None:
@@ -111,11 +134,6 @@ def test_what_is_not_finite_shows_in_the_log_sum_exp(one: Exported) -> None:
 def test_declared_beside_the_step(exported: Exported) -> None:
     specs = {name: module.spec for name, module in graph_modules(exported.model).items()}
     assert shortlist_spec(specs["step"]) == specs["step_shortlist"]
-
-
-def some_inputs(exported: Exported) -> dict[str, Array]:
-    """Of a step over shortlists."""
-    return arrays(exported.modules["step_shortlist"], SIZES[1])
 
 
 def everything(bundle: Bundle) -> Shortlist:
