@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics.chrf import CHRF
 
-from service.loading import build_engine
-from service.schemas import GlossaryTerm, TranslateRequest
+from service.api.schemas import GlossaryTerm, TranslateRequest
+from service.bundles.loading import build_engine
 from service.settings import Settings
 from service.text.glossary import Glossary
-from service.texts import TextService
+from service.translation.texts import TextService
 
 Pairs = list[tuple[str, str]]
 _WORD = re.compile(r"[^\W\d_]{4,}")

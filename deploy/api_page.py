@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from service.app import create_app
-from service.document import FORM
+from service.http.document import FORM
 from service.settings import Settings
 
 Schema = dict[str, Any]

@@ -433,7 +433,7 @@ def translate(
     from deploy.bulk import BulkOptions
     from deploy.bulk.run import Request
     from deploy.commands.translation import run_command
-    from service.cgroups import usable_cores
+    from service.telemetry.cgroups import usable_cores
 
     options = BulkOptions(
         runtime.value, precision, beam_size, threads, shortlist, sentences, language, bad.value, target
@@ -488,7 +488,7 @@ def distil(
     """
     from deploy.bulk import BulkOptions
     from deploy.commands.synthesis import Synthesis, run_command
-    from service.cgroups import usable_cores
+    from service.telemetry.cgroups import usable_cores
     from training.synthetic import Sieve
 
     sieve = Sieve(max_length_ratio, min_chrf)
@@ -523,7 +523,7 @@ def backtranslate(
     """
     from deploy.bulk import BulkOptions
     from deploy.commands.synthesis import Synthesis, run_command
-    from service.cgroups import usable_cores
+    from service.telemetry.cgroups import usable_cores
     from training.synthetic import Sieve
 
     sieve = Sieve(max_length_ratio)

@@ -4,7 +4,7 @@ The processor's features come from Linux's ``/proc/cpuinfo``, which names them a
 kernel's consent (AMX) only where they have it. Elsewhere NumPy's own detection says what it knows. Libraries were
 looked at: archspec is well kept, but reads the same file on Linux, and reports a processor that it has no name for, as
 most virtual machines' are, by the nearest generic one, without its int8 instructions; py-cpuinfo sleeps for a second.
-psutil knows nothing of a container's limits, which are what counts here (:mod:`service.cgroups`).
+psutil knows nothing of a container's limits, which are what counts here (:mod:`service.telemetry.cgroups`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 
-from service.cgroups import ROOT, affine_cores, cpu_quota, machine_memory, memory_limit, usable_cores
+from service.telemetry.cgroups import ROOT, affine_cores, cpu_quota, machine_memory, memory_limit, usable_cores
 
 X86_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 ARM_FEATURES = {"dotprod": "asimddp", "i8mm": "i8mm", "bf16": "bf16"}  # ours -> the kernel's name

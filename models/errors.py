@@ -10,7 +10,7 @@
     └── DecodingError      a step produced numbers that cannot be right (NaN, infinity)
 
 A message says what was wrong, the bound and the value, and what to do. The service maps this tree, and its own
-HTTP-level errors, to status codes in one place (``service/errors.py``).
+HTTP-level errors, to status codes in one place (``service/http/errors.py``).
 """
 
 from __future__ import annotations

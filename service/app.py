@@ -13,31 +13,31 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from service import openapi
 from service.access import Access
-from service.connections import ConnectionLimit
-from service.dependencies import Parts
-from service.dialects import libretranslate
-from service.dialects.deepl import glossaries as deepl_glossaries
-from service.dialects.deepl import routes as deepl
-from service.dialects.deepl.intake import MAX_BODY_BYTES
+from service.bundles.loading import build_engine
+from service.bundles.readiness import Readiness
+from service.bundles.shelf import ModelShelf
 from service.engine import Engine
-from service.errors import invalid_parameters
 from service.files import routes as file_routes
 from service.files.jobs import FileJobs
-from service.glossaries import Glossaries
-from service.headers import SecurityHeaders
-from service.json_bounds import JsonBounds
-from service.loading import build_engine
-from service.metrics import Metrics
-from service.middleware import RequestBody, RequestContext, error_response
-from service.readiness import Readiness
-from service.routes import detect, docs, info, models, operations, page, texts
+from service.http import openapi
+from service.http.connections import ConnectionLimit
+from service.http.dependencies import Parts
+from service.http.dialects import libretranslate
+from service.http.dialects.deepl import glossaries as deepl_glossaries
+from service.http.dialects.deepl import routes as deepl
+from service.http.dialects.deepl.intake import MAX_BODY_BYTES
+from service.http.errors import invalid_parameters
+from service.http.headers import SecurityHeaders
+from service.http.json_bounds import JsonBounds
+from service.http.middleware import RequestBody, RequestContext, error_response
+from service.http.routes import detect, docs, info, models, operations, page, texts
+from service.http.shedding import DECODING_PATHS, LoadShedding
 from service.settings import Settings
-from service.shedding import DECODING_PATHS, LoadShedding
-from service.shelf import ModelShelf
-from service.texts import TextService
-from service.tracing import OFF, TraceContext, open_tracing
+from service.storage.glossaries import Glossaries
+from service.telemetry.metrics import Metrics
+from service.telemetry.tracing import OFF, TraceContext, open_tracing
+from service.translation.texts import TextService
 
 _log = structlog.get_logger("tandem.app")
 _ABOUT = "Translates and summarizes text with models that run here. Errors: `{error, code, detail?, request_id}`."

@@ -18,12 +18,12 @@ from fastapi import FastAPI
 
 from models.errors import TandemError
 from service.app import create_app
-from service.connections import ConnectionBounds, bounded_protocol
+from service.bundles.loading import build_engine
 from service.engine import Engine
-from service.listening import accept_waiting, closing_all, duplicates, listen, url_of
-from service.loading import build_engine
-from service.logs import configure_logging
+from service.http.connections import ConnectionBounds, bounded_protocol
+from service.http.listening import accept_waiting, closing_all, duplicates, listen, url_of
 from service.settings import Settings
+from service.telemetry.logs import configure_logging
 
 _log = structlog.get_logger("tandem.server")
 _TURNS = 3  # of the loop, from an accepted socket to a connection

@@ -23,8 +23,8 @@ from pydantic_settings import (
 
 from models.bundle.manifest import NAME
 from models.errors import ConfigError
-from service.cgroups import usable_cores
 from service.engine import EngineOptions, SchedulerLimits
+from service.telemetry.cgroups import usable_cores
 
 _QUEUE_TOKENS = 8_192  # for each decode worker: some four seconds of a model of 12M parameters on an ordinary core
 

@@ -20,7 +20,7 @@ from deploy.bench.tandem import TandemOpening, check_one_text
 from deploy.bench.workload import sample, texts
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.cgroups import usable_cores
+from service.telemetry.cgroups import usable_cores
 
 
 def decode_command(options: DecodeOptions, output: Output) -> None:

@@ -22,7 +22,7 @@ from deploy.bench.servers import settings_in_force, tandem_server
 from deploy.bench.statistics import environment
 from models.bundle import Bundle, extend_bundle
 from models.errors import ConfigError
-from service.cgroups import usable_cores
+from service.telemetry.cgroups import usable_cores
 
 _COLUMNS = {
     "bundles": "bundles",

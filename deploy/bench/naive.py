@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from models.bundle import Bundle
 from models.vocabulary import Vocabulary
-from service.cgroups import usable_cores
+from service.telemetry.cgroups import usable_cores
 
 
 class Translator(Protocol):

@@ -25,7 +25,7 @@ from deploy.bench.trial import Load, Trial
 from deploy.bench.verdicts import Row, Verdict, not_answered
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.cgroups import usable_cores
+from service.telemetry.cgroups import usable_cores
 
 PEERS = ("naive",)
 _TEXTS = 8_192  # distinct; a run that needs more begins again

@@ -28,7 +28,7 @@ from deploy.bench.verdicts import GROWTH_MB, Row, Verdict, memory_verdict, ready
 from deploy.bench.workload import texts as pseudo_texts
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.cgroups import usable_cores
+from service.telemetry.cgroups import usable_cores
 from training.data.corpus import read_lines
 
 PER = 10_000  # requests that growth is told for

@@ -11,11 +11,11 @@ from deploy.bulk.forms import Sources, plain
 from deploy.bulk.records import Field, Finding
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
-from service.decoding import Codec, search_options
-from service.schemas import TranslateRequest
+from service.api.schemas import TranslateRequest
 from service.settings import Settings
 from service.text import Document
 from service.text.loops import cut_loops
+from service.translation.decoding import Codec, search_options
 
 
 class TextForm:

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from models.errors import ConfigError
 from service.engine import Engine
 from service.files.records import Holdings
-from service.metrics import Metrics
+from service.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from promql_parser import VectorSelector

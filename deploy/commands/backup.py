@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deploy.commands.serving import read_settings
 from models.errors import ConfigError
-from service.storage import copy_database
+from service.storage.database import copy_database
 
 _OF_DATABASES = ("*.db-wal", "*.db-shm", "*.db-journal", ".*.part")
 

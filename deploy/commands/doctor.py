@@ -20,8 +20,8 @@ from deploy.machine import (
     find_versions,
     installed_onnx_runtimes,
 )
-from service.loading import wish_of
-from service.probe import THOROUGH
+from service.bundles.loading import wish_of
+from service.bundles.probe import THOROUGH
 from service.settings import Settings
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.languages import NAMES, bare_code, is_language_code, language_name
+from service.text.languages import NAMES, bare_code, is_language_code, language_name
 from training.starter.corpus import Job, Made, make_corpus
 
 console = Console()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from models.bundle import Bundle
 from models.errors import BundleError, ConfigError, TandemError
+from service.bundles.loading import Found, is_empty, list_bundles, unservable
+from service.bundles.probe import THOROUGH, BatchTiming, Effort, Timing, measure
 from service.engine import Backend
-from service.loading import Found, is_empty, list_bundles, unservable
-from service.probe import THOROUGH, BatchTiming, Effort, Timing, measure
 from service.runtimes import open_graphs
 from service.runtimes.choice import Opener, Wish, candidates, prefer, proven, reason_without_choice, usable
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deploy.doctor.bundles import Examined, Measurement
 from deploy.doctor.checks import Check, Facts, can_serve, counted
-from service.probe import BatchTiming
+from service.bundles.probe import BatchTiming
 
 _STYLES = {"ok": "green", "warning": "yellow", "fault": "bold red"}
 

@@ -18,11 +18,11 @@ from deploy.ray.scaling import METRIC
 from models.config import load_dataclass
 from models.errors import ConfigError, TandemError
 from service.app import create_app
-from service.dependencies import Parts
+from service.bundles.loading import build_engine
 from service.engine import Engine, alias_of
-from service.loading import build_engine
-from service.logs import configure_logging
+from service.http.dependencies import Parts
 from service.settings import Settings
+from service.telemetry.logs import configure_logging
 
 _log = structlog.get_logger("tandem.ray")
 _ID = "x-request-id"

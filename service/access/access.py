@@ -22,7 +22,7 @@ from service.access.errors import AdminRequired, KeyInvalid, KeyMissing
 from service.access.keys import PREFIX, KeyStore, Limits, digest_of
 from service.access.meter import Meter, Receipt
 from service.settings import Settings
-from service.storage import Database, StorageError
+from service.storage.database import Database, StorageError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from service.errors import HttpError
+from service.http.errors import HttpError
 
 
 class KeyMissing(HttpError):

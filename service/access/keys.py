@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.errors import ConfigError
-from service.storage import Database
+from service.storage.database import Database
 
 MIGRATIONS = (
     """

@@ -1,4 +1,4 @@
-"""What the engine refuses or fails with. Mapped to HTTP in ``service/errors.py``.
+"""What the engine refuses or fails with. Mapped to HTTP in ``service/http/errors.py``.
 
 TandemError
 ├── Overloaded         the queue is full; ``retry_after`` says when to come back

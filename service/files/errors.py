@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.errors import HttpError
 from service.files.bounds import FileRefused
+from service.http.errors import HttpError
 
 
 class RefusedFile(HttpError):

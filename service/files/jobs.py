@@ -15,6 +15,7 @@ import structlog
 
 from models.errors import ConfigError
 from service.access import ANONYMOUS, Access, Caller
+from service.api.schemas import TranslateRequest
 from service.engine import Draining, Engine
 from service.files.bounds import FileRefused
 from service.files.disk import hold, read_slices, sample_of
@@ -27,11 +28,10 @@ from service.files.sandbox import Contents, Sandbox
 from service.files.slices import Slice
 from service.files.store import JobStore
 from service.files.uploads import Upload
-from service.routing import guessed_route
-from service.schemas import TranslateRequest
 from service.settings import Settings
-from service.storage import Database, StorageError
-from service.texts import TextService
+from service.storage.database import Database, StorageError
+from service.translation.routing import guessed_route
+from service.translation.texts import TextService
 
 JOBS_FILE = "jobs.db"
 

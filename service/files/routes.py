@@ -10,7 +10,6 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from service.dependencies import PartsDep
 from service.engine import Draining
 from service.files.errors import FileFailed, FileGone, FileNotFound, FileNotReady, FileUnfinished
 from service.files.formats import FORMATS
@@ -18,7 +17,8 @@ from service.files.records import OPEN, FileJob
 from service.files.schemas import FileStatus, result_name
 from service.files.sending import Attachment
 from service.files.uploads import FORM_BYTES, read_upload
-from service.openapi import error_responses, reply_example
+from service.http.dependencies import PartsDep
+from service.http.openapi import error_responses, reply_example
 from service.settings import Settings
 
 router = APIRouter(tags=["files"])

@@ -15,14 +15,14 @@ import structlog
 
 from models.errors import OptionError
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
-from service.errors import HttpError, reply_for
 from service.files.bounds import FileRefused
 from service.files.disk import sync_folder
 from service.files.records import FileJob
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
 from service.files.store import JobStore
-from service.storage import StorageError
+from service.http.errors import HttpError, reply_for
+from service.storage.database import StorageError
 
 _log = structlog.get_logger("tandem.files")
 _ATTEMPTS = 3  # at a slice that fails, not counting those that were refused for want of room

@@ -23,7 +23,7 @@ from typing import Any
 from service.files.disk import sync_folder
 from service.files.records import FileJob, Holdings
 from service.files.slices import Slice, joined
-from service.storage import Database
+from service.storage.database import Database
 
 _COLUMNS = (
     "id", "owner", "name", "format", "source", "target", "model", "status", "created", "finished", "expires",

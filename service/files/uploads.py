@@ -19,12 +19,12 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from service.access import Caller
-from service.errors import BadRequest, InvalidFields, UnsupportedMedia
 from service.files.disk import sync_folder
 from service.files.entrance import Entrance, Entry
 from service.files.errors import UnknownFileType
 from service.files.formats import FORMATS
-from service.storage import StorageError
+from service.http.errors import BadRequest, InvalidFields, UnsupportedMedia
+from service.storage.database import StorageError
 
 FORM_BYTES = 64 << 10
 """Bytes of a request besides the file, and of what may come before it."""

@@ -16,8 +16,8 @@ import structlog
 from models.bundle import Bundle
 from models.errors import BundleError, TandemError
 from models.search import Graphs
+from service.bundles.probe import AT_START, Clock, Effort, Timing, measure
 from service.engine import Backend
-from service.probe import AT_START, Clock, Effort, Timing, measure
 from service.runtimes import open_graphs
 
 AUTO = "auto"

@@ -20,7 +20,7 @@ from deploy.cli import app, main
 from deploy.flags import setting_options
 from models.errors import ConfigError
 from service.configuration import flag_of, is_secret, read_configuration, shown
-from service.listening import AddressTaken, listen, url_of
+from service.http.listening import AddressTaken, listen, url_of
 from service.settings import Settings
 from tests.service.support import tiny_bundle
 

@@ -30,8 +30,8 @@ from deploy.doctor.port import PortFacts
 from deploy.machine import ClockFacts, Gpu, MemoryFacts, Processor
 from models.bundle import Bundle, add_built
 from models.search import Graphs
+from service.bundles.probe import BatchTiming, Effort
 from service.engine import Backend
-from service.probe import BatchTiming, Effort
 from service.runtimes.choice import Wish
 from tests.service.support import copying, tiny_bundle
 

@@ -18,7 +18,7 @@ from models.errors import ConfigError, TandemError
 from service.access import Caller, KeyStore, Limits
 from service.access.access import Access, open_keys
 from service.settings import Settings
-from service.storage import StorageError
+from service.storage.database import StorageError
 
 Run = Callable[..., Result]
 

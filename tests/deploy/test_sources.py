@@ -21,7 +21,7 @@ from models.bundle import Bundle
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, CorpusError
 from models.loading import load_bundle_model
-from service.loading import build_engine
+from service.bundles.loading import build_engine
 from service.runtimes import open_graphs
 from service.settings import Settings
 from training.data.features import read_columns

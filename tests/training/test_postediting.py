@@ -21,11 +21,11 @@ from models.graphs import graph_modules
 from models.rendering import Renderer
 from models.search import SearchOptions, translate_batch
 from models.vocabulary import DELETE, KEEP
-from service.decoding import Codec, search_options
-from service.errors import InvalidFields
+from service.api.schemas import TranslateRequest
+from service.http.errors import InvalidFields
 from service.runtimes import open_graphs
-from service.schemas import TranslateRequest
 from service.settings import Settings
+from service.translation.decoding import Codec, search_options
 from tests.training.toy import DATA, toy_trainer
 from training.data.config import CorpusConfig, VocabularyConfig
 from training.data.prepare import prepare

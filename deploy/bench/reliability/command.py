@@ -18,7 +18,7 @@ from deploy.bench.soak import PER, SoakOptions, soak
 from deploy.bench.statistics import environment
 from deploy.bench.verdicts import Verdict, say
 from models.errors import ConfigError
-from service.cgroups import usable_cores
+from service.telemetry.cgroups import usable_cores
 
 
 def watch_memory(setting: Setting) -> Finding:

@@ -15,10 +15,10 @@ import typer
 from models.bundle import Bundle
 from models.search import Array, Graphs, GraphSpecs
 from service.engine import Backend, Engine, EngineOptions
-from service.logs import configure_logging
 from service.runtimes import open_graphs
 from service.server import serve_engine
 from service.settings import Settings
+from service.telemetry.logs import configure_logging
 
 
 class FaultyGraphs:

@@ -27,7 +27,7 @@ from models.bundle import Bundle
 from models.errors import ConfigError, CorpusError
 from models.vocabulary import WordVocabulary
 from service.engine import Engine
-from service.metrics import Metrics
+from service.telemetry.metrics import Metrics
 from tests.service.support import LINES, tiny_bundle
 
 SHIPPED = Path(__file__).resolve().parents[3] / "bundles" / "de-en"

@@ -12,7 +12,7 @@ import yaml
 
 from deploy.checks import promql, rules
 from models.errors import ConfigError
-from service.metrics import TEXT_SECONDS
+from service.telemetry.metrics import TEXT_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "deploy" / "prometheus"

@@ -14,7 +14,7 @@ import pytest
 
 from deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, choose_pair, served_pairs
 from deploy.loadtest.variables import Variables
-from service.schemas import TranslateRequest
+from service.api.schemas import TranslateRequest
 from tests.deploy.loadtest.stand_in import StandIn, running
 
 ROOT = Path(__file__).resolve().parents[3]

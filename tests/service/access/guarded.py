@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from models.bundle import Bundle
 from service.access import Access, KeyStore, Limits
 from service.access.access import open_keys
-from service.dependencies import AdminDep
+from service.http.dependencies import AdminDep
 from service.settings import Settings
 from tests.service.support import Served, served
 

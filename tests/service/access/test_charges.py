@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from service.access import Caller, Limits, Usage
+from service.api.replies import TranslateReply
+from service.api.schemas import TranslateRequest
 from service.engine import DecodingFailed
-from service.progress import Progress
-from service.replies import TranslateReply
-from service.schemas import TranslateRequest
 from service.settings import Settings
-from service.texts import TextService
+from service.translation.progress import Progress
+from service.translation.texts import TextService
 from tests.service.access.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from tests.service.support import Served, assert_error, served
 

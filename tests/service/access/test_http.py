@@ -15,7 +15,7 @@ from models.errors import ConfigError
 from service.access import Access, KeyStore
 from service.access.keys import MIGRATIONS
 from service.settings import Settings
-from service.storage import Database, StorageError
+from service.storage.database import Database, StorageError
 from tests.service.access.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from tests.service.support import PATIENCE, assert_error
 

@@ -13,7 +13,7 @@ import pytest
 
 from models.errors import ConfigError
 from service.access.keys import MIGRATIONS, KeyStore, Limits, Snapshot
-from service.storage import Database
+from service.storage.database import Database
 
 DAY = 86_400.0
 

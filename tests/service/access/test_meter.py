@@ -19,7 +19,7 @@ from service.access.counters import MIGRATIONS, SqliteCounters, shared_counters
 from service.access.errors import LimitsUnavailable, QuotaExceeded, RateLimited
 from service.access.keys import Limits
 from service.access.meter import Meter, Receipt
-from service.storage import Database, StorageError
+from service.storage.database import Database, StorageError
 
 START = datetime(2030, 1, 31, 23, 0, tzinfo=UTC).timestamp()
 

@@ -24,7 +24,7 @@ from service.files.slices import Slice
 from service.files.store import JobStore
 from service.files.uploads import Upload
 from service.settings import Settings
-from service.texts import TextService
+from service.translation.texts import TextService
 from tests.service.support import PATIENCE, CopyGraphs, Served, copying, make_engine
 
 ANNA, BEN = Caller("anna"), Caller("ben")

@@ -1,0 +1,241 @@
+"""From settings to loaded bundles: which there are, which of several versions is served, and opening one.
+
+Below a configured folder each bundle has a folder of its own. Several versions of one model lie side by side as
+``de-en@1`` and ``de-en@2``; the part before the ``@`` is the name in their manifest, which may also carry the version
+itself. A folder without ``@`` is a bundle without versions, and may be called anything. Requests name the alias
+(``de-en``), which stands for one version, or a version (``de-en@2``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import structlog
+
+from models.bundle import Bundle
+from models.bundle.manifest import NAME, Manifest, read_manifest
+from models.errors import BundleError, ConfigError, TandemError
+from models.search import DecodeBatch, Graphs, Sentence
+from service.bundles.readiness import probe_options, probe_tokens
+from service.bundles.switches import Switches
+from service.engine import Engine, alias_of
+from service.runtimes import open_graphs
+from service.runtimes.choice import Choice, Wish, open_chosen
+from service.settings import Settings
+
+_log = structlog.get_logger("tandem.loading")
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A bundle folder.
+
+    Attributes:
+        name: that it is served under, ``de-en`` or ``de-en@2``.
+        fault: why it cannot be served, as far as can be told without reading it all; empty where it may be.
+        manifest: its own; None where it cannot be read.
+        digest: of the manifest's file. That has the hash of every file: folders of one digest hold the same.
+    """
+
+    path: Path
+    name: str
+    fault: str = ""
+    manifest: Manifest | None = None
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A bundle that is ready for ``Engine.add``."""
+
+    bundle: Bundle
+    graphs: Graphs
+    choice: Choice
+
+
+def build_engine(settings: Settings) -> Engine:
+    """Load the bundle that each alias stands for and open its graphs; the engine is not started yet.
+
+    An alias stands for the version that it was last switched to, else for that of ``settings.versions``, else for the
+    newest.
+
+    Raises:
+        ConfigError: a folder is missing or holds no bundle, two bundles have one name, or a version is not there.
+        BundleError: a bundle is refused, with every fault, or no route can serve it.
+    """
+    engine = Engine(settings.engine_options())
+    for found in at_start(list_bundles(settings.bundles), settings):
+        add_loaded(engine, open_bundle(found, settings), settings)
+    return engine
+
+
+def at_start(bundles: Sequence[Found], settings: Settings) -> list[Found]:
+    """Which of all bundles are served from the start: of each alias the version that it stands for.
+
+    Raises:
+        ConfigError: two bundles have one name, a bundle's folder and manifest differ, or a version is not there.
+    """
+    groups: dict[str, dict[str, Found]] = {}
+    for found in bundles:
+        versions = groups.setdefault(alias_of(found.name), {})
+        if found.name in versions:
+            raise ConfigError(f"{found.path}: another bundle is named {found.name!r} already; names must differ")
+        versions[found.name] = found
+    configured = {alias_of(name): name for name in settings.versions}
+    chosen = []
+    for alias, name in configured.items():
+        if name not in groups.get(alias, {}):
+            there = ", ".join(groups.get(alias, groups)) or "none"
+            raise ConfigError(f"versions names {name!r}, but there is no such bundle; there are {there}")
+    switches = Switches(settings.data)
+    for alias, versions in groups.items():
+        switched = switches.current(alias, configured.get(alias, ""))
+        if switched and switched not in versions:
+            _log.warning("switched_version_gone", model=alias, version=switched)
+        name = switched if switched in versions else configured.get(alias) or newest(versions)
+        if versions[name].fault:
+            raise ConfigError(f"{versions[name].path}: {versions[name].fault}")
+        chosen.append(versions[name])
+    return chosen
+
+
+def open_bundle(found: Found, settings: Settings) -> Loaded:
+    """Read, check and open a bundle. Takes seconds: call it in a thread.
+
+    Raises:
+        ConfigError: a runtime that is unknown or not installed.
+        BundleError: it is refused, with every fault, or no route can serve it.
+    """
+    bundle = Bundle.load(found.path)
+    fault = found.fault or unservable(bundle)
+    if fault:
+        raise BundleError(found.path, [f"{fault}; decode files with `tandem translate`"])
+    bundle = replace(bundle, manifest=replace(bundle.manifest, name=found.name))
+    graphs, choice = open_chosen(bundle, wish_of(settings), open_graphs)
+    return Loaded(bundle, graphs, choice)
+
+
+def add_loaded(engine: Engine, loaded: Loaded, settings: Settings) -> None:
+    """Hand a bundle to the engine, and say so in the log."""
+    bundle, choice = loaded.bundle, loaded.choice
+    engine.add(bundle, loaded.graphs, choice.backend, shortlist=settings.shortlist)
+    backend = {"runtime": choice.backend.runtime, "precision": choice.backend.precision, "why": choice.why}
+    _log.info("bundle_loaded", bundle=bundle.manifest.name, task=bundle.manifest.task, **backend)
+
+
+def prove(loaded: Loaded, settings: Settings) -> None:
+    """Decode a probe sentence with a bundle that the engine does not have yet.
+
+    Raises:
+        BundleError: it crashes, finds nothing, or takes longer than ``settings.probe_timeout``.
+    """
+    bundle, options = loaded.bundle, probe_options(loaded.bundle)
+    shortlist = bundle.shortlist if settings.shortlist else None
+    until = time.monotonic() + settings.probe_timeout
+    try:
+        batch = DecodeBatch(loaded.graphs, beam_size=options.beam_size, shortlist=shortlist)
+        sources = tuple(np.asarray(tokens, dtype=np.int64) for tokens in probe_tokens(bundle))
+        batch.join([Sentence(0, sources, options)])
+        while time.monotonic() < until:
+            for finished in batch.step():
+                if finished.hypotheses:
+                    return
+                raise BundleError(bundle.path, ["it finds no hypothesis for a probe sentence"])
+    except BundleError:
+        raise
+    except Exception as error:  # the runtimes' own exceptions share no base
+        _log.warning("probe_failed", bundle=bundle.manifest.name, exc_info=True)
+        reason = str(error) if isinstance(error, TandemError) else type(error).__name__
+        raise BundleError(bundle.path, [f"it cannot decode a probe sentence: {reason}"]) from error
+    raise BundleError(bundle.path, [f"it did not decode a probe sentence within {settings.probe_timeout:g} s"])
+
+
+def wish_of(settings: Settings) -> Wish:
+    """The part of the settings that says what bundles are to run on."""
+    return Wish(settings.runtime, settings.precision, settings.threads)
+
+
+def unservable(bundle: Bundle) -> str:
+    """Why no route can serve a bundle; empty where one can."""
+    manifest, sources = bundle.manifest, len(bundle.sources)
+    languages = len(set(manifest.source_languages))
+    if any(bundle.feature_widths):
+        return "it reads feature matrices, which no request can hold"
+    if manifest.task == "postedit" and sources != 2:
+        return f"a post-editor must have 2 sources, text and translation, to be served, but has {sources}"
+    if manifest.task == "summarize" and sources != 1:
+        return f"a summarizer must have 1 source to be served, but has {sources}"
+    if manifest.task == "translate" and sources > 1 and languages != sources:
+        return f"a translator of {sources} sources must name a language for each to be served, but names {languages}"
+    return ""
+
+
+def find_bundles(paths: Sequence[Path]) -> list[Path]:
+    """The bundle folders among and directly below ``paths``.
+
+    A folder without any folder in it is fine beside others that hold bundles: it may get some later.
+
+    Raises:
+        ConfigError: a path is no folder, or holds folders and no bundle, every one is named; or all are empty.
+    """
+    found: list[Path] = []
+    faults: list[str] = []
+    empty: list[str] = []
+    for path in paths:
+        below = sorted(child.parent for child in path.glob(f"*/{_MANIFEST}"))
+        bundles = [path] if (path / _MANIFEST).is_file() else below
+        found += bundles
+        if not bundles:
+            fault = f"{path} " + ("holds no bundle" if path.is_dir() else "is no folder")
+            (empty if is_empty(path) else faults).append(fault)
+    if faults or not found:
+        raise ConfigError("; ".join(empty + faults) + "; set TANDEM_BUNDLES to a bundle or a folder of bundles")
+    return list(dict.fromkeys(found))
+
+
+def is_empty(path: Path) -> bool:
+    """Whether there is such a folder and none in it, but for what file systems keep at the root of a volume."""
+    return path.is_dir() and not any(one.is_dir() and one.name != "lost+found" for one in path.iterdir())
+
+
+def list_bundles(paths: Sequence[Path]) -> list[Found]:
+    """Every bundle folder with the name that it would be served under. Raises ConfigError as ``find_bundles``."""
+    roots = [path.resolve() for path in paths]
+    return [_look_at(path, roots) for path in find_bundles(paths)]
+
+
+def _look_at(path: Path, roots: Sequence[Path]) -> Found:
+    folder = path.resolve().name if path.name in ("", ".", "..") else path.name
+    fallback = Found(path, folder if NAME.fullmatch(folder) else "unnamed")
+    if not any(path.resolve().is_relative_to(root) for root in roots):
+        return replace(fallback, fault="it is a link that leads out of the configured folder")
+    try:
+        content = (path / _MANIFEST).read_bytes()
+    except OSError:
+        return fallback
+    manifest = read_manifest(content, [])
+    if manifest is None:  # loading will say what is wrong with it
+        return fallback
+    digest = hashlib.sha256(content).hexdigest()
+    if "@" not in folder or folder == manifest.name:
+        return Found(path, manifest.name, "", manifest, digest)
+    if alias_of(folder) != manifest.name or not NAME.fullmatch(folder):
+        fault = f"its folder must be named {alias_of(manifest.name)}@VERSION, or without @, as its manifest names it so"
+        return Found(path, manifest.name, fault, manifest, digest)
+    return Found(path, folder, "", manifest, digest)
+
+
+def newest(names: Mapping[str, Found] | Sequence[str]) -> str:
+    """The name with the highest version: compared number by number, words after numbers, no version first."""
+    return max(names, key=lambda name: [_rank(part) for part in re.findall(r"\d+|[^\d._-]+", name.partition("@")[2])])
+
+
+def _rank(part: str) -> tuple[bool, int, str]:
+    return (False, int(part), "") if part.isdecimal() else (True, 0, part)

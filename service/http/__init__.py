@@ -1,0 +1,1 @@
+"""The edge: bytes become requests, and replies and errors become bytes."""

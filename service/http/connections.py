@@ -1,0 +1,270 @@
+"""Bounds on connections: how many, how long a client may take to send a request's headers, to read a reply, to idle.
+
+uvicorn bounds idling only, and httptools the size of headers not at all; so its two HTTP protocols get subclasses.
+(Hypercorn bounds more of this, but has no hook for a drain that keeps answering; a proxy in front can do all of it
+too, but a server should not depend on one for staying up.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from service.http.errors import HttpError
+from service.http.headers import SECURITY_HEADERS
+
+try:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+except ModuleNotFoundError:  # httptools is not installed: uvicorn's protocol in pure Python does it too
+    HttpToolsProtocol = None  # type: ignore[assignment, misc]
+
+OPERATIONS = ("/healthz", "/readyz", "/metrics", "/health")
+"""Paths that are answered however many connections there are: those who run the service need them then."""
+_OVER = "connections_over"
+_FIRST_REQUEST = 1.0  # seconds that a new connection has for its first request once the service ends
+_LEAST_PROGRESS = 1024  # bytes that a client has to read of a reply in each period
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionBounds:
+    """Of a server.
+
+    Attributes:
+        connections: open ones, whose requests are answered; of twice as many, further ones are closed at once.
+        header_bytes: of a request's line and headers.
+        header_seconds: in which they must arrive, from the connection's start or their first byte.
+        reply_seconds: in which a client must read a further part of a reply.
+    """
+
+    connections: int
+    header_bytes: int
+    header_seconds: float
+    reply_seconds: float
+
+
+class TooManyConnections(HttpError):
+    """More connections than the server takes."""
+
+    status, code = 503, "too_many_connections"
+
+    def __init__(self, bound: int) -> None:
+        super().__init__(f"at most {bound} connections at once; try again in a few seconds", {"bound": bound})
+
+    def headers(self) -> dict[str, str]:
+        """Makes room."""
+        return {"Connection": "close"}
+
+
+class ConnectionLimit:
+    """Pure ASGI middleware: answers 503 where a request's protocol has marked its connection as one too many."""
+
+    def __init__(self, app: ASGIApp, always: Collection[str] = OPERATIONS) -> None:
+        self._app, self._always = app, frozenset(always)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises TooManyConnections."""
+        bound = scope.get("state", {}).get(_OVER) if scope["type"] == "http" else None
+        if bound is not None and scope["path"] not in self._always:
+            raise TooManyConnections(bound)
+        await self._app(scope, receive, send)
+
+
+if TYPE_CHECKING:
+    _Protocol = H11Protocol
+else:
+    _Protocol = object
+
+
+class _Bounded(_Protocol):
+    """What both protocols share. Set ``bounds`` in a subclass."""
+
+    bounds: ConnectionBounds
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._served = self.app
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._reply_timer: asyncio.TimerHandle | None = None
+        self._end_timer: asyncio.TimerHandle | None = None
+        self._unread = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > 2 * self.bounds.connections:
+            transport.abort()
+        else:
+            self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._header_timer, self._reply_timer, self._end_timer, self.timeout_keep_alive_task):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        over = len(self.connections) > self.bounds.connections
+        self.app = self._refuse if over else self._served
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._end_timer is not None and self._asked():
+            super().shutdown()  # this request is the last
+        answered = getattr(self.cycle, "response_complete", False)
+        if answered or self._in_headers():  # answered: the rest of a body that nobody wants, or the next headers
+            self._expect_headers()
+        elif self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def shutdown(self) -> None:
+        """Once the service ends: after a request, or now. A first request may be on its way, so that is waited for."""
+        if self._asked():
+            super().shutdown()
+        else:
+            self._end_timer = self.loop.call_later(_FIRST_REQUEST, self._end)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._watch_reader()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._watch_reader()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._reply_timer is not None:  # most of it was read; what is written next counts anew
+            self._reply_timer.cancel()
+            self._reply_timer = None
+
+    def send_400_response(self, msg: str) -> None:
+        """What no parser could read has no request, so the app cannot answer it; in our shape all the same."""
+        self._send_error(400, "Bad Request", "bad_request", "this is no valid HTTP request")
+
+    def _asked(self) -> bool:
+        """Whether a request has come, be it answered or not."""
+        return getattr(self.cycle, "response_complete", None) is not None
+
+    def _end(self) -> None:
+        if not self.transport.is_closing():
+            super().shutdown()
+
+    def _in_headers(self) -> bool:
+        """Whether a request's headers have begun and not ended."""
+        raise NotImplementedError
+
+    def _send_error(self, status: int, phrase: str, code: str, message: str) -> None:
+        body = json.dumps({"error": message, "code": code, "request_id": ""}).encode()
+        lines = [f"HTTP/1.1 {status} {phrase}", "Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines += ["Connection: close", *(f"{name}: {value}" for name, value in SECURITY_HEADERS), "", ""]
+        self.transport.write("\r\n".join(lines).encode() + body)
+        self.transport.close()
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})[_OVER] = self.bounds.connections
+        await self._served(scope, receive, send)
+
+    def _expect_headers(self) -> None:
+        if self._header_timer is None:
+            self._header_timer = self.loop.call_later(self.bounds.header_seconds, self.transport.abort)
+
+    def _watch_reader(self) -> None:
+        """Whether the client goes on reading what is written already."""
+        if self._reply_timer is None:
+            self._unread = self.transport.get_write_buffer_size()
+            self._reply_timer = self.loop.call_later(self.bounds.reply_seconds, self._check_reader)
+
+    def _check_reader(self) -> None:
+        self._reply_timer = None
+        unread = self.transport.get_write_buffer_size()
+        waits = self.flow.write_paused or self.transport.is_closing()
+        if not unread or not waits:
+            return
+        if self._unread - unread < _LEAST_PROGRESS:
+            self.transport.abort()
+        else:
+            self._watch_reader()
+
+
+class BoundedH11(_Bounded, H11Protocol):
+    """Bounds for h11, which bounds the bytes of headers itself (``h11_max_incomplete_event_size``)."""
+
+    def _in_headers(self) -> bool:
+        return repr(self.conn.their_state) == "IDLE" and bool(self.conn.trailing_data[0])
+
+
+if HttpToolsProtocol is not None:
+
+    class BoundedHttpTools(_Bounded, HttpToolsProtocol):  # type: ignore[misc]
+        """Bounds for httptools."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self._within, self._begun, self._too_long = False, 0, False
+            self._framing = 0  # bytes that have arrived since the last that were of use
+
+        def data_received(self, data: bytes) -> None:
+            if self._within:
+                self._begun += len(data)
+            if self._begun > self.bounds.header_bytes:
+                self._refuse_headers()
+                return
+            if self._framing > self.bounds.header_bytes:  # of a body in chunks, all of which the parser keeps
+                self.transport.abort()
+                return
+            self._framing += len(data)
+            idle = getattr(self.cycle, "response_complete", True)
+            super().data_received(data)
+            if idle and self._within and not self._begun:
+                self._begun = len(data)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._within, self._begun, self._framing = True, 0, 0
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            """Headers behind a body in chunks are left out: no proxy has seen them, and they have no bound."""
+            if self._within:
+                super().on_header(name, value)
+
+        def on_body(self, body: bytes) -> None:
+            self._framing = 0
+            super().on_body(body)
+
+        def on_headers_complete(self) -> None:
+            self._within, self._begun = False, 0
+            size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            if size > self.bounds.header_bytes:
+                self._too_long = True
+                raise ValueError("headers too long")  # ends the parser, which then asks for a reply of 400
+            super().on_headers_complete()
+
+        def send_400_response(self, msg: str) -> None:
+            if self._too_long:
+                self._refuse_headers()
+            else:
+                super().send_400_response(msg)
+
+        def _in_headers(self) -> bool:
+            return self._within
+
+        def _refuse_headers(self) -> None:
+            message = f"a request may have at most {self.bounds.header_bytes} bytes of headers"
+            self._send_error(431, "Request Header Fields Too Large", "headers_too_large", message)
+
+
+def bounded_protocol(bounds: ConnectionBounds) -> type[asyncio.Protocol]:
+    """uvicorn's HTTP protocol with bounds: on httptools where it is installed, else on h11."""
+    base = BoundedH11 if HttpToolsProtocol is None else BoundedHttpTools
+    return type(base.__name__, (base,), {"bounds": bounds})

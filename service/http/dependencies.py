@@ -1,0 +1,99 @@
+"""What routes are given: the parts of the running service, and the request's id."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from service.access import Access, Caller
+from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.bundles.readiness import Readiness
+from service.bundles.shelf import ModelShelf
+from service.engine import Engine, Priority
+from service.files.jobs import FileJobs
+from service.http.intake import read_fields
+from service.settings import Settings
+from service.storage.glossaries import Glossaries
+from service.telemetry.metrics import Metrics
+from service.text.detection import Detector
+from service.translation.decoding import priority_of
+from service.translation.texts import TextService
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The running service; made by the app's lifespan."""
+
+    engine: Engine
+    texts: TextService
+    readiness: Readiness
+    metrics: Metrics
+    detector: Detector
+    settings: Settings
+    glossaries: Glossaries
+    access: Access
+    models: ModelShelf
+    files: FileJobs
+
+
+async def parts(request: Request) -> Parts:
+    found: Parts = request.app.state.parts
+    return found
+
+
+async def request_id(request: Request) -> str:
+    return str(request.state.request_id)
+
+
+async def translate_request(request: Request) -> TranslateRequest:
+    return await read_fields(request, TranslateRequest)
+
+
+async def postedit_request(request: Request) -> PosteditRequest:
+    return await read_fields(request, PosteditRequest)
+
+
+async def summarize_request(request: Request) -> SummarizeRequest:
+    return await read_fields(request, SummarizeRequest)
+
+
+def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..., AsyncIterator[Caller]]:
+    """A dependency for routes whose fields ``read`` gives: finds the caller and charges for the texts.
+
+    The characters are given back where the route fails. Raises what ``Access.caller`` and ``Access.charge`` raise.
+    """
+
+    async def charge(request: Request, fields: Any = Depends(read)) -> AsyncIterator[Caller]:
+        running = await parts(request)
+        access = running.access
+        caller = access.caller(request, fields.api_key)
+        texts = (fields.texts, *fields.further_texts.values())
+        characters = sum(len(text) for group in texts for text in group)
+        note_priority(request, priority_of(characters, fields.priority, running.settings))
+        async with access.charged(caller, characters) as receipt:
+            yield caller
+            if request.scope["state"].get("failed"):  # after the reply has begun
+                await access.refund(receipt)
+
+    return charge
+
+
+def note_priority(request: Request, priority: Priority) -> None:
+    """Tell the metrics whether somebody waits for the reply, or it is a piece of bulk work."""
+    request.scope["state"]["priority"] = priority.name.lower()
+
+
+async def admin(request: Request) -> Caller:
+    """Raises what ``Access.admin`` raises."""
+    return (await parts(request)).access.admin(request)
+
+
+AdminDep = Annotated[Caller, Depends(admin)]
+PartsDep = Annotated[Parts, Depends(parts)]
+RequestId = Annotated[str, Depends(request_id)]
+TranslateFields = Annotated[TranslateRequest, Depends(translate_request)]
+PosteditFields = Annotated[PosteditRequest, Depends(postedit_request)]
+SummarizeFields = Annotated[SummarizeRequest, Depends(summarize_request)]

@@ -1,0 +1,72 @@
+"""What the OpenAPI document says of DeepL's routes: bodies, errors, examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from service.http.dialects.deepl.schemas import DeepLError
+
+TRANSLATE_EXAMPLES: dict[str, Any] = {
+    "texts": {"value": {"text": ["Guten Morgen.", "Wie geht es dir?"], "source_lang": "DE", "target_lang": "EN-GB"}},
+    "markup": {"value": {"text": ["<p>Ein <b>rotes</b> Haus</p>"], "target_lang": "EN-US", "tag_handling": "html"}},
+}
+TRANSLATE_REPLY = {
+    "translations": [{"detected_source_language": "DE", "text": "Good morning.", "billed_characters": 13}]
+}
+GLOSSARY_EXAMPLES: dict[str, Any] = {
+    "tab-separated": {
+        "value": {
+            "name": "Railway", "source_lang": "de", "target_lang": "en",
+            "entries": "Bahnsteig\tplatform\nGleis\ttrack", "entries_format": "tsv",
+        }
+    }
+}  # fmt: skip
+MULTILINGUAL_EXAMPLES: dict[str, Any] = {
+    "one pair": {
+        "value": {
+            "name": "Railway",
+            "dictionaries": [{"source_lang": "de", "target_lang": "en", "entries": "Gleis\ttrack"}],
+        }
+    }
+}
+CHANGE_EXAMPLES: dict[str, Any] = {"another name": {"value": {"name": "Trains"}}}
+DICTIONARY_EXAMPLES: dict[str, Any] = {
+    "one pair": {"value": {"source_lang": "de", "target_lang": "en", "entries": "Gleis\ttrack"}}
+}
+
+_ERRORS = {
+    400: ("A field is missing or wrong, or asks for what is not offered.",
+          "not offered by this server: formality=more: no model here has formality; prefer_more is taken"),
+    403: ("No key, or one that is not valid.", "this key is not valid, or not any more"),
+    404: ("No such glossary.", "there is no such glossary; GET /v2/glossaries and GET /v3/glossaries list yours"),
+    408: ("The body did not arrive in time.", "the body did not arrive within 60 s; send it again"),
+    413: ("Over the limit of characters or bytes.", "a request may have at most 131072 bytes in its body"),
+    429: ("Too many requests; see Retry-After.", "at most 60 requests a minute; try again in 12 s"),
+    456: ("The quota is used up.", "at most 500000 characters a month, of which 500000 are used"),
+    500: ("Failed on our side; the id is in the log.", "decoding failed on our side; the incident was logged"),
+    503: ("Not ready, shutting down, or not finished in time.", "the deadline passed before the text was finished"),
+    529: ("Overloaded; see Retry-After.", "the queue is full; try again in 2 s"),
+}  # fmt: skip
+
+
+def deepl_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of a route, with an example each."""
+    return {
+        status: {
+            "model": DeepLError,
+            "description": _ERRORS[status][0],
+            "content": {"application/json": {"example": {"message": _ERRORS[status][1]}}},
+        }
+        for status in statuses
+    }
+
+
+def deepl_body(model: type[BaseModel], examples: dict[str, Any], *, forms: bool = True) -> dict[str, Any]:
+    """The ``openapi_extra`` of a route that reads JSON and, unless it holds objects, forms."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content: dict[str, Any] = {"application/json": {"schema": schema, "examples": examples}}
+    for kind in ("application/x-www-form-urlencoded", "multipart/form-data") if forms else ():
+        content[kind] = {"schema": schema}
+    return {"requestBody": {"required": True, "content": content}}

@@ -1,0 +1,228 @@
+"""DeepL's routes for glossaries: version 2, of one language pair each, and version 3, of several."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, ParamSpec, TypeVar
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from service.http.dependencies import Parts, PartsDep, RequestId
+from service.http.dialects.deepl.document import (
+    CHANGE_EXAMPLES,
+    DICTIONARY_EXAMPLES,
+    GLOSSARY_EXAMPLES,
+    MULTILINGUAL_EXAMPLES,
+    deepl_body,
+    deepl_errors,
+)
+from service.http.dialects.deepl.entries import format_tsv, parse_entries
+from service.http.dialects.deepl.intake import read_request
+from service.http.dialects.deepl.routes import CallerDep, caller_of, served_pairs, traced
+from service.http.dialects.deepl.schemas import (
+    DeepLGlossaries,
+    DeepLGlossary,
+    DictionaryEntries,
+    DictionaryFields,
+    DictionaryInfo,
+    GlossaryChange,
+    GlossaryEntries,
+    GlossaryRequest,
+    MultilingualGlossaries,
+    MultilingualGlossary,
+    MultilingualGlossaryRequest,
+)
+from service.http.errors import GlossaryNotFound, InvalidFields
+from service.storage.glossaries import MAX_DICTIONARIES, Dictionary, DictionarySize, StoredGlossary, base_language
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_TSV = "text/tab-separated-values"
+_CHANGES = deepl_errors(400, 403, 404, 408, 413, 503)
+
+router = APIRouter(tags=["DeepL glossaries"], dependencies=[Depends(traced)])
+Identifier = Annotated[str, Path(alias="glossary_id", max_length=200)]
+Code = Annotated[str, Query(max_length=35)]
+
+
+@router.post(
+    "/v2/glossaries",
+    status_code=201,
+    responses=deepl_errors(400, 403, 408, 413, 503),
+    openapi_extra=deepl_body(GlossaryRequest, GLOSSARY_EXAMPLES),
+)
+async def create(request: Request, parts: PartsDep) -> DeepLGlossary:
+    """Store a glossary of one language pair."""
+    fields = await read_request(request, GlossaryRequest)
+    caller = caller_of(parts, request, fields)
+    dictionaries = await asyncio.to_thread(_dictionaries, parts, [fields])
+    return _of_one_pair(await asyncio.to_thread(parts.glossaries.create, caller.name, fields.name, dictionaries))
+
+
+@router.get("/v2/glossaries", responses=deepl_errors(400, 403, 503))
+async def listing(parts: PartsDep, caller: CallerDep) -> DeepLGlossaries:
+    """The caller's glossaries of one language pair; those of several are listed by version 3."""
+    stored = await asyncio.to_thread(parts.glossaries.of_owner, caller.name)
+    return DeepLGlossaries(glossaries=[_of_one_pair(one) for one in stored if len(one.dictionaries) == 1])
+
+
+@router.get("/v2/glossaries/{glossary_id}", responses=deepl_errors(400, 403, 404, 503))
+async def get(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> DeepLGlossary:
+    """One glossary of one language pair."""
+    return _of_one_pair(await asyncio.to_thread(parts.glossaries.get, caller.name, identifier))
+
+
+@router.get(
+    "/v2/glossaries/{glossary_id}/entries",
+    response_class=Response,
+    responses={200: {"content": {_TSV: {"example": "Gleis\ttrack"}}}, **deepl_errors(400, 403, 404, 503)},
+)
+async def entries(identifier: Identifier, parts: PartsDep, caller: CallerDep, request_id: RequestId) -> Response:
+    """The terms of a glossary of one language pair, tab-separated."""
+    found = _of_one_pair(await asyncio.to_thread(parts.glossaries.get, caller.name, identifier))
+    pair = (found.source_lang, found.target_lang)
+    terms = await asyncio.to_thread(parts.glossaries.entries, caller.name, identifier, *pair)
+    return Response(format_tsv(terms), media_type=_TSV, headers={"X-Trace-ID": request_id})
+
+
+@router.delete("/v2/glossaries/{glossary_id}", status_code=204, responses=deepl_errors(400, 403, 404, 503))
+@router.delete("/v3/glossaries/{glossary_id}", status_code=204, responses=deepl_errors(400, 403, 404, 503))
+async def delete(identifier: Identifier, parts: PartsDep, caller: CallerDep, request_id: RequestId) -> Response:
+    """Delete a glossary."""
+    await asyncio.to_thread(parts.glossaries.delete, caller.name, identifier)
+    return Response(status_code=204, headers={"X-Trace-ID": request_id})
+
+
+@router.post(
+    "/v3/glossaries",
+    status_code=201,
+    responses=deepl_errors(400, 403, 408, 413, 503),
+    openapi_extra=deepl_body(MultilingualGlossaryRequest, MULTILINGUAL_EXAMPLES, forms=False),
+)
+async def create_multilingual(request: Request, parts: PartsDep) -> MultilingualGlossary:
+    """Store a glossary of several language pairs."""
+    fields = await read_request(request, MultilingualGlossaryRequest)
+    caller = caller_of(parts, request, fields)
+    dictionaries = await asyncio.to_thread(_dictionaries, parts, fields.dictionaries)
+    return _of_any_pairs(await asyncio.to_thread(parts.glossaries.create, caller.name, fields.name, dictionaries))
+
+
+@router.get("/v3/glossaries", responses=deepl_errors(400, 403, 503))
+async def list_multilingual(parts: PartsDep, caller: CallerDep) -> MultilingualGlossaries:
+    """All of the caller's glossaries."""
+    stored = await asyncio.to_thread(parts.glossaries.of_owner, caller.name)
+    return MultilingualGlossaries(glossaries=[_of_any_pairs(one) for one in stored])
+
+
+@router.get("/v3/glossaries/{glossary_id}", responses=deepl_errors(400, 403, 404, 503))
+async def get_multilingual(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> MultilingualGlossary:
+    """One glossary."""
+    return _of_any_pairs(await asyncio.to_thread(parts.glossaries.get, caller.name, identifier))
+
+
+@router.patch(
+    "/v3/glossaries/{glossary_id}",
+    responses=_CHANGES,
+    openapi_extra=deepl_body(GlossaryChange, CHANGE_EXAMPLES, forms=False),
+)
+async def change(request: Request, identifier: Identifier, parts: PartsDep) -> MultilingualGlossary:
+    """Rename a glossary, or add terms to its dictionaries, which are made where there is none of that pair."""
+    fields = await read_request(request, GlossaryChange)
+    caller = caller_of(parts, request, fields)
+    if fields.name is None and not fields.dictionaries:
+        raise InvalidFields.of("name", "must be given, or dictionaries", None)
+    dictionaries = await asyncio.to_thread(_dictionaries, parts, fields.dictionaries)
+    arguments = (caller.name, identifier, fields.name, dictionaries)
+    return _of_any_pairs(await asyncio.to_thread(parts.glossaries.change, *arguments))
+
+
+@router.put(
+    "/v3/glossaries/{glossary_id}/dictionaries",
+    responses=_CHANGES,
+    openapi_extra=deepl_body(DictionaryFields, DICTIONARY_EXAMPLES),
+)
+async def replace_dictionary(request: Request, identifier: Identifier, parts: PartsDep) -> DictionaryInfo:
+    """Store a dictionary in the place of the one of its language pair."""
+    fields = await read_request(request, DictionaryFields)
+    caller = caller_of(parts, request, fields)
+    (dictionary,) = await asyncio.to_thread(_dictionaries, parts, [fields])
+    return _size(await asyncio.to_thread(parts.glossaries.replace, caller.name, identifier, dictionary))
+
+
+@router.delete("/v3/glossaries/{glossary_id}/dictionaries", status_code=204, responses=deepl_errors(400, 403, 404, 503))
+async def delete_dictionary(
+    identifier: Identifier,
+    parts: PartsDep,
+    caller: CallerDep,
+    request_id: RequestId,
+    source_lang: Code,
+    target_lang: Code,
+) -> Response:
+    """Delete the dictionary of a language pair."""
+    delete_one = parts.glossaries.delete_dictionary
+    await asyncio.to_thread(delete_one, caller.name, identifier, source_lang, target_lang)
+    return Response(status_code=204, headers={"X-Trace-ID": request_id})
+
+
+@router.get("/v3/glossaries/{glossary_id}/entries", responses=deepl_errors(400, 403, 404, 503))
+async def multilingual_entries(
+    identifier: Identifier, parts: PartsDep, caller: CallerDep, source_lang: Code, target_lang: Code
+) -> GlossaryEntries:
+    """The terms of a language pair, tab-separated."""
+    found = await asyncio.to_thread(parts.glossaries.entries, caller.name, identifier, source_lang, target_lang)
+    source, target = base_language(source_lang), base_language(target_lang)
+    only = DictionaryEntries(source_lang=source, target_lang=target, entries=format_tsv(found))
+    return GlossaryEntries(dictionaries=[only])
+
+
+def _dictionaries(parts: Parts, given: Sequence[DictionaryFields]) -> list[Dictionary]:
+    """Dictionaries as they are stored. Raises InvalidFields: their terms or bounds, or a pair that is not served."""
+    if len(given) > MAX_DICTIONARIES:
+        raise InvalidFields.of("dictionaries", f"must be 1 to {MAX_DICTIONARIES}", len(given))
+    served = served_pairs(parts)
+    found = []
+    for one in given:
+        terms = parse_entries(one.entries, one.entries_format, one.source_lang, one.target_lang)
+        dictionary = Dictionary.of(one.source_lang, one.target_lang, terms)
+        if (dictionary.source, dictionary.target) not in served:
+            names = ", ".join(f"{source}-{target}" for source, target in sorted(served)) or "none"
+            message = f"must be a pair that is translated here ({names})"
+            raise InvalidFields.of("target_lang", message, f"{dictionary.source}-{dictionary.target}")
+        found.append(dictionary)
+    return found
+
+
+def _of_one_pair(stored: StoredGlossary) -> DeepLGlossary:
+    """As version 2 shows it. Raises GlossaryNotFound for one of none or several language pairs."""
+    if len(stored.dictionaries) != 1:
+        raise GlossaryNotFound("this glossary is not of one language pair; version 3 of the API shows it")
+    (only,) = stored.dictionaries
+    return DeepLGlossary(
+        glossary_id=stored.id,
+        name=stored.name,
+        ready=True,
+        source_lang=only.source,
+        target_lang=only.target,
+        creation_time=_time(stored.created),
+        entry_count=only.count,
+    )
+
+
+def _of_any_pairs(stored: StoredGlossary) -> MultilingualGlossary:
+    return MultilingualGlossary(
+        glossary_id=stored.id,
+        name=stored.name,
+        dictionaries=[_size(one) for one in stored.dictionaries],
+        creation_time=_time(stored.created),
+    )
+
+
+def _size(one: DictionarySize) -> DictionaryInfo:
+    return DictionaryInfo(source_lang=one.source, target_lang=one.target, entry_count=one.count)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,47 @@
+"""Reads DeepL's requests: JSON or forms, in which lists are repeated fields."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, get_origin
+
+from pydantic import BaseModel
+from starlette.requests import Request
+
+from service.http.dialects.deepl.schemas import DeepLFields
+from service.http.errors import TooLarge
+from service.http.intake import read_body, validate
+
+T = TypeVar("T", bound=DeepLFields)
+
+MAX_BODY_BYTES = 128 * 1024
+"""Of POST /v2/translate; DeepL's own bound."""
+
+
+async def read_request(request: Request, model: type[T], max_bytes: int | None = None) -> T:
+    """Parse and validate a request; unlike our own routes' JSON, with conversions and without unknown fields refused.
+
+    Raises:
+        BadRequest, UnsupportedMedia, InvalidFields: as ``service.http.intake.read_fields``.
+        TooLarge: more than ``max_bytes`` in its body.
+    """
+    if max_bytes is not None:
+        size = len(await request.body())
+        if size > max_bytes:
+            raise TooLarge("bytes in its body", max_bytes, size, "send it in several requests")
+    content = await read_body(request)
+    fields = content if isinstance(content, dict) else _gather(content, model)
+    return validate(model, fields, strict=False)
+
+
+def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, Any]:
+    """Of a field that is a list every value, of the others the last one."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        found = model.model_fields.get(name)
+        if found is None:
+            continue
+        if get_origin(found.annotation) in (list, tuple):
+            fields.setdefault(name, []).append(value)
+        else:
+            fields[name] = value
+    return fields

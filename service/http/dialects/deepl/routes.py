@@ -1,0 +1,107 @@
+"""DeepL's routes for texts: ``/v2/translate``, ``/v2/languages``, ``/v2/usage`` and ``/v2/glossary-language-pairs``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from service.access import Caller
+from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
+from service.http.dialects.deepl.document import TRANSLATE_EXAMPLES, TRANSLATE_REPLY, deepl_body, deepl_errors
+from service.http.dialects.deepl.intake import MAX_BODY_BYTES, read_request
+from service.http.dialects.deepl.languages import DeepLLanguage, source_languages, target_languages
+from service.http.dialects.deepl.schemas import (
+    DeepLFields,
+    DeepLTranslateReply,
+    DeepLTranslateRequest,
+    DeepLUsage,
+    LanguagePair,
+    LanguagePairs,
+    LanguagesRequest,
+)
+from service.http.dialects.deepl.translate import refuse_what_is_not_offered, translate
+from service.storage.glossaries import base_language
+from service.translation.decoding import priority_of
+
+_UNLIMITED = 1_000_000_000_000
+"""DeepL's number for accounts without a limit."""
+
+
+async def traced(response: Response, request_id: RequestId) -> None:
+    """Every reply of DeepL's API names the request."""
+    response.headers["X-Trace-ID"] = request_id
+
+
+def caller_of(parts: Parts, request: Request, fields: DeepLFields) -> Caller:
+    """Who asks. Raises KeyMissing, KeyInvalid."""
+    return parts.access.caller(request, fields.auth_key)
+
+
+async def key_only(request: Request, parts: PartsDep) -> Caller:
+    """The caller of a route that takes no fields but the key."""
+    return caller_of(parts, request, await read_request(request, DeepLFields))
+
+
+CallerDep = Annotated[Caller, Depends(key_only)]
+
+router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[Depends(traced)])
+
+
+@router.post(
+    "/translate",
+    response_model=DeepLTranslateReply,
+    response_model_exclude_none=True,
+    responses={
+        200: {"content": {"application/json": {"example": TRANSLATE_REPLY}}},
+        **deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
+    },
+    openapi_extra=deepl_body(DeepLTranslateRequest, TRANSLATE_EXAMPLES),
+)
+async def translate_texts(request: Request, parts: PartsDep, request_id: RequestId) -> DeepLTranslateReply:
+    """Translate texts as DeepL does. What is asked for and not offered here is refused, never left out silently."""
+    fields = await read_request(request, DeepLTranslateRequest, MAX_BODY_BYTES)
+    caller = caller_of(parts, request, fields)
+    refuse_what_is_not_offered(fields)
+    characters = sum(map(len, fields.text))
+    note_priority(request, priority_of(characters, None, parts.settings))
+    async with parts.access.charged(caller, characters):
+        return await translate(fields, parts, caller.name, request_id)
+
+
+@router.get("/languages", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))
+async def languages(
+    request: Request,
+    parts: PartsDep,
+    type: Annotated[Literal["source", "target"] | None, Query(description="Also read from a form body.")] = None,
+) -> list[DeepLLanguage]:
+    """Languages that texts are translated from, or into; targets by variety where DeepL's clients insist on one."""
+    fields = await read_request(request, LanguagesRequest)
+    caller_of(parts, request, fields)
+    served = parts.texts.catalog.languages()
+    if fields.type == "target":
+        return target_languages(target for language in served for target in language.targets)
+    return source_languages(language.code for language in served if language.targets)
+
+
+@router.get("/usage", responses=deepl_errors(400, 403, 503))
+async def usage(parts: PartsDep, caller: CallerDep) -> DeepLUsage:
+    """Characters that the caller has had translated this month, and may have."""
+    used = await parts.access.usage(caller)
+    return DeepLUsage(character_count=used.count, character_limit=_UNLIMITED if used.limit is None else used.limit)
+
+
+@router.get("/glossary-language-pairs", responses=deepl_errors(400, 403, 503))
+async def glossary_language_pairs(parts: PartsDep, caller: CallerDep) -> LanguagePairs:
+    """Pairs for which glossaries can be stored: those that are translated."""
+    pairs = sorted(served_pairs(parts))
+    return LanguagePairs(supported_languages=[LanguagePair(source_lang=s, target_lang=t) for s, t in pairs])
+
+
+def served_pairs(parts: Parts) -> set[tuple[str, str]]:
+    """Pairs of languages that are translated, without varieties."""
+    return {
+        (base_language(language.code), base_language(target))
+        for language in parts.texts.catalog.languages()
+        for target in language.targets
+    }

@@ -1,0 +1,150 @@
+"""``POST /v2/translate``: DeepL's request as one of ours, and our reply as one of DeepL's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from service.api.schemas import MAX_GLOSSARY, DetectedLanguage, TranslateReply, TranslateRequest
+from service.http.dependencies import Parts
+from service.http.dialects.deepl.formatting import preserve
+from service.http.dialects.deepl.languages import source_code
+from service.http.dialects.deepl.schemas import (
+    DeepLTranslateReply,
+    DeepLTranslateRequest,
+    DeepLTranslation,
+    SplitSentences,
+)
+from service.http.errors import GlossaryNotFound, InvalidFields, NotOffered
+from service.http.intake import validate
+from service.storage.glossaries import base_language
+from service.text import Splitting
+from service.text.markup import MarkupOptions
+
+_SPLITTING: dict[SplitSentences, Splitting] = {"0": "whole", "1": "lines", "nonewlines": "sentences"}
+_QUICK = "latency_optimized"
+"""DeepL's name for models that answer at once; ours are all of that kind."""
+
+
+async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag: str) -> DeepLTranslateReply:
+    """Translate a request's texts; ``owner`` is the caller whose glossaries count, ``tag`` names the request in logs.
+
+    Raises:
+        NotOffered: the request asks for what this server does not do; the message names all of it.
+        GlossaryNotFound, InvalidFields and what ``TextService.translate`` raises.
+    """
+    refuse_what_is_not_offered(fields)
+    glossary = await _glossary(fields, parts, owner)
+    request = as_our_request(fields, glossary, min(parts.settings.deepl_timeout, parts.settings.request_timeout))
+    polish = preserve if fields.preserve_formatting else None
+    reply = await parts.texts.translate(
+        request, tag, splitting=_splitting(fields), markup=_markup(fields), polish=polish
+    )
+    return DeepLTranslateReply(translations=list(_translations(fields, reply)))
+
+
+def refuse_what_is_not_offered(fields: DeepLTranslateRequest) -> None:
+    """Raises NotOffered where the request asks for something that no part of this server does, and names it."""
+    faults = [
+        *_refused(fields, "context", "no model here reads context beside the text"),
+        *_refused(fields, "style_id", "there are no style rules here"),
+        *_refused(fields, "custom_instructions", "no model here follows instructions"),
+        *_refused(fields, "translation_memory_id", "there are no translation memories here"),
+    ]
+    if fields.formality in ("more", "less"):
+        faults.append(f"formality={fields.formality}: no model here has formality; prefer_{fields.formality} is taken")
+    if fields.model_type == "quality_optimized":
+        faults.append("model_type=quality_optimized: there is one model per pair; prefer_quality_optimized is taken")
+    if fields.tag_handling is None:
+        names = ("ignore_tags", "splitting_tags", "non_splitting_tags")
+        faults += [f"{name}: needs tag_handling" for name in names if getattr(fields, name)]
+    if faults:
+        raise NotOffered("not offered by this server: " + "; ".join(faults))
+
+
+def as_our_request(fields: DeepLTranslateRequest, glossary: dict[str, str], timeout: float) -> TranslateRequest:
+    """The request as our own routes have it. Raises InvalidFields."""
+    ours = {
+        "q": fields.text,
+        "source": fields.source_lang or "auto",
+        "target": fields.target_lang,
+        "format": "html" if fields.tag_handling else "text",
+        "glossary": glossary,
+        "timeout": timeout,
+    }
+    return validate(TranslateRequest, ours, strict=True)
+
+
+def _splitting(fields: DeepLTranslateRequest) -> Splitting:
+    """Where texts are split; in HTML line breaks are spaces unless the request says otherwise."""
+    if fields.split_sentences is None:
+        return "sentences" if fields.tag_handling == "html" else "lines"
+    return _SPLITTING[fields.split_sentences]
+
+
+def _markup(fields: DeepLTranslateRequest) -> MarkupOptions | None:
+    """How markup is read; None where there is none."""
+    if fields.tag_handling is None:
+        return None
+    return MarkupOptions(
+        xml=fields.tag_handling == "xml",
+        ignore_tags=_tags(fields, fields.ignore_tags),
+        splitting_tags=_tags(fields, fields.splitting_tags),
+        non_splitting_tags=_tags(fields, fields.non_splitting_tags),
+        outline_detection=fields.outline_detection is not False,
+    )
+
+
+def _tags(fields: DeepLTranslateRequest, names: Sequence[str]) -> frozenset[str]:
+    """Names of elements; in HTML their case does not matter."""
+    return frozenset(name.lower() if fields.tag_handling == "html" else name for name in names)
+
+
+def _refused(fields: DeepLTranslateRequest, name: str, reason: str) -> Iterator[str]:
+    if getattr(fields, name) not in (None, "", []):
+        yield f"{name}: {reason}"
+
+
+async def _glossary(fields: DeepLTranslateRequest, parts: Parts, owner: str) -> dict[str, str]:
+    """The terms of the glossaries that the request names; of a term in several, the first one's."""
+    named: Sequence[str] = fields.glossary_ids
+    if fields.glossary_id is not None:
+        if named:
+            raise InvalidFields.of("glossary_id", "must not be given with glossary_ids", fields.glossary_id)
+        named = (fields.glossary_id,)
+    if not named:
+        return {}
+    if fields.source_lang is None:
+        fault = {"field": "source_lang", "message": "is required where a glossary is given"}
+        raise InvalidFields("source_lang: is required where a glossary is given", [fault])
+    terms: dict[str, str] = {}
+    for identifier in named:
+        terms = await _entries(fields, parts, owner, identifier) | terms
+    if len(terms) > MAX_GLOSSARY:
+        raise InvalidFields.of("glossary_ids", f"may name at most {MAX_GLOSSARY} terms in all", len(terms))
+    return terms
+
+
+async def _entries(fields: DeepLTranslateRequest, parts: Parts, owner: str, identifier: str) -> dict[str, str]:
+    """A glossary's terms; one that is not there is a bad request here, since no route of the glossary was asked for."""
+    pair = (base_language(fields.source_lang or ""), base_language(fields.target_lang))
+    try:
+        return await asyncio.to_thread(parts.glossaries.entries, owner, identifier, *pair)
+    except GlossaryNotFound as error:
+        raise NotOffered(f"glossary_id: {error}; got {identifier[:80]!r}") from error
+
+
+def _translations(fields: DeepLTranslateRequest, reply: TranslateReply) -> Iterator[DeepLTranslation]:
+    found = reply.detectedLanguage
+    detected = found if isinstance(found, list) else [found] * len(fields.text)
+    for text, translation, language in zip(fields.text, reply.translatedText, detected, strict=True):
+        yield DeepLTranslation(
+            detected_source_language=_source(fields, language),
+            text=translation,
+            billed_characters=len(text),
+            model_type_used=_QUICK if fields.model_type else None,
+        )
+
+
+def _source(fields: DeepLTranslateRequest, detected: DetectedLanguage | None) -> str:
+    return source_code(fields.source_lang or (detected.language if detected else ""))

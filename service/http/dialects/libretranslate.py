@@ -1,0 +1,100 @@
+"""The rest of LibreTranslate's API: what its clients and its page ask for beside the routes that are ours as well.
+
+Differences of errors for its form clients are in ``service.http.dialects.errors``.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from service.api.schemas import ErrorBody, Language, Status
+from service.files.formats import FORMATS
+from service.http.dependencies import PartsDep
+from service.http.errors import SuggestionsOff
+from service.text.languages import language_name
+
+_TYPING_PAUSE = 500
+"""Milliseconds that LibreTranslate's page waits after a key before it translates."""
+
+_REFUSED = {
+    "error": "suggestions are switched off on this server",
+    "code": SuggestionsOff.code,
+    "request_id": "5f0c7e…",
+}
+
+router = APIRouter(tags=["LibreTranslate"])
+
+
+class NamedLanguage(BaseModel):
+    """A language's code and English name."""
+
+    code: str
+    name: str
+
+
+class DefaultLanguages(BaseModel):
+    """What a page shows at first."""
+
+    source: NamedLanguage
+    target: NamedLanguage
+
+
+class FrontendSettings(BaseModel):
+    """What LibreTranslate's clients may know about a server."""
+
+    charLimit: int = Field(description="Characters of a request.")
+    frontendTimeout: int = Field(description="Milliseconds after the last key before a page translates.")
+    apiKeys: bool = Field(description="Whether keys mean anything here.")
+    keyRequired: bool
+    suggestions: bool = Field(description="Never: POST /suggest is off.")
+    filesTranslation: bool
+    supportedFilesFormat: list[str] = Field(description="File name endings.")
+    language: DefaultLanguages
+
+
+@router.get("/frontend/settings")
+async def frontend_settings(parts: PartsDep) -> FrontendSettings:
+    """Limits, and what is switched on."""
+    settings = parts.settings
+    return FrontendSettings(
+        charLimit=settings.max_characters,
+        frontendTimeout=_TYPING_PAUSE,
+        apiKeys=settings.require_key,
+        keyRequired=settings.require_key,
+        suggestions=False,
+        filesTranslation=True,
+        supportedFilesFormat=[f".{ending}" for ending in sorted(FORMATS)],
+        language=_defaults(parts.texts.catalog.languages()),
+    )
+
+
+@router.post(
+    "/suggest",
+    status_code=403,
+    response_model=ErrorBody,
+    response_description="Suggestions are off.",
+    responses={403: {"content": {"application/json": {"example": _REFUSED}}}},
+)
+async def suggest() -> NoReturn:
+    """Always refused: translations are not collected here, and models learn from corpora only."""
+    raise SuggestionsOff(_REFUSED["error"])
+
+
+@router.get("/health")
+async def health() -> Status:
+    """The process is alive; GET /readyz says whether it can translate."""
+    return Status(status="ok")
+
+
+def _defaults(served: list[Language]) -> DefaultLanguages:
+    """Detection, and the first language that anything is translated into."""
+    targets = sorted({target for language in served for target in language.targets})
+    names = {language.code: language.name for language in served}
+    target = targets[0] if targets else "en"
+    return DefaultLanguages(
+        source=NamedLanguage(code="auto", name="Auto Detect"),
+        target=NamedLanguage(code=target, name=names.get(target) or language_name(target)),
+    )

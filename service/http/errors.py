@@ -1,0 +1,252 @@
+"""Every error of the HTTP side, and the one place where errors become status codes.
+
+    TandemError
+    └── HttpError          carries status, code and headers of its reply
+        ├── BadRequest 400, ModelNotFound / PairNotServed / LanguageNotServed 404, TooLarge 413,
+        ├── NotOffered / GlossaryLimit 400, SuggestionsOff 403, GlossaryNotFound 404,
+        ├── ModelInUse 409, ModelRefused 422, BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
+        └── (the engine's errors and ``OptionError`` are mapped by ``reply_for``)
+
+Replies are ``{"error", "code", "detail"?, "request_id"}`` and hold no traceback, no path and nothing of the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from models.errors import OptionError, TandemError
+from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from service.http.wording import bound_of, quoted, shown
+from service.storage.database import StorageError
+
+_DRAIN_RETRY = 5
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReply:
+    """What the client gets to see."""
+
+    status: int
+    code: str
+    message: str
+    detail: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def body(self, request_id: str) -> dict[str, Any]:
+        """The reply's JSON."""
+        content: dict[str, Any] = {"error": self.message, "code": self.code, "request_id": request_id}
+        if self.detail is not None:
+            content["detail"] = self.detail
+        return content
+
+
+class HttpError(TandemError):
+    """An error with a reply of its own."""
+
+    status = 400
+    code = "bad_request"
+
+    def __init__(self, message: str, detail: Any = None) -> None:
+        self.detail = detail
+        super().__init__(message)
+
+    def headers(self) -> Mapping[str, str]:
+        """Headers of its reply."""
+        return {}
+
+
+class BadRequest(HttpError):
+    """The body cannot be read: broken JSON, invalid UTF-8, lone surrogates."""
+
+
+class ModelNotFound(HttpError):
+    """No loaded bundle has that name or does that task."""
+
+    status, code = 404, "model_not_found"
+
+
+class ModelInUse(HttpError):
+    """The loaded bundles do not allow that change now."""
+
+    status, code = 409, "model_in_use"
+
+
+class ModelRefused(HttpError):
+    """A bundle could not be loaded; what was served before still is."""
+
+    status, code = 422, "model_refused"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} was not loaded, and nothing has changed: {reason}", {"model": name, "reason": reason})
+
+
+class LanguageNotServed(HttpError):
+    """No loaded bundle knows that language."""
+
+    status, code = 404, "language_not_served"
+
+
+class PairNotServed(HttpError):
+    """No loaded bundle translates from that language into that one."""
+
+    status, code = 404, "pair_not_served"
+
+
+class NotOffered(HttpError):
+    """The request asks for what this server or its models do not do; better refused than left out silently."""
+
+    code = "not_offered"
+
+
+class SuggestionsOff(HttpError):
+    """Somebody suggests a better translation; none are collected."""
+
+    status, code = 403, "suggestions_off"
+
+
+class GlossaryNotFound(HttpError):
+    """The caller has stored no such glossary, or it has no dictionary for that language pair."""
+
+    status, code = 404, "glossary_not_found"
+
+
+class GlossaryLimit(HttpError):
+    """The caller stores as much as it may; names the bound and the value."""
+
+    code = "glossary_limit"
+
+    def __init__(self, what: str, bound: int, value: int) -> None:
+        message = f"a caller may store at most {bound} {what}, and this would make {value}; delete some first"
+        super().__init__(message, {"bound": bound, "value": value})
+
+
+class BodyTimeout(HttpError):
+    """The body did not arrive in time."""
+
+    status, code = 408, "body_timeout"
+
+
+class TooLarge(HttpError):
+    """Over a limit of size; names the bound and the value."""
+
+    status, code = 413, "too_large"
+
+    def __init__(self, what: str, bound: int, value: int | None, remedy: str) -> None:
+        got = "" if value is None else f", but this one has {value}"
+        super().__init__(f"a request may have at most {bound} {what}{got}; {remedy}", {"bound": bound, "value": value})
+
+
+class UnsupportedMedia(HttpError):
+    """A content type that the route does not read."""
+
+    status, code = 415, "unsupported_media_type"
+
+
+class InvalidFields(HttpError):
+    """Fields that break their bounds; ``detail`` lists each with message and value."""
+
+    status, code = 422, "invalid_field"
+
+    @classmethod
+    def of(cls, field_name: str, message: str, value: Any, remedy: str = "") -> InvalidFields:
+        """One bad field: the bound that it breaks, the value, and what to do where the bound does not say it."""
+        fault = {"field": field_name, "message": message, "value": shown(value)}
+        after = f"; {remedy}" if remedy else ""
+        return cls(_sentence(fault) + after, [fault | {"message": message + after}])
+
+
+class NotReady(HttpError):
+    """The service cannot answer yet, or no more; ``detail`` lists the reasons."""
+
+    status, code = 503, "not_ready"
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("not ready: " + "; ".join(reasons), {"reasons": list(reasons)})
+
+
+def reply_for(error: BaseException) -> ErrorReply:
+    """The reply to any error that a request can end with; unknown ones are a bare 500."""
+    if isinstance(error, HttpError):
+        headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers()}
+        return ErrorReply(error.status, error.code, str(error), error.detail, headers)
+    if isinstance(error, OptionError):
+        fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
+        return ErrorReply(422, "invalid_field", _sentence(fault), [fault])
+    if isinstance(error, UnknownModel):
+        return ErrorReply(404, "model_not_found", str(error))
+    if isinstance(error, Overloaded):
+        return ErrorReply(503, "overloaded", str(error), headers=_retry(error.retry_after))
+    if isinstance(error, Draining):
+        return ErrorReply(503, "draining", str(error), headers=_retry(_DRAIN_RETRY))
+    if isinstance(error, DeadlinePassed | TimeoutError):
+        return ErrorReply(504, "deadline", str(DeadlinePassed()))
+    if isinstance(error, StorageError):
+        message = "what this server keeps cannot be read or written now; try again later"
+        return ErrorReply(503, "storage_unavailable", message, headers=_retry(_DRAIN_RETRY))
+    if isinstance(error, DecodingFailed):
+        return ErrorReply(500, "decoding_failed", str(error), {"incident": error.incident})
+    if isinstance(error, HTTPException):
+        return _reply_for_route(error)
+    return ErrorReply(500, "internal", "something went wrong on our side; quote the request id when you report it")
+
+
+def invalid_fields(error: ValidationError) -> InvalidFields:
+    """Pydantic's findings in our shape: one sentence for people, one entry per field."""
+    return InvalidFields(*_describe(error.errors(include_url=False)))
+
+
+def invalid_parameters(errors: Sequence[Any]) -> InvalidFields:
+    """FastAPI's findings about parameters of path and query, in our shape."""
+    return InvalidFields(*_describe([{**item, "loc": item["loc"][1:]} for item in errors]))
+
+
+def _describe(errors: Sequence[Any]) -> tuple[str, list[dict[str, Any]]]:
+    faults = []
+    for item in errors:
+        name = _place(item["loc"])
+        fault: dict[str, Any] = {"field": name, "message": bound_of(item)}
+        if item["type"] != "missing":
+            fault["value"] = shown(item.get("ctx", {}).get("value", _measured(item)))
+        faults.append(fault)
+    sentence = "; ".join(_sentence(fault) for fault in faults[:5])
+    return sentence + (f"; and {len(faults) - 5} more" if len(faults) > 5 else ""), faults[:100]
+
+
+def _place(location: Sequence[Any]) -> str:
+    """Where a fault is; of an object's key that is at fault, and of one that is too long, nothing is quoted."""
+    parts = [str(part) for part in location]
+    if parts[-1:] == ["[key]"]:
+        del parts[-2]
+    return ".".join(part if len(part) <= _LONGEST_NAME else "…" for part in parts) or "body"
+
+
+def _measured(item: Mapping[str, Any]) -> Any:
+    """The value at fault: of a string that is too long its length, which is what the bound is about."""
+    return len(item["input"]) if item["type"] == "string_too_long" else item["input"]
+
+
+def _sentence(fault: Mapping[str, Any]) -> str:
+    given = f", but is {quoted(fault['value'])}" if "value" in fault and "known field" not in fault["message"] else ""
+    return f"{fault['field']}: {fault['message']}{given}"
+
+
+def _reply_for_route(error: HTTPException) -> ErrorReply:
+    headers = dict(error.headers or {})
+    if error.status_code == 404:
+        return ErrorReply(404, "route_not_found", "there is no such route; GET /docs lists them", headers=headers)
+    if error.status_code == 405:
+        allowed = headers.get("Allow") or headers.get("allow") or ""
+        message = f"this route answers {allowed or 'another method'}"
+        return ErrorReply(405, "method_not_allowed", message, headers=headers)
+    return ErrorReply(error.status_code, "http_error", str(error.detail), headers=headers)
+
+
+def _retry(seconds: float) -> dict[str, str]:
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}

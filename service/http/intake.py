@@ -1,0 +1,221 @@
+"""Reads a request's fields from JSON, form, multipart or query string, strictly in UTF-8."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from python_multipart import MultipartParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+from starlette.requests import Request
+
+from service.api.schemas import LIST_FIELDS, OBJECT_FIELDS
+from service.http.errors import BadRequest, InvalidFields, UnsupportedMedia, invalid_fields
+
+T = TypeVar("T", bound=BaseModel)
+
+_MAX_FIELDS = 100_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPEATED = ("q", "text", "translation", *LIST_FIELDS)
+_TEXT_FIELDS = frozenset(("q", "text", "translation", "prefix"))
+_FLAG = TypeAdapter(bool)
+_ANYWHERE = ("stream",)  # also read from the query string of a request with a JSON body
+
+
+async def read_fields(request: Request, model: type[T]) -> T:
+    """Parse and validate a request.
+
+    JSON is strict: no unknown fields, no conversions. Form and query values are strings, so numbers and booleans are
+    converted, and unknown fields are ignored, because other clients send extras.
+
+    Raises:
+        BadRequest: broken JSON or form, invalid UTF-8, lone surrogates.
+        UnsupportedMedia: another content type or character set.
+        InvalidFields: a field breaks its bounds.
+    """
+    content = await read_body(request)
+    if isinstance(content, dict):
+        return validate(model, content | _flags(request, model), strict=True)
+    return validate(model, _gather(content, model), strict=False)
+
+
+async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
+    """A JSON object, or the fields of the query string and of a form, in order.
+
+    Raises:
+        BadRequest, UnsupportedMedia: as ``read_fields`` does.
+    """
+    kind, options = _content_type(request)
+    body = await request.body()
+    if kind == "application/json" or kind.endswith("+json"):
+        return _json_object(body)
+    pairs = _query_pairs(request.scope["query_string"])
+    if kind == "application/x-www-form-urlencoded":
+        pairs += _query_pairs(body)
+    elif kind == "multipart/form-data":
+        pairs += _multipart_pairs(body, options)
+    elif body:
+        raise UnsupportedMedia(
+            f"content type {kind[:80]!r} is not read here; send application/json, application/x-www-form-urlencoded "
+            "or multipart/form-data"
+        )
+    return pairs
+
+
+def _content_type(request: Request) -> tuple[str, dict[bytes, bytes]]:
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
+    if charset not in ("utf-8", "utf8", "us-ascii"):
+        raise UnsupportedMedia(f"character set {charset[:40]!r} is not read here; send UTF-8")
+    return kind.decode("latin-1").lower(), options
+
+
+def validate(model: type[T], fields: Mapping[str, Any], strict: bool) -> T:
+    """Fields as a model. Raises InvalidFields."""
+    try:
+        return model.model_validate(fields, strict=strict)
+    except ValidationError as error:
+        raise invalid_fields(error) from error
+
+
+def _flags(request: Request, model: type[BaseModel]) -> dict[str, bool]:
+    """What may stand in the query string beside a JSON body."""
+    given = dict(_query_pairs(request.scope["query_string"]))
+    flags: dict[str, bool] = {}
+    for name in _ANYWHERE:
+        if given.get(name) and name in model.model_fields:
+            try:
+                flags[name] = _FLAG.validate_python(given[name])
+            except ValidationError as error:
+                raise InvalidFields.of(name, "must be true or false", given[name]) from error
+    return flags
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        content = _parse_json(_utf8(body))
+    except (ValueError, RecursionError) as error:
+        place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+        raise BadRequest(f"the body is not valid JSON{place}") from error
+    if not isinstance(content, dict):
+        raise BadRequest("the body must be a JSON object")
+    return content
+
+
+def _parse_json(text: str) -> Any:
+    content = json.loads(text, parse_constant=_refuse_constant)
+    _refuse_surrogates(content)
+    return content
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _refuse_surrogates(value: Any) -> None:
+    """JSON can escape half a character; no text has that."""
+    if isinstance(value, str):
+        if _SURROGATE.search(value):
+            raise BadRequest("the request has a lone surrogate (half of a \\ud8xx\\udcxx pair), which is no character")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_surrogates(key)
+            _refuse_surrogates(item)
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_surrogates(item)
+
+
+def _utf8(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the request is not valid UTF-8 at byte {error.start}") from error
+
+
+def _query_pairs(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(_utf8(raw), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except UnicodeDecodeError as error:
+        raise BadRequest("the fields are not valid UTF-8") from error
+    except ValueError as error:
+        raise BadRequest(f"a form may have at most {_MAX_FIELDS} fields") from error
+
+
+def _multipart_pairs(body: bytes, options: Mapping[bytes, bytes]) -> list[tuple[str, str]]:
+    parts = _Parts()
+    try:
+        parser = MultipartParser(options.get(b"boundary", b""), parts.callbacks())
+        parser.write(body)
+        parser.finalize()
+    except (FormParserError, ValueError) as error:
+        raise BadRequest("the body is not valid multipart/form-data") from error
+    return [(_utf8(name), _utf8(value)) for name, value in parts.fields]
+
+
+class _Parts:
+    """Collects the parts of a multipart body; a file counts as a field with its content."""
+
+    def __init__(self) -> None:
+        self.fields: list[tuple[bytes, bytes]] = []
+        self._header, self._value, self._name, self._data = bytearray(), bytearray(), b"", bytearray()
+
+    def callbacks(self) -> Any:
+        return {
+            "on_part_begin": self._begin,
+            "on_part_data": lambda data, start, end: self._data.extend(data[start:end]),
+            "on_part_end": lambda: self.fields.append((self._name, bytes(self._data))),
+            "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
+            "on_header_end": self._end_header,
+        }
+
+    def _begin(self) -> None:
+        self._name, self._data = b"", bytearray()
+
+    def _end_header(self) -> None:
+        if bytes(self._header).lower() == b"content-disposition":
+            self._name = parse_options_header(bytes(self._value))[1].get(b"name", b"")
+        self._header, self._value = bytearray(), bytearray()
+
+
+def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, Any]:
+    """Known fields only; a repeated text becomes a list, of anything else the last value counts.
+
+    A field that is a list stays one where it is given once; it may also be one JSON list.
+    """
+    known = set(model.model_fields) | {"text"}
+    texts: dict[str, list[str]] = {}
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in known and name in _REPEATED:
+            texts.setdefault(name, []).append(value)
+        elif name in known and (value or name in _TEXT_FIELDS):
+            fields[name] = _nested(value) if name in OBJECT_FIELDS else value
+    given: dict[str, Any] = {
+        name: _list(values) if name in LIST_FIELDS else values[0] if len(values) == 1 else values
+        for name, values in texts.items()
+    }
+    if "text" in given:
+        given.setdefault("q", given.pop("text"))
+    return {**fields, **{name: value for name, value in given.items() if name != "text"}}
+
+
+def _list(values: list[str]) -> list[str]:
+    """A repeated field's values, or those of the JSON list that its only value is; empty ones count as not given."""
+    given = [value for value in values if value]
+    nested = _nested(given[0]) if len(given) == 1 else None
+    return nested if isinstance(nested, list) and all(isinstance(one, str) for one in nested) else given
+
+
+def _nested(value: str) -> Any:
+    """An object that a form holds as JSON; what is no JSON stays as it is, for the schema to refuse."""
+    try:
+        return _parse_json(value)
+    except (ValueError, RecursionError):
+        return value

@@ -1,0 +1,260 @@
+"""Pure ASGI middleware. (Starlette's ``BaseHTTPMiddleware`` would hide disconnects from the routes.)"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Mapping, MutableMapping
+from typing import Any
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.engine import DecodingFailed, Draining, Overloaded
+from service.http.connections import OPERATIONS
+from service.http.dialects.errors import in_dialect
+from service.http.errors import BodyTimeout, NotReady, TooLarge, reply_for
+from service.http.json_bounds import JsonBounds
+from service.storage.database import StorageError
+from service.telemetry.metrics import CLIENT_GONE, Metrics
+
+_log = structlog.get_logger("tandem.http")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_REFUSALS = (401, 403, 413, 429, 503)
+_IN_THREAD = 65_536  # bytes of JSON from which on checking it would hold up the others
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+
+
+def error_response(error: BaseException, scope: Scope) -> JSONResponse:
+    """The JSON reply to an error, in the shape of every error of ours, or of the dialect that the request speaks."""
+    reply, body = in_dialect(reply_for(error), scope)
+    if reply.status in _REFUSALS and not isinstance(error, Overloaded | Draining | NotReady):  # counted by the engine
+        scope["state"]["refused"] = reply.code
+    return JSONResponse(body, reply.status, dict(reply.headers))
+
+
+class RequestContext:
+    """Outermost: gives each request an id, one log line, its metrics, and a reply whatever happens inside."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        offered = Headers(scope=scope).get("x-request-id", "")
+        request_id = offered if _REQUEST_ID.fullmatch(offered) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        with structlog.contextvars.bound_contextvars(request_id=request_id), self._metrics.in_flight.track_inprogress():
+            started = time.perf_counter()
+            status = await self._answer(scope, receive, send, request_id)
+            self._note(scope, status, time.perf_counter() - started)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> int:
+        """Run the app. Returns the status sent, or 499 where the client left before there was one."""
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            return CLIENT_GONE
+        except Exception as error:
+            response = error_response(error, scope)
+            if isinstance(error, DecodingFailed):  # the worker has logged the cause
+                _log.error("request_failed", incident=error.incident)
+            elif isinstance(error, StorageError):
+                _log.error("storage_unavailable", cause=str(error))
+            elif response.status_code == 500:
+                _log.exception("request_failed")
+            if status:  # too late for another reply
+                raise
+            await response(scope, receive, send_with_id)
+        return status
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = scope["state"].get("route") or getattr(scope.get("route"), "path", "unmatched")
+        method = scope["method"] if scope["method"] in _METHODS else "other"  # labels must not grow without bound
+        # A key's name, never the key; empty where nobody asked for one. Names come from the key store only.
+        caller = scope["state"].get("caller", "")
+        self._metrics.note(route, method, status, caller, seconds)
+        if method == "POST":
+            failed = scope["state"].get("failed", False)  # a stream that broke off, whatever status it began with
+            self._metrics.note_text(route, 500 if failed else status, scope["state"].get("priority", ""), seconds)
+        if refused := scope["state"].get("refused"):
+            self._metrics.refused[refused] += 1
+        # Whoever watches a server asks every few seconds: as long as all is well, that is nothing to read.
+        log = _log.debug if route in OPERATIONS and status < 400 else _log.info
+        log("request", method=method, route=route, status=status, caller=caller, seconds=round(seconds, 6))
+
+
+class RequestBody:
+    """Reads the body under a bound of bytes and seconds, then runs the app and cancels it when the client leaves.
+
+    The cancellation reaches the coroutine that waits for the engine, which takes its sentences back.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        max_bytes: int,
+        timeout: float,
+        others: Mapping[str, int] | None = None,
+        json_bounds: JsonBounds | None = None,
+        streamed: Mapping[str, int] | None = None,
+    ) -> None:
+        """
+        Args:
+            app: what answers.
+            max_bytes: of a body.
+            timeout: seconds in which it must arrive.
+            others: bounds of bytes for paths that begin so, instead of ``max_bytes``.
+            json_bounds: of bodies that are JSON.
+            streamed: bounds of bytes for the paths whose routes read what is posted to them piece by piece.
+        """
+        self._app = app
+        self._max_bytes = max_bytes
+        self._timeout = timeout
+        self._others = others or {}
+        self._json_bounds = json_bounds
+        self._streamed = streamed or {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if scope["method"] == "POST" and scope["path"] in self._streamed:
+            exchange = _StreamedExchange(self._app, receive, send, self._streamed[scope["path"]], self._timeout)
+            await exchange.run(scope)
+            return
+        max_bytes = next((self._others[one] for one in self._others if scope["path"].startswith(one)), self._max_bytes)
+        headers = Headers(scope=scope)
+        body = await self._read(headers, receive, max_bytes)
+        if self._json_bounds is not None and body and "json" in headers.get("content-type", "").lower():
+            if len(body) > _IN_THREAD:
+                await asyncio.to_thread(self._json_bounds.check, body)
+            else:
+                self._json_bounds.check(body)
+        await _Exchange(self._app, receive, send, body).run(scope)
+
+    async def _read(self, headers: Headers, receive: Receive, max_bytes: int) -> bytes:
+        declared = headers.get("content-length", "0")
+        if declared.isdecimal() and int(declared[:20]) > max_bytes:
+            raise _too_large(max_bytes, int(declared[:20]))
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._timeout):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > max_bytes:
+                        raise _too_large(max_bytes, None)
+        except TimeoutError as error:
+            raise BodyTimeout(f"the body did not arrive within {self._timeout:g} s; send it again") from error
+        return bytes(body)
+
+
+def _too_large(bound: int, value: int | None) -> TooLarge:
+    return TooLarge("bytes in its body", bound, value, "send it in several requests")
+
+
+class _Exchange:
+    """One request whose body was read: the app runs while the connection is watched."""
+
+    def __init__(self, app: ASGIApp, receive: Receive, send: Send, body: bytes) -> None:
+        self._app, self._receive, self._send = app, receive, send
+        self._body: bytes | None = body
+        self._gone = asyncio.Event()
+        self._answered = False
+
+    async def run(self, scope: Scope) -> None:
+        app = asyncio.ensure_future(self._as_coroutine(self._app(scope, self._replay, self._watched_send)))
+        watch = asyncio.ensure_future(self._watch())
+        try:
+            await asyncio.wait((app, watch), return_when=asyncio.FIRST_COMPLETED)
+            if watch.done() and not self._answered and not app.done():
+                app.cancel()
+                await asyncio.gather(app, return_exceptions=True)
+                raise ClientDisconnect
+            await app
+        finally:
+            watch.cancel()
+            app.cancel()
+
+    @staticmethod
+    async def _as_coroutine(awaitable: Awaitable[None]) -> None:
+        await awaitable
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone.set()
+
+    async def _replay(self) -> MutableMapping[str, Any]:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _watched_send(self, message: Message) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._answered = True  # what comes after is no disconnect, only the end of the exchange
+        await self._send(message)
+
+
+class _StreamedExchange(_Exchange):
+    """One request whose body the app reads itself, under the same bounds; it is watched once the app has all of it."""
+
+    def __init__(self, app: ASGIApp, receive: Receive, send: Send, max_bytes: int, timeout: float) -> None:
+        super().__init__(app, receive, send, b"")
+        self._max_bytes, self._timeout = max_bytes, timeout
+        self._until = asyncio.get_running_loop().time() + timeout
+        self._bytes = 0
+        self._whole = asyncio.Event()
+
+    async def run(self, scope: Scope) -> None:
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdecimal() and int(declared[:20]) > self._max_bytes:
+            raise self._over(int(declared[:20]))
+        await super().run(scope)
+
+    async def _watch(self) -> None:
+        await self._whole.wait()
+        await super()._watch()
+
+    async def _replay(self) -> MutableMapping[str, Any]:
+        if self._whole.is_set():
+            await self._gone.wait()
+            return {"type": "http.disconnect"}
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise BodyTimeout(f"the body did not arrive within {self._timeout:g} s; send it again") from error
+        self._bytes += len(message.get("body", b""))
+        if self._bytes > self._max_bytes:
+            raise self._over(None)
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            self._whole.set()
+        return message
+
+    def _over(self, value: int | None) -> TooLarge:
+        return TooLarge("bytes in its body", self._max_bytes, value, "split the file")

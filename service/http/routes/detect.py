@@ -1,0 +1,40 @@
+"""``POST /detect``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+
+from service.api.examples import DETECT_EXAMPLES
+from service.api.schemas import DetectedLanguage, DetectRequest
+from service.http.dependencies import PartsDep
+from service.http.intake import read_fields
+from service.http.openapi import error_responses, request_body
+
+router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 413, 415, 422, 429, 500))
+
+
+async def detect_request(request: Request) -> DetectRequest:
+    return await read_fields(request, DetectRequest)
+
+
+@router.post(
+    "/detect",
+    responses={200: {"content": {"application/json": {"example": [{"language": "de", "confidence": 100.0}]}}}},
+    openapi_extra=request_body(DetectRequest, DETECT_EXAMPLES),
+)
+async def detect(
+    request: Request, fields: Annotated[DetectRequest, Depends(detect_request)], parts: PartsDep
+) -> list[DetectedLanguage]:
+    """The languages that a text may be in, best first, at least one and at most five.
+
+    The beginning of the text decides. Languages that are served are preferred where the text leaves it open. A text
+    without letters is in no language: the reply then names a served one with a confidence of 0.
+    """
+    caller = parts.access.caller(request, fields.api_key)
+    parts.detector.check(fields.q)
+    await parts.access.charge(caller, 0)  # a request, but no characters: nothing is decoded
+    guesses = await asyncio.to_thread(parts.detector.detect, fields.q)
+    return [DetectedLanguage(language=guess.language, confidence=guess.confidence) for guess in guesses]

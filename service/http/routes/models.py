@@ -1,0 +1,81 @@
+"""``GET /models`` for everybody; loading, rolling back and unloading them for administrators."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from service.api.replies import AbsentModel, ModelChange, ModelInfo
+from service.engine import alias_of
+from service.http.dependencies import PartsDep, admin
+from service.http.openapi import error_responses, reply_example
+
+router = APIRouter(tags=["models"])
+
+
+_CHANGES: dict[str, Any] = {
+    "dependencies": [Depends(admin)],
+    "response_model": ModelChange,
+    "response_model_exclude_none": True,
+}
+ModelName = Annotated[str, Path(description="An alias, `de-en`, or a version, `de-en@2`.", max_length=151)]
+Alias = Annotated[str, Path(description="A name without version, `de-en`.", max_length=100)]
+Switch = Annotated[bool, Query(description="Whether the alias stands for it from then on.")]
+
+
+@router.get("/models", response_model=list[ModelInfo | AbsentModel], response_model_exclude_none=True)
+async def models(parts: PartsDep) -> list[ModelInfo | AbsentModel]:
+    """The loaded models, and those that are being loaded or could not be."""
+    absent = [
+        AbsentModel(name=one.name, alias=alias_of(one.name), state=one.state, reason=one.reason or None)
+        for one in parts.models.absent
+    ]
+    return [*parts.texts.catalog.models(), *absent]
+
+
+@router.post(
+    "/models/{name}",
+    responses={
+        **reply_example({"alias": "de-en", "current": "de-en@2", "model": "de-en@2"}),
+        **error_responses(401, 403, 404, 409, 422, 503),
+    },
+    **_CHANGES,
+)
+async def load(name: ModelName, parts: PartsDep, switch: Switch = True) -> ModelChange:
+    """Load a bundle of the configured folders while serving, and switch its alias to it.
+
+    Of an alias the newest version is taken. The bundle is checked, opened and has to decode a sentence first; where
+    that fails, nothing changes. Requests that have begun end with the version they began with. The version that the
+    alias stood for stays loaded for `/models/{alias}/rollback`, until the next switch.
+    """
+    loaded = await parts.models.load(name, switch=switch)
+    return ModelChange(alias=alias_of(loaded), current=parts.engine.aliases.get(alias_of(loaded)), model=loaded)
+
+
+@router.post(
+    "/models/{alias}/rollback",
+    responses={
+        **reply_example({"alias": "de-en", "current": "de-en@1", "model": "de-en@1"}),
+        **error_responses(401, 403, 404, 409, 422, 503),
+    },
+    **_CHANGES,
+)
+async def roll_back(alias: Alias, parts: PartsDep) -> ModelChange:
+    """Switch an alias to the version that it stood for before; twice comes back."""
+    loaded = await parts.models.roll_back(alias)
+    return ModelChange(alias=alias, current=parts.engine.aliases.get(alias), model=loaded)
+
+
+@router.delete(
+    "/models/{name}",
+    responses={
+        **reply_example({"alias": "de-en", "current": "de-en@2", "unloaded": ["de-en@1"]}),
+        **error_responses(401, 403, 404, 409),
+    },
+    **_CHANGES,
+)
+async def unload(name: ModelName, parts: PartsDep) -> ModelChange:
+    """Unload a version, or all versions of an alias. What has begun ends first; the reply comes after that."""
+    unloaded = await parts.models.unload(name)
+    return ModelChange(alias=alias_of(name), current=parts.engine.aliases.get(alias_of(name)), unloaded=unloaded)

@@ -1,0 +1,109 @@
+"""``POST /translate``, ``POST /postedit`` and ``POST /summarize``."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from service.api.examples import (
+    POSTEDIT_EXAMPLES,
+    POSTEDIT_REPLIES,
+    SUMMARIZE_EVENTS,
+    SUMMARIZE_EXAMPLES,
+    SUMMARIZE_REPLIES,
+    TRANSLATE_EVENTS,
+    TRANSLATE_EXAMPLES,
+    TRANSLATE_REPLIES,
+)
+from service.api.schemas import (
+    PosteditReply,
+    PosteditRequest,
+    SummarizeReply,
+    SummarizeRequest,
+    TranslateReply,
+    TranslateRequest,
+)
+from service.http.dependencies import (
+    PartsDep,
+    PosteditFields,
+    RequestId,
+    SummarizeFields,
+    TranslateFields,
+    charged,
+    postedit_request,
+    summarize_request,
+    translate_request,
+)
+from service.http.errors import InvalidFields
+from service.http.openapi import error_responses, reply_examples, request_body
+from service.http.streaming import stream, wants_events
+
+router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504))
+
+
+@router.post(
+    "/translate",
+    dependencies=[Depends(charged(translate_request))],
+    response_model=TranslateReply,
+    response_model_exclude_none=True,
+    responses=reply_examples(TRANSLATE_REPLIES, TRANSLATE_EVENTS),
+    openapi_extra=request_body(TranslateRequest, TRANSLATE_EXAMPLES),
+)
+async def translate(
+    fields: TranslateFields, parts: PartsDep, request_id: RequestId, request: Request
+) -> TranslateReply | Response:
+    """Translate a text or several. Paragraphs, lists and indentation come back as they were.
+
+    A model that reads several languages at once needs the same text in all of them: `q` in `source`, the rest in
+    `others`. A line is split into sentences where it has equally many in all languages, and else translated as one
+    sentence. The layout is kept where a text has equally many lines with words in all languages, or else equally many
+    sentences. Where it has neither, the whole text is translated as one sentence: the translation then stands on one
+    line, and paragraphs and lists are lost.
+
+    With `stream`, or where events are accepted, the reply is a stream of server-sent events: `sentence` for each
+    sentence as soon as it is finished, whatever its place, then `done` with the whole reply, or `error`.
+    """
+    if wants_events(request, fields.stream):
+        if fields.format == "html":
+            raise InvalidFields.of("stream", "must be false where the format is 'html'", True)
+        return await stream(lambda progress: parts.texts.translate(fields, request_id, progress), request)
+    return await parts.texts.translate(fields, request_id)
+
+
+@router.post(
+    "/postedit",
+    dependencies=[Depends(charged(postedit_request))],
+    response_model=PosteditReply,
+    response_model_exclude_none=True,
+    responses=reply_examples(POSTEDIT_REPLIES),
+    openapi_extra=request_body(PosteditRequest, POSTEDIT_EXAMPLES),
+)
+async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestId) -> PosteditReply:
+    """Correct the machine translation of a text or several.
+
+    A line is split into sentences where text and translation have equally many in it, and else read as one sentence.
+    The translation's paragraphs, lists and indentation come back as they were where both have equally many lines with
+    words, or else equally many sentences. Where they have neither, the whole is read as one sentence: the corrected
+    translation then stands on one line. A translation comes back as it was where it or its text has no words.
+    """
+    return await parts.texts.postedit(fields, request_id)
+
+
+@router.post(
+    "/summarize",
+    dependencies=[Depends(charged(summarize_request))],
+    response_model=SummarizeReply,
+    response_model_exclude_none=True,
+    responses=reply_examples(SUMMARIZE_REPLIES, SUMMARIZE_EVENTS),
+    openapi_extra=request_body(SummarizeRequest, SUMMARIZE_EXAMPLES),
+)
+async def summarize(
+    fields: SummarizeFields, parts: PartsDep, request_id: RequestId, request: Request
+) -> SummarizeReply | Response:
+    """Summarize a text or several. `truncated` says whether a text was longer than the model takes.
+
+    With `stream`, or where events are accepted, the reply is a stream of server-sent events: `summary` for each text as
+    soon as it is finished, then `done` with the whole reply, or `error`.
+    """
+    if wants_events(request, fields.stream):
+        return await stream(lambda progress: parts.texts.summarize(fields, request_id, progress), request)
+    return await parts.texts.summarize(fields, request_id)

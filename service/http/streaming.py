@@ -1,0 +1,117 @@
+"""Replies sentence by sentence, as server-sent events.
+
+    event: sentence   a finished sentence, as soon as it is finished, whatever its place in the text
+    event: summary    a finished summary, likewise
+    event: done       the whole reply, as it would have come without streaming
+    event: error      instead of ``done``, what went wrong after the first event, in the shape of every error
+
+The framing is FastAPI's own (``fastapi.sse``), which the framework that is here already keeps to the standard;
+sse-starlette would be a second implementation of it whose response watches the connection by itself, while here the
+middleware does. An error before anything was sent is an ordinary reply with its own status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, TypeAlias
+
+import structlog
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from service.http.middleware import error_response
+from service.translation.progress import Progress, Render
+
+KEEP_ALIVE = 10.0
+"""Seconds of silence after which a comment is sent, so that nothing between server and client gives up."""
+
+_log = structlog.get_logger("tandem.stream")
+_HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}  # the latter for nginx and its kin
+
+Work: TypeAlias = Callable[[Progress], Coroutine[Any, Any, BaseModel]]
+
+
+def wants_events(request: Request, asked: bool) -> bool:
+    """Whether a request is to be answered by events: it says so in a field, or accepts nothing but events."""
+    kinds = {kind.split(";")[0].strip().lower() for kind in request.headers.get("accept", "").split(",")}
+    return asked or "text/event-stream" in kinds
+
+
+async def stream(work: Work, request: Request) -> Response:
+    """Run a request's work and send each sentence when it is finished.
+
+    Args:
+        work: answers the request, and notes in the given ``Progress`` what is finished.
+        request: the request that it answers.
+
+    Raises:
+        what ``work`` raises before a sentence is finished, if it does so within ``KEEP_ALIVE`` seconds.
+    """
+    progress = Progress()
+    task = asyncio.ensure_future(work(progress))
+    task.add_done_callback(lambda _: progress.end())
+    try:
+        first = await _first(progress, task)
+    except BaseException:
+        task.cancel()
+        raise
+    return _SentenceStream(_events(first, progress, task, request.scope), task)
+
+
+async def _first(progress: Progress, task: asyncio.Future[BaseModel]) -> Render | None:
+    """The first finished sentence, or nothing where it takes long or there is none; raises what the work raises."""
+    try:
+        first = await progress.next(KEEP_ALIVE)
+    except TimeoutError:
+        return None
+    if first is None:
+        await task
+        progress.end()  # once more, for whoever sends the events
+    return first
+
+
+class _SentenceStream(EventSourceResponse):
+    """Events; the work behind them ends with the connection."""
+
+    def __init__(self, events: AsyncIterator[bytes], task: asyncio.Future[BaseModel]) -> None:
+        super().__init__(events, headers=_HEADERS)
+        self._task = task
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def _events(
+    first: Render | None, progress: Progress, task: asyncio.Future[BaseModel], scope: Scope
+) -> AsyncIterator[bytes]:
+    try:
+        more, render = True, first
+        while more:
+            event = None if render is None else await asyncio.to_thread(render)
+            if event is not None:
+                yield _event(event.name, event)
+            try:
+                render = await progress.next(KEEP_ALIVE)
+                more = render is not None
+            except TimeoutError:
+                render = None
+                yield KEEPALIVE_COMMENT
+        yield _event("done", await task)
+    except Exception as error:
+        scope["state"]["failed"] = True  # the status says otherwise, and who is charged should know
+        response = error_response(error, scope)
+        if response.status_code == 500:
+            _log.exception("stream_failed")
+        yield format_sse_event(event="error", data_str=bytes(response.body).decode())
+
+
+def _event(name: str, content: BaseModel) -> bytes:
+    return format_sse_event(event=name, data_str=content.model_dump_json(exclude_none=True))

@@ -1,0 +1,283 @@
+"""Glossaries that callers store and name in later requests, in SQLite.
+
+A glossary holds one dictionary per language pair, as DeepL's does. Each caller sees only its own; where keys are off,
+all callers are one and the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from service.api.schemas import MAX_GLOSSARY, MAX_TERM
+from service.http.errors import GlossaryLimit, GlossaryNotFound, InvalidFields
+from service.settings import Settings
+from service.storage.database import Database
+from service.text.languages import bare_code
+
+MAX_NAME = 200
+MAX_DICTIONARIES = 50
+_SCHEMA = """
+CREATE TABLE glossary (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created REAL NOT NULL
+) STRICT;
+CREATE INDEX glossary_of_owner ON glossary (owner, created);
+CREATE TABLE dictionary (
+    glossary TEXT NOT NULL REFERENCES glossary (id) ON DELETE CASCADE,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    entries TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    characters INTEGER NOT NULL,
+    PRIMARY KEY (glossary, source, target)
+) STRICT;
+"""
+_SIZES = "SELECT source, target, count FROM dictionary WHERE glossary = ? ORDER BY rowid"
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """The terms of one language pair.
+
+    Attributes:
+        source, target: languages without region, in lower case: a glossary holds for every variety of a language.
+        entries: source term -> target term.
+    """
+
+    source: str
+    target: str
+    entries: Mapping[str, str]
+
+    @classmethod
+    def of(cls, source: str, target: str, entries: Mapping[str, str]) -> Dictionary:
+        """Checks terms and bounds, and takes the region off the codes. Raises InvalidFields."""
+        if not entries:
+            raise InvalidFields.of("entries", "must hold at least one term", "")
+        if len(entries) > MAX_GLOSSARY:
+            raise InvalidFields.of("entries", f"may hold at most {MAX_GLOSSARY} terms", len(entries))
+        for number, (term, translation) in enumerate(entries.items(), 1):
+            _check_term(number, "source", term)
+            _check_term(number, "target", translation)
+        return cls(base_language(source), base_language(target), dict(entries))
+
+
+@dataclass(frozen=True, slots=True)
+class DictionarySize:
+    """What is said about a dictionary without its entries."""
+
+    source: str
+    target: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGlossary:
+    """A glossary without its entries; ``created`` in seconds since 1970."""
+
+    id: str
+    name: str
+    created: float
+    dictionaries: Sequence[DictionarySize] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class GlossaryLimits:
+    """What one caller may store: glossaries, and characters of all their terms."""
+
+    glossaries: int
+    characters: int
+
+
+class Glossaries:
+    """The stored glossaries of all callers. Calls block: they belong in threads.
+
+    Every method but ``of`` and ``close`` raises StorageError where the database cannot be used now.
+    """
+
+    def __init__(self, database: Database, limits: GlossaryLimits) -> None:
+        self._database = database
+        self._limits = limits
+
+    @classmethod
+    def of(cls, settings: Settings) -> Glossaries:
+        """In ``glossaries.db`` of the data folder, or in memory where there is none. Raises ConfigError."""
+        path = settings.data / "glossaries.db" if settings.data else None
+        limits = GlossaryLimits(settings.max_glossaries, settings.max_glossary_characters)
+        return cls(Database(path, [_SCHEMA]), limits)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def create(self, owner: str, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
+        """Store a new glossary. Raises InvalidFields, GlossaryLimit."""
+        _check_name(name)
+        _check_dictionaries(dictionaries)
+        identifier = str(uuid.uuid4())
+        with self._database.connection() as connection:
+            found = connection.execute("SELECT count(*) FROM glossary WHERE owner = ?", (owner,)).fetchone()[0]
+            if found >= self._limits.glossaries:
+                raise GlossaryLimit("glossaries", self._limits.glossaries, found + 1)
+            values = (identifier, owner, name, time.time())
+            connection.execute("INSERT INTO glossary (id, owner, name, created) VALUES (?, ?, ?, ?)", values)
+            for dictionary in dictionaries:
+                _write(connection, identifier, dictionary)
+            self._check_characters(connection, owner)
+            return _read(connection, owner, identifier)
+
+    def of_owner(self, owner: str) -> list[StoredGlossary]:
+        """A caller's glossaries, oldest first."""
+        with self._database.connection(readonly=True) as connection:
+            rows = connection.execute("SELECT id FROM glossary WHERE owner = ? ORDER BY created, rowid", (owner,))
+            return [_read(connection, owner, row["id"]) for row in rows.fetchall()]
+
+    def get(self, owner: str, identifier: str) -> StoredGlossary:
+        """One glossary. Raises GlossaryNotFound."""
+        with self._database.connection(readonly=True) as connection:
+            return _read(connection, owner, identifier)
+
+    def entries(self, owner: str, identifier: str, source: str, target: str) -> dict[str, str]:
+        """The terms of a language pair, in the order in which they came. Raises GlossaryNotFound."""
+        with self._database.connection(readonly=True) as connection:
+            _read(connection, owner, identifier)
+            return _entries(connection, identifier, base_language(source), base_language(target))
+
+    def rename(self, owner: str, identifier: str, name: str) -> StoredGlossary:
+        """Give a glossary another name. Raises GlossaryNotFound, InvalidFields."""
+        return self.change(owner, identifier, name, ())
+
+    def change(
+        self, owner: str, identifier: str, name: str | None, dictionaries: Sequence[Dictionary]
+    ) -> StoredGlossary:
+        """Rename where a name is given, and add terms: new ones of a known pair take the place of equal source terms.
+
+        Raises:
+            GlossaryNotFound, InvalidFields, GlossaryLimit: nothing was changed.
+        """
+        if name is not None:
+            _check_name(name)
+        with self._database.connection() as connection:
+            stored = _read(connection, owner, identifier)
+            if name is not None:
+                connection.execute("UPDATE glossary SET name = ? WHERE id = ?", (name, identifier))
+            known = {(one.source, one.target) for one in stored.dictionaries}
+            for one in dictionaries:
+                if (one.source, one.target) in known:
+                    before = _entries(connection, identifier, one.source, one.target)
+                    one = Dictionary.of(one.source, one.target, before | dict(one.entries))
+                _write(connection, identifier, one)
+            self._check_size(connection, owner, identifier)
+            return _read(connection, owner, identifier)
+
+    def replace(self, owner: str, identifier: str, dictionary: Dictionary) -> DictionarySize:
+        """Store a dictionary in place of the one of its language pair. Raises GlossaryNotFound, GlossaryLimit."""
+        with self._database.connection() as connection:
+            _read(connection, owner, identifier)
+            _write(connection, identifier, dictionary)
+            self._check_size(connection, owner, identifier)
+        return DictionarySize(dictionary.source, dictionary.target, len(dictionary.entries))
+
+    def delete_dictionary(self, owner: str, identifier: str, source: str, target: str) -> None:
+        """Delete the terms of a language pair. Raises GlossaryNotFound."""
+        with self._database.connection() as connection:
+            _read(connection, owner, identifier)
+            values = (identifier, base_language(source), base_language(target))
+            query = "DELETE FROM dictionary WHERE glossary = ? AND source = ? AND target = ?"
+            if connection.execute(query, values).rowcount == 0:
+                raise _no_such_pair(*values[1:])
+
+    def delete(self, owner: str, identifier: str) -> None:
+        """Delete a glossary. Raises GlossaryNotFound."""
+        with self._database.connection() as connection:
+            query = "DELETE FROM glossary WHERE id = ? AND owner = ?"
+            if connection.execute(query, (identifier, owner)).rowcount == 0:
+                raise _no_such_glossary()
+
+    def _check_size(self, connection: sqlite3.Connection, owner: str, identifier: str) -> None:
+        found = len(connection.execute(_SIZES, (identifier,)).fetchall())
+        if found > MAX_DICTIONARIES:
+            raise GlossaryLimit("dictionaries in a glossary", MAX_DICTIONARIES, found)
+        self._check_characters(connection, owner)
+
+    def _check_characters(self, connection: sqlite3.Connection, owner: str) -> None:
+        query = "SELECT total(characters) FROM dictionary JOIN glossary ON glossary = id WHERE owner = ?"
+        found = int(connection.execute(query, (owner,)).fetchone()[0])
+        if found > self._limits.characters:
+            raise GlossaryLimit("characters in all glossaries", self._limits.characters, found)
+
+
+def base_language(code: str) -> str:
+    """A language code without region or script, in lower case."""
+    return bare_code(code).split("-")[0]
+
+
+def _read(connection: sqlite3.Connection, owner: str, identifier: str) -> StoredGlossary:
+    query = "SELECT id, name, created FROM glossary WHERE id = ? AND owner = ?"
+    row = connection.execute(query, (identifier, owner)).fetchone()
+    if row is None:
+        raise _no_such_glossary()
+    sizes = tuple(DictionarySize(*found) for found in connection.execute(_SIZES, (identifier,)))
+    return StoredGlossary(row["id"], row["name"], row["created"], sizes)
+
+
+def _entries(connection: sqlite3.Connection, identifier: str, source: str, target: str) -> dict[str, str]:
+    query = "SELECT entries FROM dictionary WHERE glossary = ? AND source = ? AND target = ?"
+    row = connection.execute(query, (identifier, source, target)).fetchone()
+    if row is None:
+        raise _no_such_pair(source, target)
+    found: dict[str, str] = json.loads(row["entries"])
+    return found
+
+
+def _write(connection: sqlite3.Connection, identifier: str, dictionary: Dictionary) -> None:
+    characters = sum(len(source) + len(target) for source, target in dictionary.entries.items())
+    text = json.dumps(dict(dictionary.entries), ensure_ascii=False)
+    values = (identifier, dictionary.source, dictionary.target, text, len(dictionary.entries), characters)
+    query = """
+        INSERT INTO dictionary (glossary, source, target, entries, count, characters) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET entries = excluded.entries, count = excluded.count, characters = excluded.characters
+    """
+    connection.execute(query, values)
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > MAX_NAME:
+        raise InvalidFields.of("name", f"must have 1 to {MAX_NAME} characters", name)
+
+
+def _check_dictionaries(dictionaries: Sequence[Dictionary]) -> None:
+    if not 1 <= len(dictionaries) <= MAX_DICTIONARIES:
+        raise InvalidFields.of("dictionaries", f"must be 1 to {MAX_DICTIONARIES}", len(dictionaries))
+    pairs = [(one.source, one.target) for one in dictionaries]
+    for pair in pairs:
+        if pairs.count(pair) > 1:
+            raise InvalidFields.of("dictionaries", "may hold one dictionary per language pair", "-".join(pair))
+
+
+def _check_term(number: int, side: str, term: str) -> None:
+    place = f"entries.{number}.{side}"
+    if not term.strip():
+        raise InvalidFields.of(place, "must not be empty", term)
+    if len(term) > MAX_TERM:
+        raise InvalidFields.of(place, f"may have at most {MAX_TERM} characters", len(term))
+    if any(_breaks_lines(char) for char in term):
+        raise InvalidFields.of(place, "must not hold control characters or line breaks", term)
+
+
+def _breaks_lines(char: str) -> bool:
+    return char < " " or "\x7f" <= char <= "\x9f" or char in "\u2028\u2029"
+
+
+def _no_such_glossary() -> GlossaryNotFound:
+    return GlossaryNotFound("there is no such glossary; GET /v2/glossaries and GET /v3/glossaries list yours")
+
+
+def _no_such_pair(source: str, target: str) -> GlossaryNotFound:
+    return GlossaryNotFound(f"the glossary has no dictionary for {source}-{target}")

@@ -1,0 +1,1 @@
+"""What operators see: metrics, traces, logs, and the limits of the machine."""

@@ -1,0 +1,1 @@
+"""The domain: a request becomes a plan, sentences to decode, and the written text again."""

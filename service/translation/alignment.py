@@ -1,0 +1,251 @@
+"""Which source words a translation's words come from, read off the attention of its hypothesis.
+
+Tokens are found again in their texts (``service.text.locating``), and the attention between them is summed up for
+words: the mean over a word's written tokens, the sum over a word's read tokens. A pair of words is then judged from
+both of its sides: by its share of what the written word looks at most, times its share of what the read word is looked
+at most.
+So a word that much of the sentence looks at does not take the place of one that a single word looks at. Punctuation
+marks pair with one another only: models rest on them without meaning them.
+
+Own code, because aligners from the package index (awesome-align, simalign, fast_align's bindings) each bring a model or
+statistics of their own, while this says what the serving model looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.edits import Operations, origins
+from models.search import Array, Hypothesis
+from models.vocabulary import EOS, Vocabulary, WordVocabulary
+from service.text.locating import locate, locate_words
+from service.text.spans import Span
+from service.translation.decoding import Codec
+
+THRESHOLD = 0.6
+"""Least product of both sides' shares with which words are a pair; half of it is enough for a written word's best."""
+
+# Words with inner hyphens and apostrophes, or a single mark. Joiners and combining marks belong to their word.
+_WORD = re.compile(r"\w[\w\u0300-\u036f\u200c\u200d]*(?:['’\-]\w[\w\u0300-\u036f\u200c\u200d]*)*|[^\w\s]")
+_LEAST = 1e-9  # attention below this is none
+_MARK = re.compile(r"[.,;:!?…。、，；：！？¿¡؟،()\[\]{}'\"«»‹›„“”‚‘’–—-]+")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A vocabulary's piece and the characters that it stands for; an empty span where none are left of it."""
+
+    piece: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPair:
+    """A written token and a source token that it looked at."""
+
+    source: int
+    target: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alignment:
+    """One source of a sentence and its translation, token by token and word by word.
+
+    Attributes:
+        source, target: their tokens, without the end of the sentence.
+        weights: target tokens x source tokens: the attention; what the end of the sentence received is left out.
+        words: spans of source words and of target words that belong together, in the target's order.
+    """
+
+    source: tuple[Token, ...]
+    target: tuple[Token, ...]
+    weights: Array
+    words: tuple[tuple[Span, Span], ...]
+
+    @property
+    def tokens(self) -> list[TokenPair]:
+        """Per written token the source token that it looked at most; none where it looked at none."""
+        if not self.weights.size:
+            return []
+        best = self.weights.argmax(axis=1)
+        rows = zip(best.tolist(), self.weights.max(axis=1).tolist(), strict=True)
+        return [TokenPair(source, target, weight) for target, (source, weight) in enumerate(rows) if weight > 0]
+
+
+def align_words(
+    codec: Codec, source: str, target: str, hypothesis: Hypothesis, ids: Sequence[int] | None = None
+) -> Alignment:
+    """Align a sentence of a model with one source with its translation; see ``align_sources``."""
+    return align_sources(codec, (source,), target, hypothesis, None if ids is None else (ids,))[0]
+
+
+def align_sources(
+    codec: Codec,
+    sentence: Sequence[str],
+    target: str,
+    hypothesis: Hypothesis,
+    ids: Sequence[Sequence[int]] | None = None,
+) -> tuple[Alignment, ...]:
+    """Align a sentence in each of its sources with its translation.
+
+    Args:
+        codec: of the bundle that translated it.
+        sentence: its text per source, as it was given to ``Codec.encode``, or before parts of it became placeholders.
+        target: what ``Codec.decode`` returned, or the same with its placeholders replaced.
+        hypothesis: with its attention (``SearchOptions.attention``).
+        ids: per source the tokens that were decoded (``Job.sources``); None = those of ``Codec.encode``.
+
+    Raises:
+        ValueError: the hypothesis has no attention.
+    """
+    if hypothesis.attention is None:
+        raise ValueError("a hypothesis without attention aligns with nothing; decode it with SearchOptions.attention")
+    given = [_without_end(one) for one in (codec.encode(sentence) if ids is None else ids)]
+    written, steps = _written(codec, hypothesis, given)
+    vocabulary = codec.bundle.target_vocabulary
+    targets = _tokens(vocabulary, written, target)
+    found = []
+    for number, (text, read) in enumerate(zip(sentence, given, strict=True)):
+        weights = _weights(hypothesis.attention[number], steps, len(read), edited=number == len(given) - 1)
+        sources = _tokens(codec.bundle.source_vocabularies[number], read, text)
+        found.append(Alignment(sources, targets, weights, word_pairs(weights, text, sources, target, targets)))
+    return tuple(found)
+
+
+def word_pairs(
+    weights: Array, source: str, sources: Sequence[Token], target: str, targets: Sequence[Token]
+) -> tuple[tuple[Span, Span], ...]:
+    """Words that belong together, in the target's order: of each written word those that it looked at most.
+
+    Args:
+        weights: target tokens x source tokens.
+        source, target: the texts.
+        sources, targets: their tokens with the characters that they stand for.
+    """
+    read, written = words_of(source, sources), words_of(target, targets)
+    if not read or not written or not weights.size:
+        return ()
+    from_read, from_written = _membership(read, sources), _membership(written, targets)
+    summed = from_written @ weights.astype(np.float64) @ from_read.T
+    summed /= np.maximum(from_written.sum(axis=1, keepdims=True), 1.0)
+    summed[_marks(target, written)[:, None] != _marks(source, read)[None, :]] = 0.0
+    shares = _shares(summed, 1) * _shares(summed, 0)
+    best = shares.max(axis=1, keepdims=True)
+    paired = (shares >= THRESHOLD) | ((shares == best) & (shares >= THRESHOLD / 2))
+    return tuple((read[place], written[row]) for row, place in np.argwhere(paired).tolist())
+
+
+def words_of(text: str, tokens: Sequence[Token]) -> list[Span]:
+    """The words of a text and its punctuation marks; in scripts without spaces between words, the tokens.
+
+    What one token stands for is one word, even where that is an address with punctuation marks in it.
+    """
+    words: list[Span] = []
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        borders = {start, end}
+        if _UNSPACED.search(text, start, end):
+            borders.update(token.span.start for token in tokens if start < token.span.start < end)
+        words += [Span(*border) for border in pairwise(sorted(borders))]
+    return _merged(words, tokens)
+
+
+def _merged(words: Sequence[Span], tokens: Sequence[Token]) -> list[Span]:
+    """Words in order, one where several share a token."""
+    merged: list[Span] = []
+    spans = iter(sorted(token.span for token in tokens))
+    reach = 0  # how far the tokens go that begin before the word
+    token = next(spans, None)
+    for word in words:
+        if merged and word.start < reach:
+            merged[-1] = Span(merged[-1].start, word.end)
+        else:
+            merged.append(word)
+        while token is not None and token.start < word.end:
+            reach = max(reach, token.end)
+            token = next(spans, None)
+    return merged
+
+
+def _marks(text: str, words: Sequence[Span]) -> NDArray[np.bool_]:
+    return np.array([_MARK.fullmatch(text, *word) is not None for word in words])
+
+
+def _membership(words: Sequence[Span], tokens: Sequence[Token]) -> Floats:
+    """Words x tokens: the share of a token's characters that stand in the word."""
+    word_WE, token_TE = np.array(words), np.array([token.span for token in tokens])
+    ends_WT = np.minimum(word_WE[:, None, 1], token_TE[None, :, 1])
+    common_WT: Floats = np.maximum(ends_WT - np.maximum(word_WE[:, None, 0], token_TE[None, :, 0]), 0).astype(float)
+    common_WT /= np.maximum(common_WT.sum(axis=0, keepdims=True), 1.0)
+    return common_WT
+
+
+def _shares(weights: Floats, axis: int) -> Floats:
+    """Weights as shares of the largest along an axis; zero where all are."""
+    shares: Floats = weights / np.maximum(weights.max(axis=axis, keepdims=True), _LEAST)
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Where a written token's attention is found.
+
+    Attributes:
+        row: of the attention; -1 for what was kept after the end of a script.
+        kept: of a script of edits, the token of the last source that was kept.
+    """
+
+    row: int
+    kept: int | None = None
+
+
+def _written(codec: Codec, hypothesis: Hypothesis, given: Sequence[Sequence[int]]) -> tuple[list[int], list[_Step]]:
+    """The tokens of the text that a hypothesis stands for: its own, or what its script of edits makes of a text."""
+    if codec.bundle.manifest.target_form == "text":
+        return list(hypothesis.tokens), [_Step(row) for row in range(len(hypothesis.tokens))]
+    operations = Operations.of(codec.bundle.target_vocabulary)
+    moving = [row for row, token in enumerate(hypothesis.tokens) if token in (operations.keep, operations.delete)]
+    edited = given[-1]
+    tokens, steps = [], []
+    for origin in origins(hypothesis.tokens, len(edited), operations):
+        tokens.append(edited[origin.index] if origin.kept else hypothesis.tokens[origin.index])
+        row = origin.index if not origin.kept else moving[origin.index] if origin.index < len(moving) else -1
+        steps.append(_Step(row, origin.index if origin.kept else None))
+    return tokens, steps
+
+
+def _weights(attention: Array, steps: Sequence[_Step], length: int, *, edited: bool) -> Array:
+    """Written tokens x tokens of a source. A token that was kept looked at itself in the text that was edited."""
+    weights = np.zeros((len(steps), length), np.float32)
+    for number, step in enumerate(steps):
+        if step.kept is not None and edited:
+            weights[number, step.kept] = 1.0
+        elif step.row >= 0:
+            seen = attention[step.row, :length]
+            weights[number, : len(seen)] = seen
+    return weights
+
+
+def _without_end(ids: Sequence[int]) -> list[int]:
+    return [*ids[:-1]] if ids and ids[-1] == EOS else [*ids]
+
+
+def _tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+    pieces = [vocabulary.piece_of(token) for token in ids]
+    if isinstance(vocabulary, WordVocabulary):
+        pieces = [f" {piece}" for piece in pieces]
+        spans = locate_words(len(pieces), text) or locate(pieces, text)
+        return tuple(Token(piece.strip(), span) for piece, span in zip(pieces, spans, strict=True))
+    return tuple(map(Token, pieces, locate(pieces, text)))

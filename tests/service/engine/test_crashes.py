@@ -1,0 +1,195 @@
+"""Crashes, of the runtime and of the books: they cost their batch and nobody else, and every sentence ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from models.search import DecodeBatch, SearchOptions
+from service.engine import Decoded, DecodingFailed, Lane, Load, Scheduler, Ticket
+from tests.models.search.tables import TableGraphs, hashed
+from tests.service.engine.desks import (
+    LONG,
+    OPTIONS,
+    SIZE,
+    FaultyBatch,
+    SteppedGraphs,
+    alone,
+    bench,
+    endless,
+    hypotheses,
+    job,
+    plain,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+PLACES = ("before join", "after join", "before step", "after step", "before remove", "forget", "swallow", "start")
+WORK = st.lists(
+    st.tuples(st.lists(st.integers(4, 8), min_size=1, max_size=5), st.integers(1, 3), st.booleans()),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=40)
+@given(
+    work=WORK,
+    faults=st.sets(st.tuples(st.sampled_from(PLACES), st.integers(1, 6)), max_size=4),
+    workers=st.integers(1, 2),
+)
+async def test_whatever_crashes_every_sentence_ends_and_what_is_answered_is_right(
+    work: list[tuple[list[int], int, bool]], faults: set[tuple[str, int]], workers: int
+) -> None:
+    """The n-th call of a kind crashes, and some are taken back meanwhile. Nobody hangs, and the next one is served."""
+    graphs, calls, lock = TableGraphs(hashed(SIZE), SIZE), Counter[str](), threading.Lock()
+
+    def at_fault(where: str) -> bool:
+        with lock:
+            calls[where] += 1
+            return (where, calls[where]) in faults
+
+    def start(lane: Lane) -> DecodeBatch:
+        if at_fault("start"):
+            raise RuntimeError("crashed at the start")
+        return FaultyBatch(graphs, lane, at_fault)
+
+    jobs = [job(*tokens, options=SearchOptions(beam_size=beam, max_length=6)) for tokens, beam, _ in work]
+    async with bench(start, workers=workers, max_batch_sentences=4) as running:
+        with capture_logs():
+            futures = running.submit(*jobs)
+            for future, (_, _, leaves) in zip(futures, work, strict=True):
+                if leaves:
+                    future.cancel()
+            outcomes = await running.settle(futures)
+            await running.idle()
+        faults.clear()
+        (after,) = await running.outcomes(job(4, 6))
+        assert hypotheses(after) == alone(graphs, job(4, 6))
+        counters = running.desk.counters
+        assert running.desk.queued_tokens == 0
+    for outcome, one, (_, _, leaves) in zip(outcomes, jobs, work, strict=True):
+        assert isinstance(outcome, asyncio.CancelledError if leaves else (Decoded, DecodingFailed))
+        assert not isinstance(outcome, Decoded) or outcome.hypotheses == alone(graphs, one)
+    # One end for each; a sentence may end before the engine hears that nobody wants it any more.
+    ends = counters.finished + counters.failed + counters.cancelled + counters.expired
+    assert ends == len(jobs) + 1
+    assert counters.failed >= sum(isinstance(one, DecodingFailed) for one in outcomes)
+    assert counters.finished > sum(isinstance(one, Decoded) for one in outcomes)
+
+
+@pytest.mark.parametrize("where", ["before step", "after step", "forget"])
+async def test_a_crash_costs_its_batch_and_nobody_else(where: str) -> None:
+    """Not the other batch of the same worker, and not those who wait."""
+    graphs, calls = TableGraphs(hashed(SIZE), SIZE), Counter[str]()
+
+    def start(lane: Lane) -> DecodeBatch:
+        def at_fault(place: str) -> bool:
+            calls[place] += lane.beam_size == 3
+            return place == where and lane.beam_size == 3 and calls[place] == 1
+
+        return FaultyBatch(graphs, lane, at_fault)
+
+    wide = SearchOptions(beam_size=3, min_length=8, max_length=9)
+    async with bench(start, max_batch_sentences=2) as running:
+        with capture_logs() as logs:
+            doomed = running.submit(job(4, 5, options=wide), job(6, options=wide))
+            safe = running.submit(job(4, 5), job(6, 7), job(8), job(5))
+            outcomes = await running.settle([*doomed, *safe])
+            await running.idle()
+    assert any(isinstance(one, DecodingFailed) for one in outcomes[:2])
+    assert [hypotheses(one) for one in outcomes[2:]] == [
+        alone(graphs, one) for one in (job(4, 5), job(6, 7), job(8), job(5))
+    ]
+    assert [entry["event"] for entry in logs] == ["decoding_failed"]
+
+
+async def test_a_crash_while_taking_sentences_out_costs_their_batch_and_nobody_else() -> None:
+    graphs = SteppedGraphs(TableGraphs(endless, SIZE))
+
+    def start(lane: Lane) -> DecodeBatch:
+        return FaultyBatch(graphs, lane, lambda place: place == "before remove" and lane.beam_size == 3)
+
+    wide = SearchOptions(beam_size=3, max_length=35)
+    async with bench(start) as running:
+        leaving, mate = running.submit(job(4, options=wide), job(5, options=wide))
+        (safe,) = running.submit(job(6, options=LONG))
+        while {(4,), (6,)} - set().union(*graphs.seen[2:]):
+            await graphs.next_step()
+            graphs.allowed.release()
+        leaving.cancel()
+        await asyncio.sleep(0)
+        graphs.allowed.release(1_000)
+        with capture_logs():
+            outcomes = await running.settle([mate, safe])
+    assert isinstance(outcomes[0], DecodingFailed)
+    assert len(hypotheses(outcomes[1])[0].tokens) == 35
+
+
+@pytest.mark.parametrize("where", ["before join", "after join", "start"])
+async def test_a_crash_while_joining_spares_those_who_run(where: str) -> None:
+    """The joiners are tried one by one; where the crash does not come back, nobody has noticed it."""
+    graphs, calls = SteppedGraphs(TableGraphs(endless, SIZE)), Counter[str]()
+    crash = threading.Event()
+
+    def at_fault(place: str) -> bool:
+        calls[place] += crash.is_set()
+        return place == where and crash.is_set() and calls[place] == 1
+
+    def start(lane: Lane) -> DecodeBatch:
+        if at_fault("start"):
+            raise RuntimeError("crashed at the start")
+        return FaultyBatch(graphs, lane, at_fault)
+
+    async with bench(start) as running:
+        (going,) = running.submit(job(4, options=LONG))
+        await graphs.next_step()
+        await graphs.go_on()  # it has joined
+        crash.set()
+        beam = 3 if where == "start" else 2
+        joining = running.submit(*(job(n, options=SearchOptions(beam_size=beam, max_length=5)) for n in (5, 6)))
+        graphs.allowed.release(1_000)
+        with capture_logs():
+            outcomes = await running.settle([going, *joining])
+    assert len(hypotheses(outcomes[0])[0].tokens) == 35
+    if where == "start":
+        assert all(isinstance(one, DecodingFailed) for one in outcomes[1:])
+    else:
+        assert [len(hypotheses(one)[0].tokens) for one in outcomes[1:]] == [5, 5]
+
+
+class CrashingScheduler(Scheduler):
+    """Its second plan crashes, after it has looked at what waits."""
+
+    plans = 0
+
+    def _choose(self, loads: Mapping[Lane, Load], share: int) -> list[tuple[Lane, list[Ticket]]]:
+        self.plans += 1
+        chosen = super()._choose(loads, share)
+        if self.plans == 2:
+            raise RuntimeError("crashed while planning")
+        return chosen
+
+
+async def test_a_worker_survives_what_no_batch_can_be_blamed_for() -> None:
+    """Those who run and wait then are told, instead of waiting for ever; those who come later are served."""
+    graphs = SteppedGraphs(TableGraphs(endless, SIZE))
+    async with bench(plain(graphs), scheduler=CrashingScheduler, max_batch_sentences=1) as running:
+        first, second = running.submit(job(4, options=LONG), job(5, options=LONG))
+        await graphs.next_step()
+        graphs.allowed.release(1_000)
+        with capture_logs() as logs:
+            outcomes = await running.settle([first, second])
+        assert all(isinstance(one, DecodingFailed) for one in outcomes)
+        assert [entry["event"] for entry in logs] == ["worker_crashed"]
+        assert running.desk.queued_tokens == 0
+        (after,) = await running.outcomes(job(6))
+        assert len(hypotheses(after)[0].tokens) == OPTIONS.max_length

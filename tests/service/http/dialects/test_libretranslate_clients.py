@@ -1,0 +1,167 @@
+"""LibreTranslate's clients against a server that listens: its own Python client, and what Weblate and Mastodon send."""
+
+from __future__ import annotations
+
+import json
+from urllib.error import HTTPError
+
+import httpx
+import pytest
+from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
+
+from tests.service.http.dialects.conftest import Keyed
+from tests.service.http.dialects.live import Live
+
+
+def test_its_own_client(server: Live) -> None:
+    client = LibreTranslateAPI(server.url)
+    assert client.translate("Guten Morgen, wie geht es dir?", "de", "en") == "Guten Morgen, wie geht es dir?"
+    assert client.translate("Wo ist denn hier der Bahnhof?", "auto", "en") == "Wo ist denn hier der Bahnhof?"
+    assert client.translate("guten morgen\n\n  - das haus", "DE", "EN") == "guten morgen\n\n  - das haus"
+    assert client.translate(" 🚆 ", "de", "en") == " 🚆 "
+    best = client.detect("Wo ist denn hier der Bahnhof?")[0]
+    assert best["language"] == "de" and 0 < best["confidence"] <= 100
+    languages = {one["code"]: (one["name"], one["targets"]) for one in client.languages()}
+    assert languages == {"de": ("German", ["en"]), "en": ("English", ["de"])}
+
+
+def test_its_own_client_with_keys(keyed: Keyed) -> None:
+    client = LibreTranslateAPI(keyed.live.url + "/", api_key=keyed.good)
+    assert client.translate("guten morgen", "de", "en") == "guten morgen"
+    assert client.languages() == LibreTranslateAPI(keyed.live.url).languages()  # which needs no key
+
+
+@pytest.mark.parametrize(("key", "status"), [(None, 400), ("wrong", 403), ("tandem_00000000_no", 403)])
+def test_its_own_client_without_a_good_key(keyed: Keyed, key: str | None, status: int) -> None:
+    client = LibreTranslateAPI(keyed.live.url, api_key=key)
+    for call, texts in ((client.translate, ("guten morgen", "de", "en")), (client.detect, ("guten morgen",))):
+        with pytest.raises(HTTPError) as caught:
+            call(*texts)
+        with caught.value as reply:
+            assert reply.code == status
+            assert "key" in json.load(reply)["error"]
+
+
+def test_its_own_client_over_quota_and_rate(keyed: Keyed) -> None:
+    for key, status in ((keyed.poor, 403), (keyed.slow, 429)):
+        client = LibreTranslateAPI(keyed.live.url, api_key=key)
+        client.translate("guten morgen", "de", "en")
+        with pytest.raises(HTTPError) as caught:
+            client.translate("wo ist der bahnhof heute", "de", "en")
+        with caught.value as reply:
+            assert reply.code == status
+            assert "at most" in json.load(reply)["error"]
+
+
+def weblate(url: str, text: str, **changes: str) -> httpx.Response:
+    """Weblate's request: a form with four fields, of which the key is empty where none is set."""
+    form = {"api_key": "", "q": text, "source": "de", "target": "en"} | changes
+    return httpx.post(f"{url}/translate", data=form, headers={"User-Agent": "Weblate"}, timeout=30)
+
+
+def test_weblate(server: Live) -> None:
+    codes = [one["code"] for one in httpx.get(f"{server.url}/languages").json()]
+    assert codes == ["de", "en"]
+    reply = weblate(server.url, "Guten Morgen & {name} <b>+</b> 100 %")
+    assert reply.status_code == 200
+    assert reply.json() == {"translatedText": "Guten Morgen & {name} <b>+</b> 100 %"}
+
+
+def test_weblate_in_batches(server: Live) -> None:
+    """Its newer versions send JSON, with the strings of a page in one list."""
+    strings = ["Guten Morgen", "Das Haus ist gross.\n"]
+    body = {"api_key": "", "q": strings, "source": "de", "target": "en"}
+    assert httpx.post(f"{server.url}/translate", json=body).json() == {"translatedText": strings}
+
+
+def test_weblate_reads_the_error(server: Live, keyed: Keyed) -> None:
+    unsupported = weblate(server.url, "guten morgen", source="xx")
+    assert unsupported.status_code == 400 and "xx" in unsupported.json()["error"]
+    missing = weblate(keyed.live.url, "guten morgen")
+    assert missing.status_code == 400 and "key" in missing.json()["error"]
+    assert weblate(keyed.live.url, "guten morgen", api_key=keyed.good).status_code == 200
+
+
+@pytest.mark.parametrize("missing", ["q", "target"])
+def test_a_missing_parameter_of_a_form(server: Live, missing: str) -> None:
+    form = {"q": "guten morgen", "source": "de", "target": "en"}
+    del form[missing]
+    reply = httpx.post(f"{server.url}/translate", data=form)
+    assert reply.status_code == 400
+    assert reply.json()["error"] == f"Invalid request: missing {missing} parameter"
+    as_json = httpx.post(f"{server.url}/translate", json=form)
+    assert as_json.status_code == 422 and missing in as_json.json()["error"]
+
+
+def test_a_form_over_the_limit_of_characters(server: Live) -> None:
+    reply = weblate(server.url, "a " * 15_000)
+    assert reply.status_code == 400
+    assert "at most 20000 characters" in reply.json()["error"]
+    multipart = httpx.post(
+        f"{server.url}/translate",
+        files={"q": (None, "a " * 15_000), "source": (None, "de"), "target": (None, "en")},
+    )
+    assert multipart.status_code == 400
+
+
+def mastodon(url: str, texts: list[str], source: str | None, key: str | None) -> httpx.Response:
+    """Mastodon's request: JSON with all texts of a post as HTML, and a key that is null where none is set."""
+    body = {"q": texts, "source": source or "auto", "target": "en", "format": "html", "api_key": key}
+    return httpx.post(f"{url}/translate", content=json.dumps(body), headers={"Content-Type": "application/json"})
+
+
+POST = [
+    '<p>guten morgen <span class="h-card" translate="no"><a href="https://example.org/@ada" class="u-url mention">@'
+    "<span>ada</span></a></span>, das <strong>haus</strong> ist gross<br>und alt</p><p>wie geht es dir?</p>",
+    "Das ist ein altes Haus.",
+]
+
+
+@pytest.mark.parametrize("source", ["de", None])
+def test_mastodon(server: Live, source: str | None) -> None:
+    reply = mastodon(server.url, POST, source, None)
+    assert reply.status_code == 200, reply.text
+    found = reply.json()
+    assert found["translatedText"] == POST
+    if source is None:
+        assert [one["language"] for one in found["detectedLanguage"]] == ["de", "de"]
+        assert all(0 <= one["confidence"] <= 100 for one in found["detectedLanguage"])
+    assert set(found) == {"translatedText"} | ({"detectedLanguage"} if source is None else set())
+
+
+def test_mastodon_tells_errors_apart(keyed: Keyed) -> None:
+    assert mastodon(keyed.live.url, POST, "de", keyed.good).status_code == 200
+    assert mastodon(keyed.live.url, POST, "de", "tandem_00000000_no").status_code == 403
+    over = mastodon(keyed.live.url, POST, "de", keyed.poor)
+    assert (over.status_code, over.json()["code"]) == (429, "quota_exceeded")
+
+
+def test_only_what_was_asked_for(server: Live) -> None:
+    """Clients parse what they know; one that knows nothing of detection or alternatives gets neither."""
+    form = {"q": "Wo ist denn hier der Bahnhof?", "source": "de", "target": "en", "format": "text", "secret": "x"}
+    assert set(httpx.post(f"{server.url}/translate", data=form).json()) == {"translatedText"}
+    detected = httpx.post(f"{server.url}/translate", data=form | {"source": "auto"}).json()
+    assert set(detected) == {"translatedText", "detectedLanguage"}
+    assert detected["detectedLanguage"]["language"] == "de"
+    more = httpx.post(f"{server.url}/translate", data=form | {"alternatives": "2"}).json()
+    assert set(more) == {"translatedText", "alternatives"} and len(more["alternatives"]) == 2
+
+
+def test_settings_of_a_page(server: Live, keyed: Keyed) -> None:
+    found = httpx.get(f"{server.url}/frontend/settings").json()
+    assert (found["charLimit"], found["keyRequired"], found["suggestions"]) == (20_000, False, False)
+    assert {".txt", ".html", ".srt", ".docx"} <= set(found["supportedFilesFormat"])
+    assert found["language"]["source"]["code"] == "auto"
+    assert found["language"]["target"] == {"code": "de", "name": "German"}
+    assert httpx.get(f"{keyed.live.url}/frontend/settings").json()["keyRequired"] is True
+
+
+def test_suggestions_are_off(server: Live) -> None:
+    form = {"q": "Haus", "s": "home", "source": "de", "target": "en"}
+    for reply in (httpx.post(f"{server.url}/suggest", data=form), httpx.post(f"{server.url}/suggest", json=form)):
+        assert reply.status_code == 403
+        assert "switched off" in reply.json()["error"]
+
+
+def test_health(server: Live) -> None:
+    assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}

@@ -1,0 +1,290 @@
+"""Slow, silent, greedy and too many clients, over real sockets, with both of uvicorn's HTTP parsers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeAlias
+
+import pytest
+import uvicorn
+
+from service.http.connections import BoundedH11, BoundedHttpTools, ConnectionBounds, ConnectionLimit, bounded_protocol
+from service.http.headers import SecurityHeaders
+from service.http.middleware import RequestBody, RequestContext
+from service.telemetry.metrics import Metrics
+from tests.service.support import PATIENCE
+
+pytestmark = pytest.mark.anyio
+GENEROUS = ConnectionBounds(100, 4096, PATIENCE, PATIENCE)
+BRIEF = ConnectionBounds(100, 4096, 0.1, 0.1)
+BIG = 32 << 20  # more than the buffers of two sockets hold
+Reader: TypeAlias = asyncio.StreamReader
+Writer: TypeAlias = asyncio.StreamWriter
+
+
+async def small(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+async def large(scope: Any, receive: Any, send: Any) -> None:
+    length = str(BIG).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+    for left in range(BIG, 0, -(1 << 20)):
+        await send({"type": "http.response.body", "body": b"x" * (1 << 20), "more_body": left > 1 << 20})
+
+
+class Listening(uvicorn.Server):
+    """A server whose address can be asked for."""
+
+    @property
+    def port(self) -> int:
+        return int(self.servers[0].sockets[0].getsockname()[1])
+
+
+Connect = Callable[[], Awaitable[tuple[Reader, Writer]]]
+
+
+@pytest.fixture(params=[BoundedHttpTools, BoundedH11])
+def parser(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@asynccontextmanager
+async def server(
+    parser: Any, bounds: ConnectionBounds, answer: Any = small, keep_alive: int = 30
+) -> AsyncIterator[Any]:
+    """A function that opens connections to a server of ``answer``, with our middleware around it."""
+    inner = RequestBody(answer, max_bytes=1024, timeout=PATIENCE)
+    app = SecurityHeaders(RequestContext(ConnectionLimit(inner), Metrics()))
+    config = uvicorn.Config(
+        app, port=0, log_config=None, lifespan="off", ws="none", timeout_keep_alive=keep_alive,
+        http=type("Bounded", (parser,), {"bounds": bounds}), h11_max_incomplete_event_size=bounds.header_bytes,
+    )  # fmt: skip
+    running = Listening(config)
+    task = asyncio.ensure_future(running.serve())
+    while not running.started:
+        await asyncio.sleep(0)
+    writers: list[Writer] = []
+
+    async def connect() -> tuple[Reader, Writer]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writers.append(writer)
+        return reader, writer
+
+    connect.server = running  # type: ignore[attr-defined]
+    try:
+        yield connect
+    finally:
+        for writer in writers:
+            writer.transport.abort()
+        running.should_exit = True
+        await task
+
+
+async def ended(reader: Reader) -> bytes:
+    """What the server sends until it closes."""
+    async with asyncio.timeout(PATIENCE):
+        try:
+            return await reader.read()
+        except ConnectionError:
+            return b""
+
+
+async def reply(reader: Reader) -> tuple[int, dict[str, str], bytes]:
+    async with asyncio.timeout(PATIENCE):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        return int(head[0].split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
+
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
+
+
+async def test_a_connection_that_says_nothing_is_closed(parser: Any) -> None:
+    async with server(parser, BRIEF) as connect:
+        reader, _ = await connect()
+        assert await ended(reader) == b""
+
+
+async def test_headers_that_never_end_are_cut_off(parser: Any) -> None:
+    async with server(parser, BRIEF) as connect:
+        reader, writer = await connect()
+        writer.write(b"GET / HTTP/1.1\r\nHost: serv")
+        assert await ended(reader) == b""
+
+
+async def test_the_next_headers_must_come_in_time_too(parser: Any) -> None:
+    async with server(parser, BRIEF) as connect:
+        reader, writer = await connect()
+        for _ in range(2):
+            writer.write(REQUEST)
+            assert (await reply(reader))[0] == 200
+        writer.write(b"G")
+        assert await ended(reader) == b""
+
+
+async def test_the_rest_of_a_refused_body_is_not_awaited_for_ever(parser: Any) -> None:
+    async with server(parser, BRIEF) as connect:
+        reader, writer = await connect()
+        writer.write(b"POST / HTTP/1.1\r\nHost: service\r\nContent-Length: 100000\r\n\r\n")
+        assert (await reply(reader))[0] == 413
+        writer.write(b"x")
+        assert await ended(reader) == b""
+
+
+async def test_an_idle_connection_is_closed(parser: Any) -> None:
+    async with server(parser, GENEROUS, keep_alive=0) as connect:
+        reader, writer = await connect()
+        writer.write(REQUEST)
+        assert (await reply(reader))[0] == 200
+        assert await ended(reader) == b""
+
+
+@pytest.mark.parametrize("head", [b"GET /" + b"a" * 9000, b"GET / HTTP/1.1\r\nX: " + b"a" * 9000])
+@pytest.mark.parametrize("finished", [True, False])
+async def test_long_headers_are_refused(parser: Any, head: bytes, finished: bool) -> None:
+    """Also where they come in pieces and never end."""
+    async with server(parser, GENEROUS) as connect:
+        reader, writer = await connect()
+        rest = b" HTTP/1.1" if b"HTTP" not in head else b""
+        pieces = [head + rest + b"\r\n\r\n"] if finished else [head[:3000], head[3000:6000]]
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0.02)  # so that it is read by itself
+        content = await ended(reader)
+        assert content.split(b" ")[1] in (b"400", b"431")
+        assert json.loads(content.partition(b"\r\n\r\n")[2])["code"] in ("bad_request", "headers_too_large")
+        assert b"content-security-policy" in content.lower()
+
+
+async def test_what_is_no_http_gets_our_error(parser: Any) -> None:
+    async with server(parser, GENEROUS) as connect:
+        reader, writer = await connect()
+        writer.write(b"\x16\x03\x01 this is TLS\r\n\r\n")
+        status, headers, body = await reply(reader)
+        assert (status, json.loads(body)["code"]) == (400, "bad_request")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert await ended(reader) == b""
+
+
+async def test_a_client_that_stops_reading_is_cut_off(parser: Any) -> None:
+    async with server(parser, ConnectionBounds(100, 4096, PATIENCE, 0.1), large) as connect:
+        _, writer = await connect()
+        writer.transport.pause_reading()
+        writer.write(REQUEST)
+        async with asyncio.timeout(PATIENCE):
+            while not connect.server.server_state.connections:
+                await asyncio.sleep(0.01)
+            while connect.server.server_state.connections:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_client_that_reads_gets_all_of_a_large_reply(parser: Any) -> None:
+    async with server(parser, ConnectionBounds(100, 4096, PATIENCE, 0.1), large) as connect:
+        reader, writer = await connect()
+        writer.write(REQUEST)
+        await reader.readuntil(b"\r\n\r\n")
+        left = BIG
+        while left:
+            read = len(await reader.read(1 << 20))
+            assert read, "cut off"
+            left -= read
+            await asyncio.sleep(0.002)
+
+
+async def test_requests_beyond_the_bound_of_connections_get_503_but_those_of_operators(parser: Any) -> None:
+    async with server(parser, ConnectionBounds(2, 4096, PATIENCE, PATIENCE)) as connect:
+        first, second, third = [await connect() for _ in range(3)]
+        third[1].write(REQUEST)
+        status, headers, body = await reply(third[0])
+        content = json.loads(body)
+        assert (status, content["code"], content["detail"]) == (503, "too_many_connections", {"bound": 2})
+        assert int(headers["retry-after"]) >= 1
+        assert headers["x-request-id"] == content["request_id"]
+        assert headers["connection"] == "close"
+        assert await ended(third[0]) == b""
+        operator = await connect()
+        operator[1].write(REQUEST.replace(b"/", b"/healthz", 1))
+        assert (await reply(operator[0]))[0] == 200
+        operator[1].close()
+        while len(connect.server.server_state.connections) > 2:
+            await asyncio.sleep(0.01)
+        for reader, writer in (first, second):
+            writer.write(REQUEST)
+            assert (await reply(reader))[0] == 200
+
+
+async def test_of_twice_as_many_connections_further_ones_are_closed(parser: Any) -> None:
+    async with server(parser, ConnectionBounds(1, 4096, PATIENCE, PATIENCE)) as connect:
+        kept = [await connect() for _ in range(2)]
+        while len(connect.server.server_state.connections) < 2:
+            await asyncio.sleep(0.01)
+        reader, _ = await connect()
+        assert await ended(reader) == b""
+        assert len(kept) == 2
+
+
+def test_the_faster_parser_is_taken_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert issubclass(bounded_protocol(GENEROUS), BoundedHttpTools)
+    monkeypatch.setattr("service.http.connections.HttpToolsProtocol", None)
+    assert issubclass(bounded_protocol(GENEROUS), BoundedH11)
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nHost: service\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"
+
+
+async def test_headers_behind_a_body_are_none_of_the_requests(parser: Any) -> None:
+    async def show(scope: Any, receive: Any, send: Any) -> None:
+        names = b" ".join(name for name, _ in scope["headers"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(names))]})
+        await send({"type": "http.response.body", "body": names})
+
+    async with server(parser, GENEROUS, show) as connect:
+        reader, writer = await connect()
+        writer.write(CHUNKED + b"0\r\nAuthorization: Bearer x\r\n\r\n" + REQUEST)
+        assert (await reply(reader))[2] == b"host transfer-encoding"
+        assert (await reply(reader))[2] == b"host"
+
+
+@pytest.mark.parametrize(("begin", "more"), [(b"0\r\n", b"A: b\r\n"), (b"0\r\nA: ", b"aaaa"), (b"2;", b"aaaa")])
+async def test_what_frames_a_body_has_a_bound(parser: Any, begin: bytes, more: bytes) -> None:
+    async with server(parser, GENEROUS) as connect, asyncio.timeout(PATIENCE):
+        reader, writer = await connect()
+        writer.write(CHUNKED + begin)
+        with suppress(ConnectionError):
+            while not reader.at_eof():
+                writer.write(more * 100)
+                await writer.drain()
+                await asyncio.sleep(0)
+        assert b" 200 " not in await ended(reader)
+
+
+async def test_bodies_of_many_chunks_have_no_such_bound(parser: Any) -> None:
+    async with server(parser, GENEROUS) as connect:
+        reader, writer = await connect()
+        writer.write(CHUNKED.partition(b"2\r\n")[0])
+        for _ in range(700):
+            writer.write(b"1;some-extension=1\r\nx\r\n")
+            await asyncio.sleep(0)
+        writer.write(b"0\r\n\r\n")
+        assert (await reply(reader))[0] == 200
+
+
+async def test_at_the_end_idle_connections_are_closed_and_new_ones_have_one_request(parser: Any) -> None:
+    async with server(parser, GENEROUS) as connect:
+        idle, idle_writer = await connect()
+        idle_writer.write(REQUEST)
+        assert (await reply(idle))[0] == 200
+        (silent, _), (new, new_writer) = await connect(), await connect()
+        while len(connect.server.server_state.connections) < 3:
+            await asyncio.sleep(0.001)
+        connect.server.should_exit = True
+        assert await ended(idle) == b""
+        new_writer.write(REQUEST)
+        status, _, body = await reply(new)
+        assert (status, body, await ended(new)) == (200, b"ok", b"")
+        assert await ended(silent) == b""

@@ -1,0 +1,134 @@
+"""The fields that came with streams, glossaries and markup: read alike from every content type, and bounded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from pydantic import ValidationError
+from starlette.requests import Request
+
+from service.api.schemas import MAX_GLOSSARY, MAX_PROTECT, MAX_TERM, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.http.errors import HttpError, InvalidFields
+from service.http.intake import read_fields
+
+pytestmark = pytest.mark.anyio
+
+FIELDS: dict[str, Any] = {
+    "q": ["Die Weiche.", "Das Gleis."],
+    "target": "en",
+    "format": "html",
+    "glossary": {"Weiche": "turnout"},
+    "protect": ["urls", "[draft]"],
+    "alignments": True,
+    "stream": True,
+    "api_key": "secret",
+}
+
+
+def request(body: bytes = b"", kind: str = "", query: str = "") -> Request:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    headers = [(b"content-type", kind.encode())] if kind else []
+    scope = {"type": "http", "method": "POST", "headers": headers, "query_string": query.encode()}
+    return Request(scope, receive)
+
+
+def as_json(fields: Any, query: str = "") -> Request:
+    return request(json.dumps(fields).encode(), "application/json", query)
+
+
+def pairs(fields: dict[str, Any]) -> list[tuple[str, str]]:
+    """As a form has them: lists repeated, objects as JSON."""
+    found: list[tuple[str, str]] = []
+    for name, value in fields.items():
+        for one in value if isinstance(value, list) else [value]:
+            found.append((name, json.dumps(one) if isinstance(one, dict | bool) else str(one)))
+    return found
+
+
+def as_form(fields: list[tuple[str, str]]) -> Request:
+    return request(urlencode(fields).encode(), "application/x-www-form-urlencoded")
+
+
+def as_multipart(fields: list[tuple[str, str]]) -> Request:
+    parts = [f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields]
+    return request(("".join(parts) + "--x--\r\n").encode(), "multipart/form-data; boundary=x")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [as_json(FIELDS), as_form(pairs(FIELDS)), as_multipart(pairs(FIELDS)), request(query=urlencode(pairs(FIELDS)))],
+    ids=["json", "form", "multipart", "query"],
+)
+async def test_every_content_type_gives_the_same_fields(sent: Request) -> None:
+    found = await read_fields(sent, TranslateRequest)
+    assert found.model_dump(exclude_unset=True) == FIELDS
+    assert found.source == "auto" and found.wants_details
+
+
+async def test_a_list_in_a_form_may_be_json_or_one_value() -> None:
+    for value, expected in (
+        ('["urls", "a, b"]', ["urls", "a, b"]),
+        ("urls", ["urls"]),
+        ("[draft]", ["[draft]"]),
+        ("[1, 2]", ["[1, 2]"]),
+        ("", []),
+    ):
+        found = await read_fields(as_form([("q", "a"), ("target", "en"), ("protect", value)]), TranslateRequest)
+        assert found.protect == expected
+
+
+async def test_only_the_flag_is_read_from_the_query_of_a_json_body() -> None:
+    found = await read_fields(as_json({"q": "a", "target": "en"}, "stream=1&source=fr&other=x"), TranslateRequest)
+    assert found.stream and found.source == "auto"
+    assert (await read_fields(as_json({"q": "a"}, "stream=true"), SummarizeRequest)).stream
+    postedit = await read_fields(as_json({"q": "a", "translation": "b"}, "stream=true"), PosteditRequest)
+    assert not hasattr(postedit, "stream")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"format": "xml"}, "format", ("text", "html")),
+        ({"glossary": ["Weiche"]}, "glossary", ("object",)),
+        ({"glossary": {"": "turnout"}}, "glossary", ("not be empty",)),
+        ({"glossary": {"Weiche": ""}}, "glossary.Weiche", ("not be empty",)),
+        ({"glossary": {"Weiche": "x" * (MAX_TERM + 1)}}, "glossary.Weiche", (str(MAX_TERM), str(MAX_TERM + 1))),
+        ({"glossary": {"x" * (MAX_TERM + 1): "y"}}, "glossary", (str(MAX_TERM), str(MAX_TERM + 1))),
+        (
+            {"glossary": {str(number): "x" for number in range(MAX_GLOSSARY + 1)}},
+            "glossary",
+            (str(MAX_GLOSSARY), str(MAX_GLOSSARY + 1)),
+        ),
+        ({"protect": "urls"}, "protect", ("list",)),
+        ({"protect": [""]}, "protect.0", ("not be empty",)),
+        ({"protect": ["x"] * (MAX_PROTECT + 1)}, "protect", (str(MAX_PROTECT),)),
+        ({"alignments": "yes"}, "alignments", ("true or false",)),
+        ({"stream": 1}, "stream", ("true or false",)),
+        ({"api_key": "k" * 513}, "api_key", ("512", "513")),
+        ({"protection": []}, "protection", ("not a known field",)),
+    ],
+)
+async def test_a_bad_field_is_named_with_its_bound(changes: dict[str, Any], field: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidFields) as caught:
+        await read_fields(as_json({"q": "a", "target": "en", **changes}), TranslateRequest)
+    fault = caught.value.detail[0]
+    assert fault["field"].startswith(field)
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+async def test_an_object_in_a_form_that_is_no_json_is_refused() -> None:
+    with pytest.raises(HttpError, match="glossary"):
+        await read_fields(as_form([("q", "a"), ("target", "en"), ("glossary", "{Weiche: turnout")]), TranslateRequest)
+
+
+async def test_keys_are_not_shown() -> None:
+    found = await read_fields(as_json(FIELDS), TranslateRequest)
+    assert found.api_key == "secret" and "secret" not in repr(found)
+    with pytest.raises(ValidationError):
+        TranslateRequest.model_validate({"q": "a", "target": "en", "api_key": 7}, strict=True)

@@ -1,0 +1,194 @@
+"""The OpenAPI document: whole, true to the code, and shown by a page that loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute, iter_route_contexts
+from pydantic import BaseModel, TypeAdapter
+
+from models.bundle import Bundle
+from service.api import examples
+from service.api.replies import SentenceEvent, SummaryEvent
+from service.api.reply_examples import EXAMPLES
+from service.api.schemas import (
+    DetectRequest,
+    PosteditReply,
+    PosteditRequest,
+    SummarizeReply,
+    SummarizeRequest,
+    TranslateReply,
+    TranslateRequest,
+)
+from service.app import create_app
+from service.http.openapi import error_responses
+from service.settings import Settings
+from tests.service.support import Served, served
+
+Document = dict[str, Any]
+OWN_ERRORS = {"400", "401", "403", "404", "408", "413", "415", "422", "429", "500", "503", "504"}
+
+
+@pytest.fixture(scope="module")
+def document() -> Document:
+    return create_app(Settings.model_construct(max_beam_size=7, max_texts=9, request_timeout=11.0)).openapi()
+
+
+def operations(document: Document) -> Iterator[tuple[str, str, Document]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        (TranslateRequest, examples.TRANSLATE_EXAMPLES),
+        (TranslateReply, examples.TRANSLATE_REPLIES),
+        (PosteditRequest, examples.POSTEDIT_EXAMPLES),
+        (PosteditReply, examples.POSTEDIT_REPLIES),
+        (SummarizeRequest, examples.SUMMARIZE_EXAMPLES),
+        (SummarizeReply, examples.SUMMARIZE_REPLIES),
+        (DetectRequest, examples.DETECT_EXAMPLES),
+    ],
+)
+def test_examples_are_what_the_models_take_and_give(model: type[BaseModel], shown: Document) -> None:
+    for name, example in shown.items():
+        found = model.model_validate(example["value"], strict=True, extra="forbid")
+        assert found.model_dump(exclude_none=True, exclude_unset=True) == example["value"], name
+
+
+@pytest.mark.parametrize(
+    ("events", "done"),
+    [(examples.TRANSLATE_EVENTS, TranslateReply), (examples.SUMMARIZE_EVENTS, SummarizeReply)],
+)
+def test_example_events_are_what_is_streamed(events: str, done: type[BaseModel]) -> None:
+    models: dict[str, type[BaseModel]] = {"sentence": SentenceEvent, "summary": SummaryEvent, "done": done}
+    found = re.findall(r"event: (\w+)\ndata: (.*)\n\n", events)
+    assert "".join(f"event: {name}\ndata: {data}\n\n" for name, data in found) == events
+    for name, data in found:
+        models[name].model_validate_json(data, strict=True, extra="forbid")
+    assert found[-1][0] == "done"
+
+
+def test_every_text_route_has_all_of_its_errors_with_examples(document: Document) -> None:
+    for path in ("/translate", "/postedit", "/summarize"):
+        responses = document["paths"][path]["post"]["responses"]
+        assert set(responses) - {"200"} == OWN_ERRORS
+        for status in OWN_ERRORS:
+            content = responses[status]["content"]["application/json"]
+            assert content["schema"] == {"$ref": "#/components/schemas/ErrorBody"}
+            assert {"error", "code", "request_id"} <= set(content["example"])
+
+
+def test_replies_have_examples_and_headers(document: Document) -> None:
+    for method, path, operation in operations(document):
+        assert operation["tags"], path
+        for status, response in operation["responses"].items():
+            assert "X-Request-ID" in response["headers"], (method, path, status)
+            assert ("Retry-After" in response["headers"]) == (status in ("429", "503", "529"))
+    for path in ("/translate", "/summarize"):
+        content = document["paths"][path]["post"]["responses"]["200"]["content"]
+        assert content["application/json"]["examples"] and "event: done" in content["text/event-stream"]["example"]
+
+
+def test_every_json_reply_of_success_has_an_example_that_its_model_takes() -> None:
+    app = create_app(Settings.model_construct())
+    paths = app.openapi()["paths"]
+    routes = [one for one in iter_route_contexts(app.routes) if isinstance(one.original_route, APIRoute)]
+    given = {(method.lower(), one.path): one for one in routes for method in one.methods or ()}
+    for method, path, operation in operations(app.openapi()):
+        for status, response in operation["responses"].items():
+            content = response.get("content", {}).get("application/json")
+            if not status.startswith("2") or content is None:
+                continue
+            shown = [one["value"] for one in content.get("examples", {}).values()] or [content.get("example")]
+            assert shown != [None], (method, path)
+            model = TypeAdapter(given[method, path].response_model)
+            for example in shown:
+                found = model.validate_python(example, extra="forbid")
+                assert model.dump_python(found, mode="json", exclude_unset=True) == example, (method, path)
+    assert paths.keys() >= {path for _, path in EXAMPLES}
+
+
+def test_bodies_are_described_for_every_content_type(document: Document) -> None:
+    schemas = document["components"]["schemas"]
+    for path, model in (("/translate", TranslateRequest), ("/postedit", PosteditRequest), ("/detect", DetectRequest)):
+        content = document["paths"][path]["post"]["requestBody"]["content"]
+        assert set(content) == {"application/json", "application/x-www-form-urlencoded", "multipart/form-data"}
+        assert all(kind["examples"] for kind in content.values())
+        fields = schemas[model.__name__]["properties"]
+        assert set(fields) == set(model.model_fields)
+        assert all(field.get("description") for field in fields.values())
+        assert schemas[model.__name__]["additionalProperties"] is False
+        form = schemas[content["multipart/form-data"]["schema"]["$ref"].rsplit("/", 1)[1]]
+        assert set(form["properties"]) == set(fields) and "additionalProperties" not in form
+
+
+def test_limits_of_the_settings_stand_in_the_document(document: Document) -> None:
+    fields = document["components"]["schemas"]["TranslateRequest"]["properties"]
+    bounds = {name: json.dumps(fields[name]) for name in ("q", "beam_size", "alternatives", "timeout")}
+    assert '"maxItems": 9' in bounds["q"] and "20000 characters" in bounds["q"]
+    assert '"maximum": 7' in bounds["beam_size"] and '"maximum": 6' in bounds["alternatives"]
+    assert '"maximum": 11.0' in bounds["timeout"]
+
+
+def test_keys_are_described(document: Document) -> None:
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "deepl"}
+    security = {(method, path): operation["security"] for method, path, operation in operations(document)}
+    assert security["post", "/translate"] == [{}, {"bearer": []}, {"deepl": []}]
+    assert security["get", "/languages"] == security["get", "/healthz"] == []
+    assert security["post", "/models/{name}"] == [{"bearer": []}]
+    assert security["post", "/v2/translate"] == [{}, {"deepl": []}]
+    assert document["servers"] and document["info"]["version"]
+
+
+def test_nothing_of_the_frameworks_own_errors_is_left(document: Document) -> None:
+    assert "HTTPValidationError" not in json.dumps(document)
+    named = {tag["name"] for tag in document["tags"]}
+    assert {tag for _, _, operation in operations(document) for tag in operation["tags"]} <= named
+    for reference in set(re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(document))):
+        place: Any = document
+        for key in reference.split("/"):
+            place = place[key]
+
+
+def test_every_status_of_an_error_has_words() -> None:
+    found = error_responses(*examples.ERRORS)
+    assert set(found) == set(examples.ERRORS)
+
+
+@pytest.mark.anyio
+async def test_the_document_is_served(service: Served) -> None:
+    response = await service.client.get("/openapi.json")
+    assert response.status_code == 200
+    assert set(response.json()["paths"]) >= {
+        "/translate",
+        "/summarize",
+        "/postedit",
+        "/detect",
+        "/languages",
+        "/models",
+    }
+
+
+@pytest.mark.anyio
+async def test_the_viewer_loads_only_what_is_served_here(bundles: dict[str, Bundle]) -> None:
+    async with served(bundles) as service:
+        page = await service.client.get("/docs")
+        assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+        loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+        for name in loaded:
+            assert "//" not in name
+            if not name.startswith("data:"):
+                file = await service.client.get(f"/{name}")
+                assert file.status_code == 200 and len(file.content) > 10, name
+        assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|<style|\sstyle=", page.text)
+        known = await service.client.get("/docs", headers={"if-none-match": page.headers["etag"]})
+        assert known.status_code == 304 and not known.content
+        assert (await service.client.get("/docs/other.js")).status_code == 404
+        assert (await service.client.head("/docs")).status_code == 200

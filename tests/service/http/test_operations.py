@@ -1,0 +1,283 @@
+"""Running the service: many clients, leaving clients, readiness, metrics, documentation, shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from prometheus_client.parser import text_string_to_metric_families
+
+from models.bundle import Bundle
+from service.api.schemas import OBJECT_FIELDS
+from service.app import create_app
+from service.server import DrainingServer
+from service.settings import Settings
+from tests.service.support import PATIENCE, CopyGraphs, Served, assert_error, make_engine, running, served
+
+pytestmark = pytest.mark.anyio
+PAIR = {"source": "de", "target": "en"}
+
+
+async def metrics(client: httpx.AsyncClient) -> dict[str, float]:
+    """Samples by name, with labels where there are any."""
+    text = (await client.get("/metrics")).text
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = float(sample.value)
+    return found
+
+
+async def test_sixteen_clients_share_their_steps(service: Served) -> None:
+    """The first sentence is held until all are there; then they are decoded together."""
+    texts = [f"das haus nummer {'eins zwei drei ' * 2}{number} ist gross" for number in range(16)]
+    before = await metrics(service.client)
+    service.graphs.gate.clear()
+    requests = [asyncio.ensure_future(service.translate(text)) for text in texts]
+    while sum(service.engine.sentences) < 16:
+        await asyncio.sleep(0)
+    service.graphs.gate.set()
+    responses = await asyncio.gather(*requests)
+    assert [one.json()["translatedText"] for one in responses] == texts
+    after = await metrics(service.client)
+    steps, sentences = (
+        after[name] - before[name] for name in ("tandem_decode_steps_total", "tandem_decode_sentence_steps_total")
+    )
+    assert sentences / steps >= 4
+
+
+async def test_the_answer_does_not_depend_on_the_company(service: Served) -> None:
+    texts = [f"wort {number} " * (1 + number % 5) + "ende" for number in range(20)]
+    alone = [(await service.translate(text, alternatives=2)).json() for text in texts]
+    together = await asyncio.gather(*(service.translate(text, alternatives=2) for text in texts))
+    assert [one.json() for one in together] == alone
+
+
+async def exchange(app: Any, body: bytes, leave: asyncio.Event) -> list[Any]:
+    """One POST /translate at the ASGI level; the client leaves when the event is set. Returns what was sent."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        if messages:
+            return messages.pop()
+        await leave.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "path": "/translate",
+        "raw_path": b"/translate", "root_path": "", "scheme": "http", "query_string": b"", "client": ("test", 1),
+        "headers": [(b"content-type", b"application/json")], "server": ("service", 80),
+    }  # fmt: skip
+    await app(scope, receive, send)
+    return sent
+
+
+async def test_a_leaving_client_takes_its_sentences_with_it(service: Served) -> None:
+    service.graphs.gate.clear()
+    leave = asyncio.Event()
+    body = json.dumps({"q": "Guten Morgen. Das Haus. Der Bahnhof ist alt.", **PAIR}).encode()
+    leaving = asyncio.ensure_future(exchange(service.app, body, leave))
+    assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
+    staying = asyncio.ensure_future(service.translate("das haus ist gross"))
+    leave.set()
+    assert await leaving == []
+    assert service.engine.counters.cancelled == 3
+    service.graphs.gate.set()
+    assert (await staying).json() == {"translatedText": "das haus ist gross"}
+    assert await asyncio.to_thread(service.engine.wait_until_idle, PATIENCE)
+    counted = await metrics(service.client)
+    assert counted["tandem_http_requests_total{key=anonymous,method=POST,route=/translate,status=499}"] == 1
+    assert counted["tandem_sentences_total{outcome=cancelled}"] == 3
+
+
+async def test_a_client_that_leaves_before_its_body_is_complete(service: Served) -> None:
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/translate", "headers": [], "query_string": b""}
+    await service.app(scope, receive, send)
+    assert sent == []
+
+
+async def test_ready_after_a_probe_of_every_bundle(service: Served) -> None:
+    response = await service.client.get("/readyz")
+    assert (response.status_code, response.json()) == (200, {"status": "ready"})
+    assert service.engine.counters.finished == 2  # the start has decoded a sentence of each
+    assert (await service.client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_not_ready_while_decoding_hangs_and_ready_again(bundles: dict[str, Bundle]) -> None:
+    settings = Settings(probe_interval=0, probe_timeout=0.05, shutdown_timeout=5)
+    async with served(bundles, settings) as service:
+        service.graphs.gate.clear()
+        body = assert_error(await service.client.get("/readyz"), 503, "not_ready")
+        assert "de-en did not decode a probe sentence" in body["detail"]["reasons"][0]
+        service.graphs.gate.set()
+        assert await asyncio.to_thread(service.engine.wait_until_idle, PATIENCE)
+    async with served(bundles, Settings(probe_interval=0, shutdown_timeout=5)) as service:
+        assert (await service.client.get("/readyz")).status_code == 200
+
+
+async def test_not_ready_when_the_model_crashes(bundles: dict[str, Bundle]) -> None:
+    graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
+    graphs.crash_encode = 3  # EOS: every sentence
+    async with running(create_app(Settings(shutdown_timeout=5), make_engine((bundles["de-en"], graphs)))) as client:
+        body = assert_error(await client.get("/readyz"), 503, "not_ready")
+        assert "cannot decode a probe sentence" in body["error"]
+        assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_not_ready_and_no_new_work_while_draining(service: Served) -> None:
+    service.engine.close()
+    response = await service.client.get("/readyz")
+    assert_error(response, 503, "not_ready")
+    assert int(response.headers["retry-after"]) >= 1
+    refused = await service.translate("das haus")
+    assert_error(refused, 503, "draining")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert {model["state"] for model in (await service.client.get("/models")).json()} == {"draining"}
+
+
+async def test_languages_and_models(service: Served) -> None:
+    assert (await service.client.get("/languages")).json() == [
+        {"code": "de", "name": "German", "targets": ["en"]},
+        {"code": "en", "name": "English", "targets": []},
+    ]
+    models = (await service.client.get("/models")).json()
+    assert [(one["name"], one["task"], one["state"]) for one in models] == [
+        ("de-en", "translate", "ready"),
+        ("titles", "summarize", "ready"),
+    ]
+
+
+async def test_metrics_count_requests_sentences_and_tokens(service: Served) -> None:
+    await service.translate("Guten Morgen. Wie geht es?")
+    await service.client.get("/nowhere/1234")
+    found = await metrics(service.client)
+    assert found["tandem_http_requests_total{key=anonymous,method=POST,route=/translate,status=200}"] == 1
+    assert found["tandem_http_requests_total{key=,method=GET,route=unmatched,status=404}"] == 1
+    assert found["tandem_http_request_seconds_bucket{le=10.0,route=/translate}"] == 1
+    assert found["tandem_sentences_total{outcome=finished}"] == 4  # two of them probes
+    assert found["tandem_target_tokens_total"] > 0
+    assert found["tandem_wait_seconds_count"] == 4
+    assert found["tandem_step_seconds_count{phase=decode}"] == found["tandem_decode_steps_total"]
+    assert found["tandem_bundles_loaded"] == 2
+    assert found["tandem_engine_info{precision=int8,runtime=onnx,workers=1}"] == 1
+
+
+async def test_each_app_has_its_own_metrics(bundles: dict[str, Bundle]) -> None:
+    async with served(bundles) as first, served(bundles) as second:
+        await first.translate("das haus")
+        assert "tandem_http_requests_total{key=anonymous,method=POST,route=/translate,status=200}" not in await metrics(
+            second.client
+        )
+
+
+async def test_the_document_describes_fields_and_errors_with_examples(service: Served) -> None:
+    document = (await service.client.get("/openapi.json")).json()
+    schemas = document["components"]["schemas"]
+    for path in ("/translate", "/postedit", "/summarize"):
+        model = f"{path[1:].capitalize()}Request"
+        operation = document["paths"][path]["post"]
+        content = operation["requestBody"]["content"]
+        assert set(content) == {"application/json", "application/x-www-form-urlencoded", "multipart/form-data"}
+        assert content["application/json"]["schema"] == {"$ref": f"#/components/schemas/{model}"}
+        assert content["application/json"]["examples"]
+        for status in ("400", "404", "413", "415", "422", "500", "503", "504"):
+            assert operation["responses"][status]["content"]["application/json"]["example"]["code"]
+        answer = operation["responses"]["200"]["content"]["application/json"]
+        assert answer.get("example") or answer.get("examples")
+        objects = [name for name in OBJECT_FIELDS if name in schemas[model]["properties"]]
+        assert list(content["multipart/form-data"]["encoding"]) == objects
+        assert all(f"`{name}`" in operation["requestBody"]["description"] for name in objects)
+        assert "as JSON" in operation["requestBody"]["description"]
+        undescribed = [name for name, field in schemas[model]["properties"].items() if "description" not in field]
+        assert undescribed == []
+    others = schemas["TranslateRequest"]["properties"]["others"]["anyOf"][0]
+    assert (others["type"], others["maxProperties"]) == ("object", 15)
+    references = {part.split('"')[0] for part in json.dumps(document).split('"#/components/schemas/')[1:]}
+    assert references <= set(schemas)
+
+
+async def test_every_example_of_the_document_is_valid(many_sources: dict[str, Bundle]) -> None:
+    async with served(many_sources) as service:
+        document = (await service.client.get("/openapi.json")).json()
+        for path in ("/translate", "/postedit", "/summarize"):
+            content = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+            for example in content["examples"].values():
+                fields = example["value"] | ({"beam_size": 4} if "beam_size" in example["value"] else {})
+                fields.pop("alignments", None)  # the copying model has none
+                assert (await service.client.post(path, json=fields)).status_code == 200
+
+
+async def test_the_front_page_leads_to_the_documentation(service: Served) -> None:
+    assert 'href="docs"' in (await service.client.get("/")).text
+    assert (await service.client.get("/docs")).status_code == 200
+
+
+class ReportingServer(DrainingServer):
+    """Says when it listens."""
+
+    listening: asyncio.Event
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @property
+    def url(self) -> str:
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        return f"http://{host}:{port}"
+
+
+async def test_a_signal_drains_running_work_finishes_and_the_server_ends(bundles: dict[str, Bundle]) -> None:
+    graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
+    engine = make_engine((bundles["de-en"], graphs))
+    config = uvicorn.Config(create_app(Settings(), engine), port=0, log_config=None, timeout_graceful_shutdown=5)
+    server = ReportingServer(config, engine, PATIENCE)
+    server.listening = asyncio.Event()
+    serving = asyncio.ensure_future(server.serve())
+    await server.listening.wait()
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+        graphs.gate, graphs.entered = threading.Event(), threading.Event()
+        request = asyncio.ensure_future(client.post("/translate", json={"q": "das haus", **PAIR}))
+        assert await asyncio.to_thread(graphs.entered.wait, PATIENCE)
+        server.handle_exit(signal.SIGTERM, None)
+        assert (await client.get("/readyz")).status_code == 503
+        assert (await client.post("/translate", json={"q": "noch eins", **PAIR})).status_code == 503
+        assert (await client.get("/healthz")).status_code == 200
+        graphs.gate.set()
+        assert (await request).json() == {"translatedText": "das haus"}
+    await serving
+    assert not engine.alive
+
+
+async def test_a_second_signal_ends_the_server_now(bundles: dict[str, Bundle]) -> None:
+    graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
+    engine = make_engine((bundles["de-en"], graphs))
+    config = uvicorn.Config(create_app(Settings(), engine), port=0, log_config=None)
+    server = ReportingServer(config, engine, PATIENCE)
+    server.listening = asyncio.Event()
+    serving = asyncio.ensure_future(server.serve())
+    await server.listening.wait()
+    server.handle_exit(signal.SIGTERM, None)
+    server.handle_exit(signal.SIGTERM, None)
+    assert server.force_exit
+    await serving
+    await asyncio.to_thread(engine.stop, PATIENCE)

@@ -1,0 +1,106 @@
+"""A real model of several sources through the whole service, in all three runtimes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from models.bundle import Bundle, Vocabularies, VocabularyFile, add_built
+from models.config import to_mapping
+from models.search import SearchOptions, translate_batch
+from service.app import create_app
+from service.settings import Settings
+from tests.service.support import running, tiny_bundle, tiny_vocabulary
+
+torch = pytest.importorskip("torch")
+Runtime = Literal["onnx", "torchscript", "torch"]
+pytestmark = pytest.mark.anyio
+SOURCE, TRANSLATION = "one two three", "das haus ist alt"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """A post-editor with random weights, float32 ONNX graphs and TorchScript."""
+    from models.loading import load_bundle_model, model_tensors
+    from models.registry import build_model, load_config
+    from models.search.graphs import specs_to_json
+    from training.export.external import pack
+    from training.export.onnx_graphs import export_graphs
+    from training.export.torchscript import trace_graphs
+
+    size = tiny_vocabulary().size
+    keys = {"embedding": 8, "encoder_width": 8, "attention_width": 8, "decoder_width": 8, "strategy": "hierarchical"}
+    config = load_config("multisource", {"source_vocabularies": [size] * 2, "target_vocabulary": size, **keys}, "test")
+    torch.manual_seed(0)
+    model = build_model("multisource", config)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, 0.0, 0.4)
+    weights = {name: tensor.detach().numpy() for name, tensor in model_tensors(model).items()}
+    file = VocabularyFile("source.model")
+    folder: Path = tmp_path_factory.mktemp("several")
+    made = tiny_bundle(
+        folder,
+        "repair",
+        task="postedit",
+        source_languages=("en", "de"),
+        target_language="de",
+        architecture="multisource",
+        config=to_mapping(config),
+        weights=weights,
+        vocabularies=Vocabularies((file, file), file),
+        decoding=SearchOptions(beam_size=3, max_length=12),
+    )
+    final = load_bundle_model(made)
+    graphs, specs = export_graphs(final)
+    add_built(made.path, "onnx/float32", pack(graphs) | {"graphs.json": specs_to_json(specs).encode()})
+    add_built(made.path, "torchscript", trace_graphs(final))
+    return Bundle.load(made.path)
+
+
+def settings(path: Path, runtime: Runtime) -> Settings:
+    return Settings(bundles=(path,), runtime=runtime, precision="float32", workers=1, shutdown_timeout=5)
+
+
+def expected(bundle: Bundle, *texts: str) -> tuple[str, float]:
+    """Text and score of PyTorch's best hypothesis, with the tokens that users never get left out."""
+    from models.graphs import TorchGraphs
+    from models.loading import load_bundle_model
+    from service.api.schemas import DecodingFields
+    from service.translation.decoding import Codec, search_options
+
+    codec = Codec(bundle)
+    options = search_options(DecodingFields(q="", details=True), bundle, Settings())
+    sources = tuple(np.array(ids) for ids in codec.encode(texts))
+    ((best,),) = translate_batch(TorchGraphs(load_bundle_model(bundle)), [sources], options)
+    return codec.decode(best, texts), best.score
+
+
+def check(reply: Any, wanted: tuple[str, float]) -> None:
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["translatedText"] == wanted[0]
+    assert reply.json()["details"][0]["sentences"][0]["score"] == pytest.approx(wanted[1], abs=1e-3)
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torchscript", "torch"])
+async def test_postedit(bundle: Bundle, runtime: Runtime) -> None:
+    async with running(create_app(settings(bundle.path, runtime))) as client:
+        fields = {"q": SOURCE, "translation": TRANSLATION, "scores": True}
+        check(await client.post("/postedit", json=fields), expected(bundle, SOURCE, TRANSLATION))
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torchscript", "torch"])
+async def test_two_languages_at_once(bundle: Bundle, runtime: Runtime, tmp_path: Path) -> None:
+    """The same model as a translator from English and German together."""
+    copy = tmp_path / "together"
+    shutil.copytree(bundle.path, copy)
+    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
+    changes = {"task": "translate", "target_language": "fr", "name": "together"}
+    (copy / "manifest.json").write_text(json.dumps(manifest | changes), encoding="utf-8")
+    async with running(create_app(settings(copy, runtime))) as client:
+        fields = {"q": TRANSLATION, "source": "de", "target": "fr", "others": {"en": SOURCE}, "scores": True}
+        check(await client.post("/translate", json=fields), expected(bundle, SOURCE, TRANSLATION))

@@ -1,0 +1,78 @@
+"""What the metrics show beyond counts of requests: batches, padding, models, refusals, memory."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from models.bundle import Bundle
+from service.settings import Settings
+from tests.service.http.test_operations import metrics
+from tests.service.support import Served, served
+
+pytestmark = pytest.mark.anyio
+CONTRACT = (
+    *("tandem_http_requests_total", "tandem_http_requests_in_flight", "tandem_http_request_seconds_bucket"),
+    *("tandem_queue_tokens", "tandem_queue_sentences", "tandem_wait_seconds_bucket", "tandem_batch_rows_bucket"),
+    *("tandem_padding_share", "tandem_decode_steps_total", "tandem_step_seconds_bucket", "tandem_source_tokens_total"),
+    *("tandem_target_tokens_total", "tandem_cache_hits_total", "tandem_rejected_total", "tandem_sentences_total"),
+    *("tandem_bundles_loaded", "tandem_engine_info", "tandem_model", "process_resident_memory_bytes"),
+)
+
+
+async def test_every_metric_of_the_contract_is_there(service: Served) -> None:
+    await service.translate("guten morgen", alternatives=1)
+    await service.translate("guten morgen", api_key="tnd_no-such-key" + "x" * 30)
+    await service.translate("x" * 100_000)
+    found = await metrics(service.client)
+    if sys.platform != "linux":
+        found["process_resident_memory_bytes"] = 1  # prometheus_client reads it where there is /proc
+    missing = [name for name in CONTRACT if not any(key.partition("{")[0] == name for key in found)]
+    assert missing == []
+    bounds = {float(key.split("le=")[1].strip("}").split(",")[0]) for key in found if "wait_seconds_bucket" in key}
+    assert {0.001, 10.0} <= bounds
+
+
+async def test_batches_and_padding_are_measured(service: Served) -> None:
+    await service.translate("guten morgen wie geht es dir. das haus.")
+    found = await metrics(service.client)
+    assert found["tandem_batch_rows_count"] == found["tandem_decode_steps_total"]
+    assert found["tandem_batch_rows_sum"] == found["tandem_decode_rows_total"]
+    assert 0 < found["tandem_padding_share{of=source}"] < 1
+    share = found["tandem_source_padding_total"] / found["tandem_source_cells_total"]
+    assert found["tandem_padding_share{of=source}"] == pytest.approx(share)
+
+
+async def test_models_and_refusals_are_named(bundles: dict[str, Bundle]) -> None:
+    async with served(bundles, Settings(max_characters=10, shutdown_timeout=5)) as service:
+        assert (await service.translate("das haus ist gross")).status_code == 413
+        assert (await service.translate("das haus ist gross")).status_code == 413
+        service.engine.close()
+        assert (await service.translate("haus")).status_code == 503
+        found = await metrics(service.client)
+        assert found["tandem_rejected_total{reason=too_large}"] == 2
+        assert found["tandem_rejected_total{reason=draining}"] == 1
+        assert found["tandem_model{alias=de-en,model=de-en,precision=int8,runtime=onnx,state=draining}"] == 1
+
+
+async def test_the_memory_of_a_gpu_is_shown_where_torch_uses_one(
+    service: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = SimpleNamespace(device_memory=lambda: {("cuda:0", "allocated"): 5})
+    monkeypatch.setitem(sys.modules, "service.runtimes.torch", runtime)
+    assert (await metrics(service.client))["tandem_gpu_memory_bytes{device=cuda:0,kind=allocated}"] == 5
+    monkeypatch.delitem(sys.modules, "service.runtimes.torch")
+    assert not [name for name in await metrics(service.client) if "gpu" in name]
+
+
+def test_without_a_gpu_there_is_no_memory_of_one() -> None:
+    torch = pytest.importorskip("torch")
+    from service.runtimes.torch import device_memory
+
+    if torch.cuda.is_available():
+        torch.zeros(1, device="cuda")
+        assert device_memory()["cuda:0", "reserved"] > 0
+    else:
+        assert device_memory() == {}
