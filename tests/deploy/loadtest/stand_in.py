@@ -70,7 +70,7 @@ def running(service: StandIn) -> Iterator[StandIn]:
                 self.wfile.write(service.protocol + b"\r\n")
                 self.close_connection = True
             elif self.path == "/languages":
-                self._answer(200, json.dumps(service.text.languages).encode())
+                self._answer(200, json.dumps(service.languages).encode())
             elif self.path.endswith("/result"):
                 self._answer(200, service.files[self.path.removesuffix("/result")].upper())
             else:

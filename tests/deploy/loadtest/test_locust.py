@@ -54,7 +54,7 @@ def test_users_send_all_kinds_of_requests_and_look_at_the_answers() -> None:
     with running(StandIn()) as service:
         result = locust(service.url, SCENARIO="bulk", BULK_TEXTS="3", API_KEY="secret", seconds=6, SEED="1")
         assert result.returncode == 0, result.stderr
-        assert service.http.headers["authorization"] == "Bearer secret"
+        assert service.headers["authorization"] == "Bearer secret"
         assert {len(fields["q"]) for fields in service.sent} == {3}
         assert not service.files  # deleted once they were fetched
     found = figures(result)

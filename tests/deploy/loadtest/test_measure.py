@@ -98,8 +98,8 @@ def options(service: StandIn, **changes: Any) -> LoadOptions:
 def test_rates_are_measured_and_everything_is_sent_once() -> None:
     with running(StandIn()) as service:
         found = measure(options(service, search=False, api_key="secret", arrivals="constant"))
-        assert service.http.headers["authorization"] == "Bearer secret"
-        assert service.http.headers["content-type"] == "application/json"
+        assert service.headers["authorization"] == "Bearer secret"
+        assert service.headers["content-type"] == "application/json"
     assert [row["rate"] for row in found["rows"]] == [100.0, 200.0]
     assert [row["requests"] for row in found["rows"]] == [20, 20]  # the fewest, and 0.1 s
     assert all(row["failed"] == row["rejected"] == 0 for row in found["rows"])
