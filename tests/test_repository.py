@@ -281,18 +281,6 @@ def test_documented_tandem_commands_exist(path: Path) -> None:
         assert {word for word in arguments if word.startswith("--")} <= options, line
 
 
-def test_readme_gives_the_settings_defaults() -> None:
-    from service.settings import Settings
-
-    defaults = {f"TANDEM_{name.upper()}": field.default for name, field in Settings.model_fields.items()}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"TANDEM_\w+", readme)) <= defaults.keys()
-    for name, shown in re.findall(r"^\| `(TANDEM_\w+)` \| `([^`]*)` \|", readme, re.MULTILINE):
-        default = defaults[name]
-        written = ":".join(map(str, default)) if isinstance(default, tuple) else str(default).removesuffix(".0")
-        assert shown == written, name
-
-
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
@@ -340,6 +328,27 @@ def test_no_file_speaks_of_one_machine() -> None:
             if found := private.search(line):
                 faults.append(f"{path.relative_to(ROOT)}:{number}: {found[0]}")
     assert not faults
+
+
+WEIGHTS = re.compile(r"\.(bin|ckpt|gguf|model|npy|npz|onnx|pt|pth|safetensors)$")
+
+
+def test_weights_lie_in_bundles_only() -> None:
+    """Git keeps every version of a file for ever, also of one that a later commit removes."""
+    added = subprocess.run(
+        ["git", "log", "--diff-filter=A", "--format=", "--name-only"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = {*added.stdout.splitlines(), *(str(path.relative_to(ROOT)) for path in repository_files())}
+    assert not [name for name in names if WEIGHTS.search(name) and not name.startswith("bundles/")]
+
+
+def test_nothing_outside_bundles_is_large() -> None:
+    sizes = {str(path.relative_to(ROOT)): path.stat().st_size for path in repository_files()}
+    assert not {name: size for name, size in sizes.items() if size > 1024 * 1024 and not name.startswith("bundles/")}
 
 
 def test_a_shipped_bundle_stays_small_enough_for_git() -> None:
