@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import textwrap
 
-from deploy.flags import plain_default
 from service.configuration import is_secret, variable_of
+from service.flags import plain_default
 from service.settings import Settings
 
 # Settings that the image makes, since folders, address and port inside a container are nobody's choice.

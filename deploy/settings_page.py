@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deploy.flags import plain_default
 from service.configuration import flag_of, is_secret, variable_of
+from service.flags import plain_default
 from service.settings import Settings
 
 _BEFORE = """\

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands import LARGEST_BEAM
+from models.command import LARGEST_BEAM
 
 bench = typer.Typer(
     help="Measure speed, beside other programs in the same run; docs/performance.md says what the figures mean.",

@@ -8,20 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from deploy.commands.outputs import check_file, check_folder
+from models.command import console as console
 from models.errors import ConfigError
 
 Points = Sequence[tuple[float, float]]
-_WIDTH = 180  # columns of a table that is not shown on a terminal
-
-
-def console(*, error: bool = False) -> Console:
-    """Standard output or error, wide enough for a table where it is not a terminal."""
-    made = Console(stderr=error, markup=False)  # names and labels may have brackets
-    return made if made.is_terminal else Console(stderr=error, markup=False, width=_WIDTH)
 
 
 def as_json(result: Mapping[str, Any]) -> str:

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from deploy.bulk.run import check_count
-from deploy.commands import LARGEST_BEAM
 from deploy.commands.decoding import Decoding, attended_lines, decode_lines
 from deploy.commands.outputs import check_folder
 from models.bundle import Bundle
+from models.command import LARGEST_BEAM
 from models.errors import ConfigError
 from models.search import Graphs, SearchOptions
 from models.translator import Column

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.bench.report import console
-from deploy.commands.serving import read_settings
 from deploy.doctor import report
 from deploy.doctor.bundles import examine_all
 from deploy.doctor.checks import Facts, SettingsFacts, all_checks, can_serve
@@ -22,6 +21,7 @@ from deploy.machine import (
 )
 from service.bundles.loading import wish_of
 from service.bundles.probe import THOROUGH
+from service.configuration import read_configuration
 from service.settings import Settings
 
 
@@ -39,7 +39,7 @@ def doctor_command(bundles: Sequence[Path] | None, *, measure: bool, as_json: bo
     Raises:
         ConfigError: a setting is out of bounds.
     """
-    settings = read_settings({"bundles": tuple(bundles)} if bundles else {})
+    settings = read_configuration({"bundles": tuple(bundles)} if bundles else {}).settings
     facts = find_facts(settings, measure=measure)
     checks = all_checks(facts)
     if as_json:

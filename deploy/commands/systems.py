@@ -11,11 +11,11 @@ from pathlib import Path
 from deploy.bulk import BulkOptions
 from deploy.bulk.translator import check_shortlist
 from deploy.commands.decoding import Decoding, timed_lines
-from deploy.commands.description import bundle_parameters
 from models.bundle import Bundle, Manifest
 from models.errors import ConfigError
 from models.translator import Column
 from training.data.features import read_columns
+from training.describe import bundle_parameters
 from training.significance import ComparedScore
 
 UNEDITED = "as it is"

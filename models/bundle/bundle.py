@@ -50,6 +50,11 @@ class Bundle:
         return self.manifest.vocabularies.features or (0,) * len(self.source_vocabularies)
 
     @property
+    def size(self) -> int:
+        """Bytes of the files that its manifest names."""
+        return sum((self.path / name).stat().st_size for name in self.manifest.files)
+
+    @property
     def sources(self) -> tuple[Vocabulary | None, ...]:
         """Per source of the model its vocabulary, None for feature matrices."""
         return by_source(self.source_vocabularies, self.feature_widths)

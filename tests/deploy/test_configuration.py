@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app, main
-from deploy.flags import setting_options
+from deploy.cli import app, load_command, main
 from models.errors import ConfigError
 from service.configuration import flag_of, is_secret, read_configuration, shown
 from service.http.listening import AddressTaken, listen, url_of
@@ -117,8 +116,8 @@ def test_unknown_variables_are_named_but_those_of_kubernetes() -> None:
 
 
 def test_every_setting_but_secrets_has_a_flag() -> None:
-    flags = {option for parameter in setting_options() for option in parameter.opts}
-    assert flags == {flag_of(name) for name in Settings.model_fields if not is_secret(name)}
+    flags = {flag_of(name) for name in Settings.model_fields if not is_secret(name)}
+    assert {flag_of(parameter.name) for parameter in load_command("serve").params} == flags | {"--paths"}
     assert is_secret("admin_key") and not is_secret("port")
     for command in ("serve", "config"):
         shown_help = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from deploy.bulk import BulkOptions
-from deploy.commands.bundles import export_command, verify_command
+from deploy.commands import verify as verify_command
 from deploy.commands.decoding import Decoding
 from deploy.commands.evaluation import Wanted, evaluate_command
-from deploy.commands.training import prepare_command, train_command
 from deploy.commands.translation import translate_command
 from models.bundle import Bundle
 from models.config import to_mapping
@@ -24,7 +23,9 @@ from models.loading import load_bundle_model
 from service.bundles.loading import build_engine
 from service.runtimes import open_graphs
 from service.settings import Settings
+from training.commands import prepare, train
 from training.data.features import read_columns
+from training.export.commands import export
 from training.export.proof import Settings as ProofSettings
 from training.export.proof import verify
 from training.recipe import Recipe, load_recipe, recipe_from_mapping
@@ -117,9 +118,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_corpus(folder / "corpora/toy")
     (folder / "three.toml").write_text(RECIPE, encoding="utf-8")
     run = folder / "run"
-    prepare_command(folder / "three.toml", run, folder / "corpora", None, False)
-    train_command(folder / "three.toml", run, resume=False, start=None, updates=None, threads=1, device="cpu")
-    export_command(run, folder / "bundle", None, None, None, False)
+    prepare(folder / "three.toml", run, folder / "corpora")
+    train(folder / "three.toml", run, threads=1)
+    export(run, folder / "bundle")
     return folder
 
 
@@ -176,7 +177,7 @@ def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
     with pytest.raises(CorpusError, match=r"wide\.npy: feature vectors must have the width 7, but have 8"):
         translate_command(folder / "bundle", [german, folder / "wide.npy", french], None, BulkOptions())
     with pytest.raises(ConfigError, match="reads feature matrices: give --text for each source"):
-        verify_command(folder / "bundle", [], None, False, True)
+        verify_command.verify(folder / "bundle")
 
 
 def test_no_request_can_hold_a_matrix(folder: Path) -> None:
@@ -209,9 +210,7 @@ def test_recipe_data_and_model_must_agree(folder: Path) -> None:
     wider = recipe_from_mapping(changed(recipe, features=[0, 8, 0]), "recipe")
     (folder / "wider.toml").write_text(RECIPE.replace("[0, 7, 0]", "[0, 8, 0]"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"widths \[0, 8, 0\] \(0 for text\), but the prepared data has \[0, 7, 0\]"):
-        train_command(
-            folder / "wider.toml", folder / "run", resume=True, start=None, updates=None, threads=1, device="cpu"
-        )
+        train(folder / "wider.toml", folder / "run", resume=True, threads=1)
     with pytest.raises(CorpusError, match=r"train\.npy|valid\.npy"):
-        prepare_command(folder / "wider.toml", folder / "other", folder / "corpora", None, False)
+        prepare(folder / "wider.toml", folder / "other", folder / "corpora")
     assert wider.vocabulary_sizes()[0] == (40, 0, 40)

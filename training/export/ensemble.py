@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from models.bundle import Bundle, Limits, Manifest, write_bundle
+from models.command import ReplaceBundle, report
 from models.config import to_mapping
 from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, Member
 from models.errors import BundleError, ConfigError, CorpusError
@@ -16,10 +19,33 @@ from models.registry import load_config
 from models.search.graphs import specs_to_json
 from models.translator import Column, encode_columns
 from training.ancestry import together
+from training.data.features import read_columns
 from training.export.bundle import CALIBRATION_SENTENCES, PRECISIONS, Report, at_precision, check_precisions, mixed
 from training.export.calibration import Array
 from training.export.onnx_graphs import export_graphs
 from training.export.sentences import proof_sentences
+
+
+def ensemble(
+    bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE BUNDLE...", help="Bundles to put together.")],
+    out: Annotated[Path, typer.Option(help="Bundle folder to write.")],
+    name: Annotated[str, typer.Option(help="Name of the new bundle. [of its folder]")] = "",
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option("--text", help="Sentences to calibrate int8 graphs on, one a line, for each source. [built-in]"),
+    ] = None,
+    force: ReplaceBundle = False,
+) -> None:
+    """Make one bundle of several that share task, languages and vocabularies: the mean of their probabilities.
+
+    Example: tandem ensemble bundles/seed-1 bundles/seed-2 bundles/seed-3 --out bundles/three
+    """
+    widths = Bundle.load(bundles[0]).feature_widths
+    if texts and len(texts) != len(widths):
+        raise ConfigError(f"{bundles[0]} has {len(widths)} sources, but --text is given {len(texts)} times")
+    lines = read_columns(texts, widths) if texts else ()
+    bundle = ensemble_bundle(bundles, out, Assembly(name, lines, overwrite=force), report)
+    print(f"{bundle.path}: {len(bundles)} models, {bundle.size / 1e6:.1f} MB")
 
 
 @dataclass(frozen=True, slots=True)

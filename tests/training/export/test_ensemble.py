@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 
-from deploy.commands.ensemble import ensemble_command
 from models.bundle import Bundle
 from models.errors import BundleError, ConfigError, CorpusError
 from models.graphs import TorchGraphs
@@ -27,7 +26,7 @@ from service.settings import Settings
 from tests.models.architectures import LEARNERS, batch, sentences, targets
 from tests.training.export.conftest import Exported
 from tests.training.toy import toy_recipe, toy_trainer
-from training.export.ensemble import Assembly, ensemble_bundle
+from training.export.ensemble import Assembly, ensemble, ensemble_bundle
 
 pytestmark = pytest.mark.slow  # three exports
 MEMBERS = [member["architecture"] for member in LEARNERS["ensemble"]["members"]]
@@ -172,7 +171,7 @@ def test_text_must_fit_the_sources(members: list[Exported], tmp_path: Path) -> N
     with pytest.raises(CorpusError, match="1 sources of equally many lines, but given are"):
         ensemble_bundle(paths, tmp_path / "out", Assembly(lines=[["a"], ["b"]]))
     with pytest.raises(ConfigError, match="has 1 sources, but --text is given 2 times"):
-        ensemble_command(paths, tmp_path / "out", "", [tmp_path / "a", tmp_path / "b"], False)
+        ensemble(paths, tmp_path / "out", "", [tmp_path / "a", tmp_path / "b"])
 
 
 def test_it_is_served_like_any_other(together: Exported) -> None:

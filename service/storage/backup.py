@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Annotated
 
-from deploy.commands.serving import read_settings
+import typer
+
 from models.errors import ConfigError
+from service.configuration import read_configuration
+from service.flags import DataFolder, data_flag
 from service.storage.database import copy_database
 
 _OF_DATABASES = ("*.db-wal", "*.db-shm", "*.db-journal", ".*.part")
 
 
-def backup_command(target: Path, data: Path | None) -> None:
-    """Copy the data folder: first each database, as of one moment and checked, then the files that they speak of.
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to, a new folder.")],
+    data: DataFolder = None,
+) -> None:
+    """Copy what a server keeps (keys, quotas, glossaries, file jobs), also while it runs.
 
-    Raises:
-        ConfigError: there is no data folder, or something in the target's place.
-        StorageError: a database cannot be copied.
+    First each database is copied, as of one moment and checked, then the files that they speak of.
+
+    Example: tandem backup backups/2030-12-31
     """
-    settings = read_settings({"data": data} if data else {})
+    settings = read_configuration(data_flag(data)).settings
     if settings.data is None or not settings.data.is_dir():
         raise ConfigError("there is no data folder to copy: set TANDEM_DATA, or give --data")
     source = settings.data.resolve()
@@ -31,12 +38,12 @@ def backup_command(target: Path, data: Path | None) -> None:
     databases = sorted(source.glob("*.db"))
     for database in databases:
         copy_database(database, target / database.name)
-    others = [one for one in source.iterdir() if one not in databases and not any(map(one.match, _OF_DATABASES))]
-    for one in others:
-        if one.is_dir():
-            shutil.copytree(one, target / one.name, symlinks=True, copy_function=_copy_if_there)
+    others = [path for path in source.iterdir() if path not in databases and not any(map(path.match, _OF_DATABASES))]
+    for path in others:
+        if path.is_dir():
+            shutil.copytree(path, target / path.name, symlinks=True, copy_function=_copy_if_there)
         else:
-            _copy_if_there(str(one), str(target / one.name))
+            _copy_if_there(str(path), str(target / path.name))
     print(f"{len(databases)} databases and {len(others)} other entries of {settings.data} copied to {target}")
 
 

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from models.bundle import Bundle, Manifest
+from models.command import AsJson
 from models.config import to_mapping
 from models.errors import ConfigError
 from models.registry import build_model, load_config
 from training.recipe import load_recipe
 
 
-def describe_command(target: Path, as_json: bool) -> None:
-    """Print what a recipe or bundle is."""
+def describe(
+    target: Annotated[Path, typer.Argument(metavar="RECIPE|BUNDLE", help="A recipe file or a bundle folder.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show architecture, configuration and parameter counts.
+
+    Example: tandem describe training/recipes/iwslt14-de-en/dpn.toml --json
+    """
     description = _describe_bundle(target) if target.is_dir() else _describe_recipe(target)
     if as_json:
         print(json.dumps(description, indent=2, ensure_ascii=False))

@@ -9,18 +9,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
+from models.command import AsJson, console
 from models.errors import ConfigError
+from service.access import Key, KeyStore, Limits, NewKey
+from service.access.access import make_meter, open_keys
+from service.access.meter import Meter
+from service.configuration import read_configuration
+from service.flags import DataFolder, data_flag
 
-if TYPE_CHECKING:
-    from service.access import Key, KeyStore, NewKey
-    from service.access.meter import Meter
-    from service.settings import Settings
-
-app = typer.Typer(
+keys = typer.Typer(
     help="Keys of a server: make, list, limit, rotate and revoke them. A running server follows within seconds.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -29,40 +31,36 @@ _DURATION = re.compile(r"([1-9][0-9]{0,5})([hd])")
 _SECONDS = {"h": 3600.0, "d": 86_400.0}
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is; shown in logs and metrics.")]
-Data = Annotated[Path | None, typer.Option(help="The server's data folder. [TANDEM_DATA]")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Expires = Annotated[str, typer.Option(help="When it ends: a date such as 2030-12-31, or 12h, 90d. [never]")]
 Rate = Annotated[int | None, typer.Option(min=0, help="Requests a minute; 0 = without bound.")]
 Quota = Annotated[int | None, typer.Option(min=0, help="Characters a month; 0 = without bound.")]
 
 
-@app.command()
+@keys.command()
 def add(
     name: Name,
     admin: Annotated[bool, typer.Option("--admin", help="May also load, unload and switch models.")] = False,
     rate: Rate = 0,
     quota: Quota = 0,
     expires: Expires = "",
-    data: Data = None,
+    data: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key and print it, this once.
 
     Example: tandem keys add mastodon --rate 60 --quota 500000
     """
-    from service.access import Limits
-
     with _opened(data) as (store, _):
         key = store.add(name, Limits(rate or 0, quota or 0), admin=admin, expires=_moment(expires))
         _show_new(key, store, as_json)
 
 
-@app.command()
+@keys.command()
 def rotate(
     name: Name,
     overlap: Annotated[str, typer.Option(help="How long the keys that there are stay valid: 0, 12h, 7d.")] = "24h",
     expires: Expires = "",
-    data: Data = None,
+    data: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a further key with the same name and limits, and let those that there are end soon.
@@ -74,31 +72,27 @@ def rotate(
         _show_new(key, store, as_json)
 
 
-@app.command("list")
-def list_keys(data: Data = None, as_json: AsJson = False) -> None:
+@keys.command("list")
+def list_keys(data: DataFolder = None, as_json: AsJson = False) -> None:
     """List all keys with their limits and this month's use, never the keys themselves.
 
     Example: tandem keys list --json
     """
     with _opened(data) as (store, meter):
-        found = [_described(key, meter) for key in store.all_keys()]
+        described = [_described(key, meter) for key in store.all_keys()]
     if as_json:
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps(described, indent=1))
         return
-    from rich.table import Table
-
-    from deploy.bench.report import console
-
     table = Table("name", "id", "state", "admin", "requests/minute", "characters/month", "used", "created", "expires")
-    for one in found:
-        limits = (one[field] or "no bound" for field in ("rate", "quota"))
-        cells = (one["name"], one["id"], one["state"], one["admin"], *limits, one["used"], one["created"])
-        table.add_row(*map(str, cells), one["expires"] or "never")
+    for key in described:
+        limits = (key[field] or "no bound" for field in ("rate", "quota"))
+        cells = (key["name"], key["id"], key["state"], key["admin"], *limits, key["used"], key["created"])
+        table.add_row(*map(str, cells), key["expires"] or "never")
     console().print(table)
 
 
-@app.command()
-def revoke(name: Name, data: Data = None) -> None:
+@keys.command()
+def revoke(name: Name, data: DataFolder = None) -> None:
     """End all keys of a name, now.
 
     Example: tandem keys revoke mastodon
@@ -108,12 +102,12 @@ def revoke(name: Name, data: Data = None) -> None:
     typer.echo(f"revoked {count} {'key' if count == 1 else 'keys'} of {name}; running servers follow within seconds")
 
 
-@app.command()
+@keys.command()
 def quota(
     name: Name,
     rate: Rate = None,
     characters: Annotated[int | None, typer.Option("--quota", min=0, help="Characters a month; 0 = no bound.")] = None,
-    data: Data = None,
+    data: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a name's limits and this month's use; change those that are given.
@@ -130,10 +124,10 @@ def quota(
     typer.echo(f"used this month: {result['used']} characters")
 
 
-@app.command("import")
+@keys.command("import")
 def import_keys(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="keys.db in a backup of the other server.", exists=True)],
-    data: Data = None,
+    data: DataFolder = None,
 ) -> None:
     """Take over every key of another server, so that both know the same: new ones, limits, and what has ended there.
 
@@ -147,11 +141,7 @@ def import_keys(
 @contextmanager
 def _opened(data: Path | None) -> Iterator[tuple[KeyStore, Meter]]:
     """The keys and counters of the server that the settings describe. Raises ConfigError."""
-    from deploy.commands.serving import read_settings
-    from service.access import KeyStore
-    from service.access.access import make_meter, open_keys
-
-    settings: Settings = read_settings({"data": data} if data else {})
+    settings = read_configuration(data_flag(data)).settings
     if settings.data is None:
         raise ConfigError("keys need the server's data folder: set TANDEM_DATA, or give --data")
     opened = [open_keys(settings)]
@@ -163,7 +153,7 @@ def _opened(data: Path | None) -> Iterator[tuple[KeyStore, Meter]]:
 
 
 def _show_new(key: NewKey, store: KeyStore, as_json: bool) -> None:
-    made = next(one for one in store.all_keys() if one.id == key.id)
+    made = next(known for known in store.all_keys() if known.id == key.id)
     if as_json:
         typer.echo(json.dumps({**_described(made, None), "key": key.secret}, indent=1))
         return

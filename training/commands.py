@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import torch
+import typer
 from rich.console import Console
 from rich.progress import Progress as Bar
 
 from models.bundle import Bundle
+from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
-from training.allocator import ADVICE, has_glibc_alone
+from training.allocator import ADVICE, has_glibc_alone, restart_with_faster_allocator
 from training.ancestry import SCRATCH, write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
 from training.data.dataset import load_vocabularies
-from training.data.prepare import prepare
+from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary
 from training.parallel import Processes, joined
 from training.progress import Reporter, Silent
@@ -29,9 +33,25 @@ from training.validation import TextValidator
 console = Console()
 
 
-def prepare_command(recipe_path: Path, run: Path | None, corpora: Path, start: Path | None, force: bool) -> None:
-    """Prepare a recipe's data and print what became of it."""
-    recipe = load_recipe(recipe_path)
+class Device(StrEnum):
+    """Where training runs."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+def prepare(
+    recipe_file: RecipeFile,
+    run: RunFolder = None,
+    corpora: CorporaFolder = Path("corpora"),
+    start: Annotated[Path | None, typer.Option("--from", help="Use this bundle's vocabularies.")] = None,
+    force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
+) -> None:
+    """Turn corpora into batches' raw material: filter, train vocabularies, encode.
+
+    Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
+    """
+    recipe = load_recipe(recipe_file)
     vocabularies = None
     if start is not None:
         bundle = Bundle.load(start)
@@ -44,7 +64,7 @@ def prepare_command(recipe_path: Path, run: Path | None, corpora: Path, start: P
                 tasks[stage] = bar.add_task(stage, total=total)
             bar.update(tasks[stage], completed=done, total=total)
 
-        summary = prepare(
+        summary = prepare_data(
             recipe.data,
             languages=[*recipe.source_languages, recipe.target_language],
             root=corpora,
@@ -67,22 +87,25 @@ def _print_summary(summary: PreparedSummary) -> None:
     console.print(f"vocabularies: {sizes}; prepared in {summary.seconds} s", highlight=False)
 
 
-def train_command(
-    recipe_path: Path,
-    run: Path | None,
-    *,
-    resume: bool,
-    start: Path | None,
-    updates: int | None,
-    threads: int,
-    device: str,
+def train(
+    recipe_file: RecipeFile,
+    run: RunFolder = None,
+    resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False,
+    start: Annotated[Path | None, typer.Option("--from", help="Start from this bundle's weights.")] = None,
+    updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
+    threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
+    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
 ) -> None:
-    """Train, or continue training, a recipe: alone, or as one of the processes that ``torchrun`` has started.
+    """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
 
-    ``torchrun --nproc-per-node 2 -m deploy train RECIPE`` shares every update's batches between two processes; with
-    ``--device cuda`` each has a GPU of its own. Rank 0 alone prints, validates and saves.
+    `torchrun --nproc-per-node 2 -m deploy train RECIPE` shares every update's batches between two processes; with
+    `--device cuda` each has a GPU of its own. The first alone prints, validates and saves.
+
+    Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
     """
-    recipe = load_recipe(recipe_path)
+    if device == Device.cpu:
+        restart_with_faster_allocator()
+    recipe = load_recipe(recipe_file)
     if updates is not None:
         recipe = with_updates(recipe, updates)
     folder = _folder(recipe, run)
@@ -90,9 +113,9 @@ def train_command(
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
     if threads:
         torch.set_num_threads(threads)
-    if device == "cuda" and not torch.cuda.is_available():
+    if device == Device.cuda and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
-    with joined(device) as processes, ExitStack() as stack:
+    with joined(device.value) as processes, ExitStack() as stack:
         reporter: Reporter = Silent()
         if processes.first:
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder / "events", console))
@@ -101,7 +124,7 @@ def train_command(
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
             _begin(trainer, start, folder)
-        if device == "cpu" and has_glibc_alone():
+        if device == Device.cpu and has_glibc_alone():
             _say(processes, ADVICE)
         progress = trainer.train()
     done = progress.update >= recipe.training.updates

@@ -1,4 +1,4 @@
-"""`tandem config`: the settings in effect, and where each comes from.
+"""`tandem serve` and `tandem config`, which shows the settings in effect and where each comes from.
 
 TOML is written with ``tomli-w``, the counterpart of the standard library's reader, and not by hand: strings need more
 escapes than one thinks. (``tomlkit`` would keep comments of a file that is edited, which nobody does here.)
@@ -8,30 +8,51 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tomli_w
+import typer
 from rich.table import Table
 
-from deploy.bench.report import console
+from models.command import AsJson, console
 from service.configuration import Configuration, is_secret, read_configuration, shown
+from service.flags import Flags, with_settings
+
+ServedBundles = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="BUNDLE", help="Bundle folders, or folders of bundles; as --bundles."),
+]
 
 
-def config_command(paths: Sequence[Path] | None, flags: Mapping[str, Any], *, as_json: bool, as_toml: bool) -> None:
-    """Print the settings.
+@with_settings
+def serve(flags: Flags, paths: ServedBundles = None) -> None:
+    """Serve bundles over HTTP. Flags go before TANDEM_* variables, these before the file of --config.
 
-    Args:
-        paths: bundles, as they are given to `tandem serve`.
-        flags: further settings by name.
-        as_json: print names, values and origins as JSON.
-        as_toml: print a file that ``--config`` takes; secrets stand in it as comments.
+    docs/configuration.md has a table of all settings, and says what the exit status means.
 
-    Raises:
-        ConfigError: a setting is unknown or out of bounds.
+    Example: tandem serve bundles --port 8000
     """
-    configuration = read_configuration(with_bundles(paths, flags))
+    from service.server import run  # which loads what answers requests: `tandem config` needs none of it
+
+    run(_configuration(flags, paths).settings)
+
+
+@with_settings
+def config(
+    flags: Flags,
+    paths: ServedBundles = None,
+    as_json: AsJson = False,
+    as_toml: Annotated[bool, typer.Option("--toml", help="Print a file for --config.")] = False,
+) -> None:
+    """Show the settings as `tandem serve` would have them with the same flags, and where each comes from.
+
+    Secrets are masked. The exit status is 2 where a setting is unknown or out of bounds.
+
+    Example: tandem config --json
+    """
+    configuration = _configuration(flags, paths)
     if as_json:
         print(json.dumps(dict(_entries(configuration)), indent=1))
     elif as_toml:
@@ -40,9 +61,8 @@ def config_command(paths: Sequence[Path] | None, flags: Mapping[str, Any], *, as
         console().print(_table(configuration))
 
 
-def with_bundles(paths: Sequence[Path] | None, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that were given as flags, and bundles as arguments."""
-    return {**flags, **({"bundles": tuple(paths)} if paths else {})}
+def _configuration(flags: Flags, paths: list[Path] | None) -> Configuration:
+    return read_configuration({**flags, **({"bundles": tuple(paths)} if paths else {})})
 
 
 def _entries(configuration: Configuration) -> Iterator[tuple[str, dict[str, Any]]]:

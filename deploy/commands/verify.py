@@ -1,0 +1,87 @@
+"""`tandem verify`: it stands in deploy, since it compares training's proof with the service's runtimes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from models.bundle import Bundle, extend_bundle
+from models.command import AsJson, BundleFolder, report
+from models.errors import ConfigError
+from models.translator import Column
+from service.runtimes import open_graphs
+from training.data.features import read_columns
+from training.export.bundle import TORCHSCRIPT, add_precision
+from training.export.proof import Proof, proof_table
+from training.export.proof import verify as prove
+from training.export.sentences import proof_sentences
+
+
+def verify(
+    path: BundleFolder,
+    texts: Annotated[
+        list[Path] | None, typer.Option("--text", help="Source sentences to prove on, one a line. [built-in ones]")
+    ] = None,
+    references: Annotated[Path | None, typer.Option(help="Their references, for the loss by quantisation.")] = None,
+    record: Annotated[bool, typer.Option(help="Store the proof in the bundle's manifest.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prove a bundle: files intact, and every runtime gives PyTorch's beam search results.
+
+    The exit status is 1 where it fails.
+
+    Example: tandem verify bundles/de-en --text valid.de --references valid.en
+    """
+    bundle = Bundle.load(path, weights=True)
+    lines, gold = _proving_text(bundle, texts or [], references)
+    with tempfile.TemporaryDirectory(prefix="tandem-verify-") as folder:
+        copy = Path(folder) / bundle.manifest.name
+        shutil.copytree(path, copy, ignore=shutil.ignore_patterns("float32", TORCHSCRIPT))
+        for precision in ("float32", TORCHSCRIPT):
+            add_precision(copy, precision, report=report)
+        own = Bundle.load(copy)
+        exact = {
+            "onnx float32": partial(open_graphs, own, "onnx", "float32"),
+            "torchscript float32": partial(open_graphs, own, "torchscript", "float32"),
+        }
+        quantised = {f"onnx {one}": partial(open_graphs, own, "onnx", one) for one in _quantised(bundle)}
+        proof = prove(own, exact, quantised, lines, gold, report=report)
+    if record:
+        _record(bundle, proof)
+    print(json.dumps(proof.mapping(), indent=1, ensure_ascii=False) if as_json else proof_table(proof))
+    if not proof.passed:
+        raise typer.Exit(1)
+
+
+def _quantised(bundle: Bundle) -> list[str]:
+    return [precision for precision in bundle.precisions if precision != "float32"]
+
+
+def _proving_text(bundle: Bundle, texts: list[Path], references: Path | None) -> tuple[list[Column], list[str]]:
+    """Source lines or feature matrices, one list per source, and their references where given."""
+    languages = bundle.manifest.source_languages
+    if not texts:
+        if references is not None:
+            raise ConfigError("--references needs the --text that it translates")
+        if any(bundle.feature_widths):
+            raise ConfigError(f"{bundle.path} reads feature matrices: give --text for each source, .npy for those")
+        return [proof_sentences(language) for language in languages], []
+    if len(texts) != len(languages):
+        raise ConfigError(f"{bundle.path} has {len(languages)} sources, but --text is given {len(texts)} times")
+    columns = read_columns([*texts, *([references] if references else [])], bundle.feature_widths)
+    return (columns[:-1], list(columns[-1])) if references else (columns, [])
+
+
+def _record(bundle: Bundle, proof: Proof) -> None:
+    """Store the proof and this very command in the manifest."""
+    mapping = {"command": shlex.join(["tandem", *sys.argv[1:]]), **proof.mapping()}
+    extend_bundle(bundle.path, {}, replace(bundle.manifest, proof=mapping))
