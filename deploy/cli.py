@@ -51,12 +51,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "size": ("deploy.loadtest.cli:size", "Tell how many replicas a load takes"),
 }
 
-_EXTRAS = {  # of packages that a command may miss; all others come with [train]
-    "[serve]": (
-        *("fastapi", "onnxruntime", "prometheus_client", "pydantic", "pydantic_settings", "sentencex", "structlog"),
-        *("starlette", "tomli_w", "uvicorn"),
+_EXTRAS = {  # packages that another extra than [serve] brings
+    "[train] (make install)": (
+        *("matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu", "sacremoses"),
+        *("tensorboard", "torch"),
     ),
     "[loadtest]": ("aiohttp", "locust"),
+    "[bench]": ("accelerate", "ctranslate2", "schemathesis", "transformers"),
+    "[ray]": ("pyarrow", "ray"),
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT)  # a write that finds no room names no file
 
@@ -113,14 +115,18 @@ def main() -> None:
         _fail(str(error), 2 if isinstance(error, ConfigError | OptionError) else 1)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        extra = next((extra for extra, packages in _EXTRAS.items() if package in packages), "[train] (make install)")
-        _fail(f"this command needs the package {package!r}: install tandem with its extra {extra}", 1)
+        _fail(f"this command needs the package {package!r}: install tandem with its extra {extra_of(package)}", 1)
     except OSError as error:
         if error.filename is None and error.errno not in _FULL:  # of the network or the system, not of a path
             raise
         _fail(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error.strerror), 1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def extra_of(package: str) -> str:
+    """The extra of this distribution that brings a package, in the words that a user is told."""
+    return next((extra for extra, packages in _EXTRAS.items() if package in packages), "[serve]")
 
 
 def _fail(message: str, status: int) -> NoReturn:

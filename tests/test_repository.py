@@ -174,6 +174,18 @@ def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> N
             assert owners & allowed, f"{path} imports {name}, which pyproject.toml does not name"
 
 
+@pytest.mark.parametrize("extra", ["train", "http", "serve", "loadtest", "bench", "ray"])
+def test_a_missing_package_is_named_with_an_extra_that_brings_it(extra: str) -> None:
+    from deploy.cli import extra_of
+
+    distributions = packages_distributions()
+    for name in {name for _, tree in sources(*PACKAGES) for name in imported(tree)}:
+        owners = {str(canonicalize_name(owner)) for owner in distributions.get(name, [name])}
+        if owners & (declared(extra) - declared()):
+            told = re.findall(r"\[(\w+)\]", extra_of(name))
+            assert owners & declared(*told, *(["http"] if told == ["serve"] else [])), name
+
+
 @pytest.mark.parametrize(
     ("lock", "extras"),
     [

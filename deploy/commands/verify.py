@@ -53,17 +53,17 @@ def verify(
             "onnx float32": partial(open_graphs, own, "onnx", "float32"),
             "torchscript float32": partial(open_graphs, own, "torchscript", "float32"),
         }
-        quantised = {f"onnx {one}": partial(open_graphs, own, "onnx", one) for one in _quantised(bundle)}
+        quantised = {
+            f"onnx {precision}": partial(open_graphs, own, "onnx", precision)
+            for precision in bundle.precisions
+            if precision != "float32"
+        }
         proof = prove(own, exact, quantised, lines, gold, report=report)
     if record:
         _record(bundle, proof)
     print(json.dumps(proof.mapping(), indent=1, ensure_ascii=False) if as_json else proof_table(proof))
     if not proof.passed:
         raise typer.Exit(1)
-
-
-def _quantised(bundle: Bundle) -> list[str]:
-    return [precision for precision in bundle.precisions if precision != "float32"]
 
 
 def _proving_text(bundle: Bundle, texts: list[Path], references: Path | None) -> tuple[list[Column], list[str]]:
