@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("training.export.commands:export", "Make a bundle of a run"),
     "verify": ("deploy.commands.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
-    "shortlist": ("deploy.commands.corpus:shortlist", "Give a bundle a lexical shortlist"),
+    "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
     "distil": ("deploy.commands.translate:distil", "Have a teacher translate the training text"),
     "backtranslate": (
         "deploy.commands.translate:backtranslate",

@@ -55,4 +55,4 @@ def console(*, error: bool = False) -> Console:
 
 def report(line: str) -> None:
     """A line on how far the work is, on standard error: standard output is for results."""
-    Console(stderr=True).print(line, highlight=False, markup=False)
+    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The options of `tandem corpus`, `tandem new` and `tandem shortlist`."""
+"""The options of `tandem corpus` and `tandem new`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from models.command import BundleFolder
-
-# Of a shortlist: what is common costs a batch once, what each word lists adds up over its sentences.
-TARGETS_PER_WORD, COMMON_TARGETS = 30, 300
 
 
 def corpus(
@@ -85,29 +80,3 @@ def new(
         force=force,
     )
     new_command(job, start)
-
-
-def shortlist(
-    bundle: BundleFolder,
-    sources: Annotated[
-        list[Path],
-        typer.Option("--source", help="Training text, one segment a line (.xz, .gz, plain); one for each text source."),
-    ],
-    targets: Annotated[
-        list[Path], typer.Option("--target", help="Its other side. Further corpora: --source and --target again.")
-    ],
-    per_word: Annotated[int, typer.Option(min=1, help="Likely targets of each source piece.")] = TARGETS_PER_WORD,
-    common: Annotated[int, typer.Option(min=0, help="Most frequent target pieces, in every list.")] = COMMON_TARGETS,
-    out: Annotated[Path | None, typer.Option(help="Folder of a copy of the bundle that gets the shortlist.")] = None,
-    in_place: Annotated[bool, typer.Option("--in-place", help="Change the bundle itself.")] = False,
-) -> None:
-    """Give a bundle a lexical shortlist: for each source word the target words that its training text makes likely.
-
-    Decoding with it leaves the other words out of the output layer, which is faster. `tandem evaluate --shortlist`
-    measures what that costs.
-
-    Example: tandem shortlist bundles/de-en --source train.de.xz --target train.en.xz --in-place
-    """
-    from deploy.commands.shortlist import shortlist_command
-
-    shortlist_command(bundle, sources, targets, (per_word, common), out, in_place=in_place)

@@ -1,7 +1,9 @@
-"""`tandem export`."""
+"""`tandem export` and `tandem shortlist`."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,17 +11,22 @@ import torch
 import typer
 
 from models.bundle import MANIFEST, Bundle
-from models.command import ReplaceBundle, report
-from models.errors import CheckpointError, ConfigError
+from models.command import BundleFolder, ReplaceBundle, report
+from models.errors import BundleError, CheckpointError, ConfigError, CorpusError
 from models.registry import build_model
+from models.shortlist import Shortlist
 from training.ancestry import read_ancestry
 from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress
+from training.data.corpus import read_parallel
 from training.data.features import read_columns
 from training.data.summary import PreparedSummary
-from training.export.bundle import Shipping, add_precision, export_bundle, renew_graphs
+from training.export.bundle import Shipping, add_precision, add_shortlist, export_bundle, renew_graphs
 from training.recipe import recipe_from_mapping
+from training.shortlist import build_shortlist, coverage, encode
 from training.trainer import Run
+
+_SAMPLE = 1000  # sentences that the mean length of the lists is counted on
 
 
 def export(
@@ -54,6 +61,47 @@ def export(
         _export_run(source, out, checkpoint, average, force)
 
 
+def shortlist(
+    path: BundleFolder,
+    sources: Annotated[
+        list[Path],
+        typer.Option("--source", help="Training text, one segment a line (.xz, .gz, plain); one for each text source."),
+    ],
+    targets: Annotated[
+        list[Path], typer.Option("--target", help="Its other side. Further corpora: --source and --target again.")
+    ],
+    # What is common costs a batch once, what each word lists adds up over its sentences.
+    per_word: Annotated[int, typer.Option(min=1, help="Likely targets of each source piece.")] = 30,
+    common: Annotated[int, typer.Option(min=0, help="Most frequent target pieces, in every list.")] = 300,
+    out: Annotated[Path | None, typer.Option(help="Folder of a copy of the bundle that gets the shortlist.")] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Change the bundle itself.")] = False,
+) -> None:
+    """Give a bundle a lexical shortlist: for each source word the target words that its training text makes likely.
+
+    Decoding with it leaves the other words out of the output layer, which is faster. `tandem evaluate --shortlist`
+    measures what that costs.
+
+    Example: tandem shortlist bundles/de-en --source train.de.xz --target train.en.xz --in-place
+    """
+    if (out is None) != in_place:
+        raise ConfigError("say either --out, where a copy of the bundle goes, or --in-place")
+    if out is not None and out.exists():
+        raise BundleError(out, ["there is already something at this path; remove it or take another one"])
+    bundle = Bundle.load(path)
+    columns = _columns(bundle, sources, targets)
+    vocabularies = bundle.source_vocabularies, bundle.target_vocabulary
+    built = build_shortlist(vocabularies, columns, per_word=per_word, common=common)
+    if out is not None:
+        shutil.copytree(path, out)
+    added = add_shortlist(out or path, built)
+    listed = sum(len(table.targets) for table in built.tables)
+    report(
+        f"{len(columns[-1]):,} pairs of lines; {listed:,} targets of source pieces, {len(built.always):,} in every "
+        f"list; {_mean(bundle, built, columns):.0f} of {built.target_types:,} in the mean"
+    )
+    print(added.path)
+
+
 def _export_run(folder: Path, out: Path | None, checkpoint: Path | None, average: int | None, force: bool) -> None:
     run = Run(folder)
     chosen = [checkpoint] if checkpoint is not None else checkpoints(run.checkpoints)
@@ -80,3 +128,27 @@ def _renew(path: Path, texts: list[Path]) -> None:
         wanted = f"one --renew TEXT for each of its {len(bundle.sources)} sources"
         raise ConfigError(f"{path} needs {wanted}, but {len(texts)} are given")
     print(renew_graphs(path, read_columns(texts, bundle.feature_widths), report).path)
+
+
+def _columns(bundle: Bundle, sources: Sequence[Path], targets: Sequence[Path]) -> list[list[str]]:
+    """The lines of each text source and of the target, one corpus after another."""
+    texts = len(bundle.source_vocabularies)
+    if len(sources) != texts * len(targets):
+        wanted = f"{texts} --source for each --target (text sources only)"
+        raise CorpusError(f"{bundle.path} needs {wanted}, but {len(sources)} and {len(targets)} are given")
+    columns: list[list[str]] = [[] for _ in range(texts + 1)]
+    for number, target in enumerate(targets):
+        files = [*sources[number * texts : (number + 1) * texts], target]
+        for column, lines in zip(columns, read_parallel(files), strict=True):
+            column += lines
+    return columns
+
+
+def _mean(bundle: Bundle, shortlist: Shortlist, columns: Sequence[Sequence[str]]) -> float:
+    """Tokens of a list, the mean over some lines."""
+    step = max(1, len(columns[-1]) // _SAMPLE)
+    *encoded, target = (
+        encode(vocabulary, column[::step])
+        for vocabulary, column in zip((*bundle.source_vocabularies, bundle.target_vocabulary), columns, strict=True)
+    )
+    return coverage(shortlist, list(zip(*encoded, strict=True)), target).listed

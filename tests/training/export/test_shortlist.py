@@ -14,7 +14,6 @@ import pytest
 from deploy.bulk import BulkOptions
 from deploy.commands.decoding import Decoding
 from deploy.commands.evaluation import Wanted, evaluate_command
-from deploy.commands.shortlist import shortlist_command
 from deploy.commands.translation import translate_command
 from models.bundle import Bundle, sha256
 from models.errors import BundleError, ConfigError, CorpusError
@@ -29,6 +28,7 @@ from tests.training.toy import LETTERS
 from training.export import ensemble as ensembles
 from training.export import shortlist as shortlists
 from training.export.bundle import add_shortlist
+from training.export.commands import shortlist as shortlist_command
 from training.export.ensemble import Assembly, ensemble_bundle
 from training.export.shortlist import shortlist_graph, shortlist_spec
 
@@ -205,7 +205,7 @@ def test_the_command_builds_a_list_that_evaluation_measures(
 ) -> None:
     source, target = text
     path = tmp_path / "listed"
-    shortlist_command(one.bundle.path, [source] * 2, [target] * 2, (1, 0), path, in_place=False)
+    shortlist_command(one.bundle.path, [source] * 2, [target] * 2, 1, 0, path)
     assert capsys.readouterr().out == f"{path}\n"
     bundle = Bundle.load(path)
     assert bundle.manifest.shortlist in bundle.manifest.files
@@ -224,7 +224,7 @@ def test_the_command_builds_a_list_that_evaluation_measures(
         assert scores["toy, with shortlist", measured["metric"]] == measured["value"]
     assert "| toy, with shortlist | BLEU |" in (path / "MODEL_CARD.md").read_text("utf-8")
 
-    shortlist_command(path, [source], [target], (2, 1), None, in_place=True)
+    shortlist_command(path, [source], [target], 2, 1, in_place=True)
     assert {one.test_set for one in Bundle.load(path).manifest.scores} == {"toy"}
 
 
@@ -245,11 +245,11 @@ def test_the_command_says_what_is_wrong(one: Exported, tmp_path: Path, text: tup
     path = one.bundle.path
     for out, in_place in ((None, False), (tmp_path / "out", True)):
         with pytest.raises(ConfigError, match="either --out"):
-            shortlist_command(path, [source], [target], (1, 0), out, in_place=in_place)
+            shortlist_command(path, [source], [target], 1, 0, out, in_place)
     with pytest.raises(BundleError, match="already something"):
-        shortlist_command(path, [source], [target], (1, 0), tmp_path, in_place=False)
+        shortlist_command(path, [source], [target], 1, 0, tmp_path)
     with pytest.raises(CorpusError, match="needs 1 --source for each --target"):
-        shortlist_command(path, [source, source], [target], (1, 0), tmp_path / "out", in_place=False)
+        shortlist_command(path, [source, source], [target], 1, 0, tmp_path / "out")
     with pytest.raises(ConfigError, match="build one with `tandem shortlist`"):
         translate_command(path, [source], None, BulkOptions(shortlist=True))
 
