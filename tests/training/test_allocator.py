@@ -83,7 +83,7 @@ def test_a_program_that_calls_the_command_is_not_replaced(own: str) -> None:
         (["train", "mine.toml"], 1),
         (["train", "mine.toml", "--device", "cpu"], 1),
         (["train", "mine.toml", "--device", "cuda"], 0),
-        (["train", "mine.toml", "--device=cuda"], 0),
+        (["train", "mine.toml", "--device=cuda:1"], 0),
         (["train", "--help"], 0),
         (["export", "train"], 0),
         (["--help"], 0),
