@@ -656,19 +656,19 @@ def doctor(
         list[Path] | None,
         typer.Option("--bundle", metavar="BUNDLE", help="Bundle folder, or folder of bundles. [those of the settings]"),
     ] = None,
-    measure: Annotated[bool, typer.Option(help="Time every runtime and precision of each bundle.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at this machine as `tandem serve` would find it: processor, memory, packages, settings, bundles, speed.
+    """Look at this machine as `tandem serve` would find it: settings, bundles, memory, cores, data folder, port.
 
-    Every check ends in ok, warning or fault and says what to do. The exit status is 0 where the service can serve, 1
-    where there is a fault. Settings come from the same TANDEM_* variables as those of `tandem serve`.
+    Each bundle's files are checked, and it translates a sentence. Every check ends in ok, warning or fault and says
+    what to do. The exit status is 0 where the service can serve, 1 where there is a fault. Settings come from the same
+    TANDEM_* variables as those of `tandem serve`.
 
     Example: tandem doctor --bundle bundles/de-en
     """
-    from deploy.commands.doctor import doctor_command
+    from deploy.doctor import doctor_command
 
-    raise typer.Exit(doctor_command(bundles, measure=measure, as_json=as_json))
+    raise typer.Exit(doctor_command(bundles, as_json=as_json))
 
 
 def main() -> None:
