@@ -8,6 +8,8 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 # More arguments for the command that a target runs: make test ARGS="-k search", make lock ARGS=--upgrade
 ARGS ?=
+# Not empty: a check of `make deploy-check` whose program is missing fails.
+STRICT ?=
 # Processes that run the tests; those that share an expensive fixture stay in one.
 JOBS ?= 2
 PARALLEL = -n $(JOBS) --dist loadgroup
@@ -84,8 +86,10 @@ loadtest: $(READY) ## load a server that it starts for about a minute: latency o
 		--out build/loadtest/run.json --plot build/loadtest $(ARGS)
 
 .PHONY: deploy-check
-deploy-check: $(READY) ## check Dockerfile, compose files, Prometheus rules, dashboard and Kubernetes manifests
-	$(VENV)/bin/python -m deploy.checks $(ARGS)
+deploy-check: $(READY) ## check Dockerfile, compose files, nginx, Prometheus, Grafana, Kubernetes (STRICT=1: skip nothing)
+	STRICT='$(STRICT)' deploy/check.sh
+	STRICT='$(STRICT)' $(VENV)/bin/python -m pytest -q tests/deploy/test_compose.py tests/deploy/test_kubernetes.py \
+		tests/deploy/test_observability.py $(ARGS)
 
 .PHONY: deploy-test
 deploy-test: $(READY) ## build the image and run the compose files; needs a Docker engine
@@ -118,7 +122,7 @@ compile = $(pin) --universal --fork-strategy fewest --excludes requirements/torc
 
 .PHONY: clean
 clean: ## remove the environments, caches and build results
-	rm -rf $(VENV) $(SERVE_VENV) $(LOCK_VENV) .tools build dist
+	rm -rf $(VENV) $(SERVE_VENV) $(LOCK_VENV) build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

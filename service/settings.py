@@ -49,14 +49,11 @@ class Settings(BaseSettings):
         description="Of models with several versions those to serve at first, such as de-en@1, separated by commas;"
         " others start with their newest.",
     )
-    runtime: Literal["onnx", "torchscript", "torch", "auto"] = Field(
-        default="onnx",
-        description="What runs the models; auto = measured at start, where a bundle has TorchScript graphs too.",
-    )
+    runtime: Literal["onnx", "torchscript", "torch"] = Field(default="onnx", description="What runs the models.")
     precision: Literal["int8", "float32", "auto"] = Field(
         default="auto",
-        description="Which of a bundle's graphs to run; auto = the faster ones, measured at start where it has several"
-        " (int8 only if the bundle's proof passed).",
+        description="Which of a bundle's ONNX graphs to run; auto = int8 where it has them and their proof passed, else"
+        " float32.",
     )
     threads: int = Field(
         default=1, ge=1, le=256, description="Threads of one model call; more than 1 gives up byte-identical answers."

@@ -22,11 +22,11 @@ from models.bundle import Bundle
 from models.bundle.manifest import NAME, Manifest, read_manifest
 from models.errors import BundleError, ConfigError, TandemError
 from models.search import DecodeBatch, Graphs, Sentence
+from service.bundles.backend import backend_of
 from service.bundles.readiness import probe_options, probe_tokens
 from service.bundles.switches import Switches
-from service.engine import Engine, alias_of
+from service.engine import Backend, Engine, alias_of
 from service.runtimes import open_graphs
-from service.runtimes.choice import Choice, Wish, open_chosen
 from service.settings import Settings
 
 _log = structlog.get_logger("tandem.loading")
@@ -57,7 +57,7 @@ class Loaded:
 
     bundle: Bundle
     graphs: Graphs
-    choice: Choice
+    backend: Backend
 
 
 def build_engine(settings: Settings) -> Engine:
@@ -118,16 +118,16 @@ def open_bundle(found: Found, settings: Settings) -> Loaded:
     if fault:
         raise BundleError(found.path, [f"{fault}; decode files with `tandem translate`"])
     bundle = replace(bundle, manifest=replace(bundle.manifest, name=found.name))
-    graphs, choice = open_chosen(bundle, wish_of(settings), open_graphs)
-    return Loaded(bundle, graphs, choice)
+    backend = backend_of(bundle, settings.runtime, settings.precision)
+    return Loaded(bundle, open_graphs(bundle, backend.runtime, backend.precision, settings.threads), backend)
 
 
 def add_loaded(engine: Engine, loaded: Loaded, settings: Settings) -> None:
     """Hand a bundle to the engine, and say so in the log."""
-    bundle, choice = loaded.bundle, loaded.choice
-    engine.add(bundle, loaded.graphs, choice.backend, shortlist=settings.shortlist)
-    backend = {"runtime": choice.backend.runtime, "precision": choice.backend.precision, "why": choice.why}
-    _log.info("bundle_loaded", bundle=bundle.manifest.name, task=bundle.manifest.task, **backend)
+    manifest, backend = loaded.bundle.manifest, loaded.backend
+    engine.add(loaded.bundle, loaded.graphs, backend, shortlist=settings.shortlist)
+    ran_on = {"runtime": backend.runtime, "precision": backend.precision}
+    _log.info("bundle_loaded", bundle=manifest.name, task=manifest.task, **ran_on)
 
 
 def prove(loaded: Loaded, settings: Settings) -> None:
@@ -155,11 +155,6 @@ def prove(loaded: Loaded, settings: Settings) -> None:
         reason = str(error) if isinstance(error, TandemError) else type(error).__name__
         raise BundleError(bundle.path, [f"it cannot decode a probe sentence: {reason}"]) from error
     raise BundleError(bundle.path, [f"it did not decode a probe sentence within {settings.probe_timeout:g} s"])
-
-
-def wish_of(settings: Settings) -> Wish:
-    """The part of the settings that says what bundles are to run on."""
-    return Wish(settings.runtime, settings.precision, settings.threads)
 
 
 def unservable(bundle: Bundle) -> str:

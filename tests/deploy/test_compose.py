@@ -136,6 +136,18 @@ def test_what_is_mounted_from_the_repository_is_there() -> None:
                 assert not source.startswith("./") or (ROOT / source).exists(), source
 
 
+def test_combinations_that_the_documents_show_are_those_that_are_checked() -> None:
+    """deploy/check.sh has Compose read each file on top of the base."""
+    assert {path.name for path in ROOT.glob("docker-compose*.yml")} == set(COMPOSE)
+    shown = []
+    for document in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")):
+        text = document.read_text(encoding="utf-8").replace("\\\n", " ")
+        commands = re.findall(r"docker compose((?: +(?:-f|--file|--profile|--env-file|-p)[ =]\S+)+)", text)
+        shown += [re.findall(r"(?:-f|--file)[ =](\S+)", options) for options in commands]
+    combined = {tuple(files) for files in shown if files}
+    assert combined and combined <= {(COMPOSE[0], other) for other in COMPOSE[1:]}
+
+
 def test_bounds_of_the_container_fit_the_settings() -> None:
     service = composed("docker-compose.yml")["services"]["tandem"]
     assert seconds(expanded(service["stop_grace_period"])) > DEFAULTS["shutdown_timeout"] + _SECONDS_AFTER_WORK

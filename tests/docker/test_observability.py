@@ -9,17 +9,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 
-from deploy.checks import dashboards, rules
+from tests.deploy.promql import DASHBOARDS, Query, name_of, queries, read_dashboard, rules
 from tests.docker.compose import Project
-from tests.docker.engine import ROOT, Engine, eventually
+from tests.docker.engine import Engine, eventually
 from tests.docker.traffic import Prometheus
 
 pytestmark = pytest.mark.docker
 
-RULES = sorted((ROOT / "deploy" / "prometheus" / "rules").glob("*.yml"))
-DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 ABSENT = {"tandem_gpu_memory_bytes", "ALERTS"}
 """Metrics that a healthy server without a GPU does not have; all others must be there after some traffic."""
 _NAME = re.compile(r"(?<![\w:.$])(?:(?:tandem|process|python)[_:][\w:]+|up|ALERTS)(?![\w:(])")
@@ -42,8 +39,7 @@ def test_configuration_was_loaded(prometheus: Prometheus) -> None:
 
 
 def test_every_rule_is_evaluated_without_error(prometheus: Prometheus) -> None:
-    groups = [group for path in RULES for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]]
-    names = {rule.get("record") or rule["alert"] for group in groups for rule in group["rules"]}
+    names = {name_of(rule) for _, rule in rules()}
     assert names
 
     def evaluated() -> bool:
@@ -80,10 +76,10 @@ def test_every_recording_has_data(prometheus: Prometheus) -> None:
 def test_every_rule_can_be_asked_and_reads_metrics_that_exist(prometheus: Prometheus) -> None:
     """Alerts that are silent have no values, but what they read has to be there."""
     known = {*prometheus.get("label/__name__/values"), *prometheus.rules()}
-    queries = [query for path in RULES for query in rules.expressions(path)]
-    assert queries
+    asked = [Query(name_of(rule), rule["expr"]) for _, rule in rules()]
+    assert asked
     faults = []
-    for query in queries:
+    for query in asked:
         prometheus.query(query.expression)
         missing = metric_names(query.expression) - known - ABSENT
         faults += [f"{query.panel} reads {name}, which nobody has" for name in sorted(missing)]
@@ -93,13 +89,13 @@ def test_every_rule_can_be_asked_and_reads_metrics_that_exist(prometheus: Promet
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: str(path.stem))
 def test_every_panel_has_data(prometheus: Prometheus, path: Path) -> None:
     """Of each but those of a GPU, and of moments, such as alerts and starts, of which there may be none."""
-    queries = dashboards.queries(path, {})
-    assert queries
-    faults = [query.panel for query in queries if not metric_names(query.expression)]
+    asked = queries(read_dashboard(path))
+    assert asked
+    faults = [query.panel for query in asked if not metric_names(query.expression)]
     assert not faults, "these read no metric"
-    for query in queries:
+    for query in asked:
         prometheus.query(query.expression)
-    steady = [query for query in queries if not query.panel.startswith("annotation ")]
+    steady = [query for query in asked if not query.panel.startswith("annotation ")]
     wanted = {
         f"{query.panel}: {query.expression}": query.expression
         for query in steady

@@ -8,6 +8,7 @@ work=$(mktemp -d)
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$folder"
 : >"$work/status"
 apt-get update -qq # only to learn where this image gets its packages from
+# shellcheck disable=SC2016
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)
 printf 'deb %s %s main\n' "$mirror" "$suite" >"$work/sources.list"
 cat >"$work/apt.conf" <<END

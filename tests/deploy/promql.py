@@ -1,31 +1,40 @@
-"""PromQL of dashboards and rules: which metrics it reads, and whether the service has them.
+"""Rules and dashboards of Prometheus and Grafana, their PromQL, and the metrics that the service has.
 
-promql-parser reads it: the parser of GreptimeDB, typed and kept up with Prometheus's grammar. promtool checks grammar
-too, but it is no Python package, and it cannot say which metrics an expression reads; regular expressions confuse
-metrics with labels and functions.
+promql-parser reads PromQL: promtool cannot say which metrics an expression reads.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
+import promql_parser
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from promql_parser import VectorSelector
 
-from models.errors import ConfigError
 from service.engine import Engine
 from service.files.records import Holdings
 from service.telemetry.metrics import Metrics
 
-if TYPE_CHECKING:
-    from promql_parser import VectorSelector
-
+DEPLOY = Path(__file__).parents[2] / "deploy"
+RULES = sorted((DEPLOY / "prometheus" / "rules").glob("*.yml"))
+DASHBOARDS = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
 Labels: TypeAlias = Mapping[str, frozenset[str]]
 """Values seen of each label."""
 Known: TypeAlias = Mapping[str, Labels | None]
 """Names of samples with their labels; None = those are not known."""
+
+VARIABLES = {"__rate_interval": "1m", "__interval": "15s", "__range": "1h", "__range_s": "3600"}
+"""Those that Grafana sets, with values for a query by hand."""
+DEFAULTS = {"instance": ".*", "datasource": "prometheus"}
+"""Our own, as they stand when nothing is chosen."""
+_VARIABLE = re.compile(r"\$\{(\w+)(?::\w+)?\}|\$(\w+)|\[\[(\w+)\]\]")
 
 OF_PROMETHEUS: Known = dict.fromkeys(("up", "scrape_duration_seconds", "ALERTS", "ALERTS_FOR_STATE"))
 """What Prometheus makes itself."""
@@ -35,15 +44,8 @@ _SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"),
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """An expression and where it stands.
+    """An expression without variables, and the panel or the rule that it stands in."""
 
-    Attributes:
-        dashboard: its title, or the name of a file of rules.
-        panel: its title, or the name of a rule.
-        expression: PromQL without variables.
-    """
-
-    dashboard: str
     panel: str
     expression: str
 
@@ -62,20 +64,11 @@ class Selector:
 
 
 def selectors(expression: str) -> list[Selector]:
-    """All that an expression reads.
-
-    Raises:
-        ValueError: it is not PromQL.
-        ConfigError: promql-parser is not installed.
-    """
-    try:
-        import promql_parser
-    except ModuleNotFoundError as error:
-        raise ConfigError("checking PromQL needs promql-parser; install the extra [dev]") from error
+    """All that an expression reads. Raises ValueError where it is not PromQL."""
     found: list[Selector] = []
 
     def visit(part: Any) -> None:
-        if isinstance(part, promql_parser.VectorSelector):
+        if isinstance(part, VectorSelector):
             found.append(Selector(part.name or "", tuple(_matchers(part))))
 
     promql_parser.walk(promql_parser.parse(expression), visit)
@@ -146,3 +139,44 @@ def own_metrics() -> Known:
     metrics.watch_files(nothing)
     metrics.note("/translate", "POST", 200, "", 0.0)
     return exposition(metrics.render()[0].decode())
+
+
+def rules() -> list[tuple[str, dict[str, Any]]]:
+    """Every rule as its file has it, with the file's name without suffix."""
+    files = ((path.stem, yaml.safe_load(path.read_text(encoding="utf-8"))) for path in RULES)
+    return [(stem, rule) for stem, content in files for group in content["groups"] for rule in group["rules"]]
+
+
+def name_of(rule: Mapping[str, Any]) -> str:
+    """Of an alert, or of what is recorded."""
+    return str(rule.get("alert") or rule["record"])
+
+
+def recorded() -> Known:
+    """The metrics that rules record; their labels are not known."""
+    return {rule["record"]: None for _, rule in rules() if "record" in rule}
+
+
+def read_dashboard(path: Path) -> dict[str, Any]:
+    """A dashboard as Grafana saves it."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def panels(dashboard: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows and panels, those in collapsed rows included."""
+    for panel in dashboard["panels"]:
+        yield panel
+        yield from panel.get("panels", ())
+
+
+def queries(dashboard: Mapping[str, Any], **values: str) -> list[Query]:
+    """Every query of panels and annotations, with values for its variables. Raises KeyError for one without."""
+    known = VARIABLES | DEFAULTS | values
+    asked = [(panel["title"], target["expr"]) for panel in panels(dashboard) for target in panel.get("targets", ())]
+    asked += [(f"annotation {one['name']}", one["expr"]) for one in dashboard["annotations"]["list"] if "expr" in one]
+
+    def value(variable: re.Match[str]) -> str:
+        return known[next(filter(None, variable.groups()))]
+
+    return [Query(title, _VARIABLE.sub(value, raw)) for title, raw in asked]

@@ -1,0 +1,35 @@
+"""Which runtime and which of its graphs a bundle is served with, by a fixed rule: nothing is measured."""
+
+from __future__ import annotations
+
+from models.bundle import Bundle
+from service.engine import Backend
+
+
+def backend_of(bundle: Bundle, runtime: str, precision: str) -> Backend:
+    """What a bundle runs on.
+
+    Whether the bundle has these graphs, and the runtime's package is installed, is for opening to say.
+
+    Args:
+        bundle: a loaded bundle.
+        runtime: ``onnx``, ``torchscript`` or ``torch``; the torch runtimes compute in float32.
+        precision: of ONNX graphs, ``int8``, ``float32`` or ``auto``: int8 where the bundle holds such graphs and its
+            proof says that they answer as they should, else float32; what there is where it holds one alone.
+    """
+    if runtime != "onnx":
+        return Backend(runtime, "float32")
+    if precision != "auto":
+        return Backend(runtime, precision)
+    trusted = "int8" in bundle.precisions and proven(bundle, "int8")
+    return Backend(runtime, "float32" if "float32" in bundle.precisions and not trusted else "int8")
+
+
+def proven(bundle: Bundle, precision: str) -> bool:
+    """Whether the bundle's proof shows that ONNX graphs of a precision answer as they should."""
+    return any(
+        isinstance(verdict, dict) and verdict.get("runtime") == f"onnx {precision}" and verdict.get("passed") is True
+        for verdicts in (bundle.manifest.proof.get(part) for part in ("exact", "quantised"))
+        if isinstance(verdicts, list)  # a manifest may hold anything there
+        for verdict in verdicts
+    )
