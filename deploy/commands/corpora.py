@@ -8,8 +8,7 @@ from rich.console import Console
 
 from models.errors import ConfigError
 from training.corpora.build import build_corpus
-from training.corpora.page import expected_files
-from training.corpora.report import BuildReport, describe_cleaning, describe_form, show_bounds
+from training.corpora.pages import BuildReport, describe_cleaning, describe_form, expected_files, show_bounds
 from training.corpora.specs import Corpus
 from training.corpora.table import CORPORA, find_corpus
 
@@ -48,7 +47,7 @@ def _describe(corpus: Corpus) -> None:
     _say(f"Text: {describe_form(corpus.form)}. Training pairs that stay: {describe_cleaning(corpus)}.")
     for download in corpus.downloads:
         _say(f"\n{download.name}{f' ({download.terms})' if download.terms else ''}\n  {download.url}")
-        for name in expected_files(corpus.splits, download.name):
+        for name in expected_files(corpus, download.name):
             _say(f"    {name}")
     _say("")
     optional = {split.name for split in corpus.splits if split.optional}

@@ -13,12 +13,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from models.errors import ConfigError, CorpusError
-from training.corpora.columns import Row, read_rows
 from training.corpora.features import feature_files, write_features
+from training.corpora.pages import BuildReport, made_by, readme, show_bounds
 from training.corpora.raw import RawFile, RawFolder
-from training.corpora.report import BuildReport, made_by, readme, show_bounds
-from training.corpora.specs import Corpus, FeatureSet, Part, Split, TextForm
-from training.corpora.text import TextProcessor, is_clean
+from training.corpora.rows import Row, read_rows
+from training.corpora.specs import Corpus, FeatureSet, Part, Split
+from training.corpora.text import is_clean, process_rows
 from training.corpora.writer import RowWriter
 from training.folders import whole_folder
 
@@ -131,7 +131,7 @@ class _Build:
 
     def write(self, split: Split, parts: list[FoundPart]) -> None:
         corpus, hold_out = self.corpus, self.corpus.hold_out if split.is_training else None
-        process = partial(_process, corpus.form, corpus.languages, not split.is_training)
+        process = partial(process_rows, corpus.form, corpus.languages, not split.is_training)
         with ExitStack() as stack:
             writer = stack.enter_context(self._writer(split.name))
             held = stack.enter_context(self._writer(hold_out.name)) if hold_out else None
@@ -165,11 +165,6 @@ class _Build:
                 fault = f"{name} should have {part.segments:,} segments, but has {number:,}"
                 if fault not in self.report.warnings:  # a file may be part of several splits
                     self.report.warnings.append(fault)
-
-
-def _process(form: TextForm, languages: tuple[str, ...], evaluation: bool, rows: list[Row]) -> list[Row]:
-    """One chunk in the corpus' form; a function of its own, since worker processes run it."""
-    return TextProcessor(form, languages, evaluation=evaluation).rows(rows)
 
 
 def _copied(rows: Iterable[Row], writer: RowWriter | None) -> Iterator[Row]:
