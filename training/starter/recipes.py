@@ -16,7 +16,7 @@ from training.recipe import Recipe, TrainingConfig, recipe_from_mapping
 from training.starter import sizes
 from training.starter.sizes import Amount, Schedule
 from training.starter.text import LONGEST, RATIO, Screened
-from training.starter.toml import Remarks, table
+from training.starter.toml import Remarks, corpora_toml
 
 ARCHITECTURE = "convs2s"
 """Learns most from few updates, and trains and decodes fastest (docs/results.md)."""
@@ -202,15 +202,12 @@ def _remarks(amount: Amount, schedule: Schedule, *, short: bool = False) -> dict
 
 def _old_corpora(base: Recipe) -> Mapping[str, str]:
     """The corpora that the bundle was trained on, to be mixed in."""
-    lines: list[str] = []
-    for corpus in base.data.corpora:
-        lines += table("[[data.corpora]]", replace(corpus, splits=("train",), repeat=1, test_split="test"))[1:]
-    text = "\n".join(lines)
+    corpora = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
     intro = (
         "A model forgets what it no longer sees. Where the text that the bundle was trained on is at hand, mix it in\n"
         "(`repeat` of the own corpus says how much more often its pairs are seen):\n"
     )
-    return {"data.corpora+": f"{intro}\n{text}"}
+    return {"data.corpora+": f"{intro}\n{corpora_toml(corpora)}"}
 
 
 _SCRATCH_REMARKS = {
