@@ -16,7 +16,6 @@ from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
-from training.allocator import ADVICE, has_glibc_alone, restart_with_faster_allocator
 from training.ancestry import SCRATCH, write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
@@ -103,8 +102,6 @@ def train(
 
     Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
     """
-    if device == Device.cpu:
-        restart_with_faster_allocator()
     recipe = load_recipe(recipe_file)
     if updates is not None:
         recipe = with_updates(recipe, updates)
@@ -124,8 +121,6 @@ def train(
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
             _begin(trainer, start, folder)
-        if device == Device.cpu and has_glibc_alone():
-            _say(processes, ADVICE)
         progress = trainer.train()
     done = progress.update >= recipe.training.updates
     _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")
