@@ -77,7 +77,7 @@ class ComparedScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class Bootstrap:
     """How test sets are drawn.
 
     Attributes:
@@ -126,7 +126,7 @@ class Counts:
         *,
         rows: Sequence[int] | None = None,
         metrics: Sequence[str] | None = None,
-        sampling: Sampling = Sampling(),
+        sampling: Bootstrap = Bootstrap(),
     ) -> dict[str, list[ComparedScore]]:
         """The scores of every system, in the given order.
 
@@ -174,7 +174,7 @@ def compare_systems(
     references: Sequence[str],
     *,
     baseline: str,
-    sampling: Sampling = Sampling(),
+    sampling: Bootstrap = Bootstrap(),
 ) -> dict[str, list[ComparedScore]]:
     """The scores of every system by the task's own metrics, in the given order.
 
@@ -191,12 +191,12 @@ def compare_systems(
     return Counts(corpus_metrics(task), systems, references).compare(baseline, sampling=sampling)
 
 
-def _drawn_sums(counts_NC: Numbers, sampling: Sampling) -> Numbers:
+def _drawn_sums(counts_NC: Numbers, sampling: Bootstrap) -> Numbers:
     """The counts of every drawn test set, D x C."""
     return np.vstack([weights_DN @ counts_NC for weights_DN in _weights(len(counts_NC), sampling)])
 
 
-def _weights(size: int, sampling: Sampling) -> Iterator[Numbers]:
+def _weights(size: int, sampling: Bootstrap) -> Iterator[Numbers]:
     """How often each sentence is drawn, some draws at a time; their number changes no draw."""
     rng = np.random.default_rng(sampling.seed)
     step = max(1, _HELD // size)
@@ -210,7 +210,7 @@ def _borders(counts: Mapping[Any, Numbers]) -> list[int]:
     return [int(end) for end in np.cumsum([one.shape[1] for one in counts.values()])[:-1]]
 
 
-def _signature(metric: Metric, sampling: Sampling) -> str:
+def _signature(metric: Metric, sampling: Bootstrap) -> str:
     signature = metric.get_signature()
     signature.update("bs", sampling.draws)
     signature.update("seed", sampling.seed)

@@ -9,7 +9,7 @@ from rich.console import Console
 from models.errors import ConfigError
 from training.corpora.build import build_corpus
 from training.corpora.pages import BuildReport, describe_cleaning, describe_form, expected_files, show_bounds
-from training.corpora.specs import Corpus
+from training.corpora.specs import CorpusSpec
 from training.corpora.table import CORPORA, find_corpus
 
 console = Console()
@@ -42,7 +42,7 @@ def _list_corpora() -> None:
     _say("\nWhat to fetch: tandem corpus NAME. To prepare it: tandem corpus NAME --raw FOLDER.")
 
 
-def _describe(corpus: Corpus) -> None:
+def _describe(corpus: CorpusSpec) -> None:
     _say(f"{corpus.title}. {corpus.licence}. {corpus.attribution}.")
     _say(f"Text: {describe_form(corpus.form)}. Training pairs that stay: {describe_cleaning(corpus)}.")
     for download in corpus.downloads:
@@ -58,7 +58,7 @@ def _describe(corpus: Corpus) -> None:
         _say(f"\n{note}")
 
 
-def _print_report(corpus: Corpus, report: BuildReport, out: Path) -> None:
+def _print_report(corpus: CorpusSpec, report: BuildReport, out: Path) -> None:
     for name, pairs in report.pairs.items():
         _say(f"{name}: {pairs:,} pairs")
     if report.dropped:

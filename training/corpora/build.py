@@ -17,7 +17,7 @@ from training.corpora.features import feature_files, write_features
 from training.corpora.pages import BuildReport, made_by, readme, show_bounds
 from training.corpora.raw import RawFile, RawFolder
 from training.corpora.rows import Row, read_rows
-from training.corpora.specs import Corpus, FeatureSet, Part, Split
+from training.corpora.specs import CorpusSpec, FeatureSet, Part, Split
 from training.corpora.text import is_clean, process_rows
 from training.corpora.writer import RowWriter
 from training.folders import whole_folder
@@ -27,7 +27,7 @@ Progress = Callable[[str, int], None]  # split, pairs written
 
 
 def build_corpus(
-    corpus: Corpus,
+    corpus: CorpusSpec,
     raw: Path,
     root: Path,
     *,
@@ -70,7 +70,7 @@ def build_corpus(
     return report
 
 
-def _check_place(out: Path, corpus: Corpus, force: bool) -> None:
+def _check_place(out: Path, corpus: CorpusSpec, force: bool) -> None:
     """Whether the corpus may be written; what this command has not made is never replaced."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
@@ -84,7 +84,7 @@ def _check_place(out: Path, corpus: Corpus, force: bool) -> None:
 FoundPart = tuple[Part, tuple[RawFile, ...]]
 
 
-def find_files(corpus: Corpus, folder: RawFolder, report: BuildReport) -> list[tuple[Split, list[FoundPart]]]:
+def find_files(corpus: CorpusSpec, folder: RawFolder, report: BuildReport) -> list[tuple[Split, list[FoundPart]]]:
     """The files of every split; an optional split of which nothing is there is left out, and noted.
 
     Raises:
@@ -122,7 +122,7 @@ def find_files(corpus: Corpus, folder: RawFolder, report: BuildReport) -> list[t
 class _Build:
     """One run: rows come in by split, files go out."""
 
-    corpus: Corpus
+    corpus: CorpusSpec
     folder: Path
     report: BuildReport
     executor: Executor | None
@@ -216,7 +216,7 @@ def _write_features(features: FeatureSet, folder: RawFolder, out: Path, report: 
     return [file for files in matrices.values() for file in files]
 
 
-def _check_counts(corpus: Corpus, report: BuildReport) -> None:
+def _check_counts(corpus: CorpusSpec, report: BuildReport) -> None:
     for name, bounds in corpus.outputs:
         if bounds and name in report.pairs and not bounds[0] <= report.pairs[name] <= bounds[1]:
             report.warnings.append(f"{name} should have {show_bounds(bounds)} pairs, but has {report.pairs[name]:,}")

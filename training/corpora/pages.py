@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from training.corpora.specs import Corpus, TextForm
+from training.corpora.specs import CorpusSpec, TextForm
 from training.corpora.table import CORPORA
 
 
@@ -32,7 +32,7 @@ class BuildReport:
     files: list[str] = field(default_factory=list)
 
 
-def readme(corpus: Corpus, report: BuildReport) -> str:
+def readme(corpus: CorpusSpec, report: BuildReport) -> str:
     """The page that goes with a prepared corpus: terms, what was done, counts."""
     return _templates().get_template("readme.md.jinja").render(corpus=corpus, report=report)
 
@@ -56,7 +56,7 @@ def _templates() -> Environment:
     return templates
 
 
-def made_by(corpus: Corpus) -> str:
+def made_by(corpus: CorpusSpec) -> str:
     """The sentence that marks a folder as this command's, which may be replaced."""
     return f"Prepared by `tandem corpus {corpus.name}`."
 
@@ -73,7 +73,7 @@ def describe_form(form: TextForm) -> str:
     return ", ".join(step for step, done in steps.items() if done) or "as it is distributed"
 
 
-def describe_cleaning(corpus: Corpus) -> str:
+def describe_cleaning(corpus: CorpusSpec) -> str:
     """Which training pairs stay, in words."""
     if corpus.cleaning is None:
         return "all but those with an empty side"
@@ -87,7 +87,7 @@ def show_bounds(bounds: tuple[int, int] | None) -> str:
     return f"{bounds[0]:,}" if bounds[0] == bounds[1] else f"{bounds[0]:,} to {bounds[1]:,}"
 
 
-def expected_files(corpus: Corpus, download: str) -> list[str]:
+def expected_files(corpus: CorpusSpec, download: str) -> list[str]:
     """The usual names of the files that come from a download, in order."""
     parts = [part for split in corpus.splits for part in split.parts if part.download.name == download]
     return list(dict.fromkeys(names[0] for part in parts for names in part.files))

@@ -10,12 +10,12 @@ from typing import Any
 
 from models.config import load_dataclass, merged
 from models.errors import ConfigError
-from training.corpora.specs import Corpus
+from training.corpora.specs import CorpusSpec
 
 _TABLE = Path(__file__).with_name("corpora.toml")
 
 
-def read_table(text: str) -> tuple[Corpus, ...]:
+def read_table(text: str) -> tuple[CorpusSpec, ...]:
     """The corpora of a table, in its order.
 
     Raises:
@@ -36,14 +36,14 @@ def read_table(text: str) -> tuple[Corpus, ...]:
     return tuple(_corpus(name, deepcopy(entry), table["downloads"] | ldc) for name, entry in entries.items())
 
 
-def _corpus(name: str, entry: dict[str, Any], downloads: Mapping[str, Any]) -> Corpus:
+def _corpus(name: str, entry: dict[str, Any], downloads: Mapping[str, Any]) -> CorpusSpec:
     fields = entry["fields"]
     parts = {part: _part(keys, fields, downloads) for part, keys in entry.pop("parts").items()}
     splits = [
         {**keys, "name": split, "parts": [parts[part] for part in keys["parts"]]}
         for split, keys in entry["splits"].items()
     ]
-    return load_dataclass(Corpus, {"languages": fields, **entry, "name": name, "splits": splits}, f"corpus {name}")
+    return load_dataclass(CorpusSpec, {"languages": fields, **entry, "name": name, "splits": splits}, f"corpus {name}")
 
 
 def _part(keys: dict[str, Any], fields: list[str], downloads: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def _part(keys: dict[str, Any], fields: list[str], downloads: Mapping[str, Any])
 CORPORA = read_table(_TABLE.read_text(encoding="utf-8"))
 
 
-def find_corpus(name: str) -> Corpus:
+def find_corpus(name: str) -> CorpusSpec:
     """The corpus of that name.
 
     Raises:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from training.corpora.rows import Row
-from training.corpora.specs import Corpus
+from training.corpora.specs import CorpusSpec
 
 
 class RowWriter(ExitStack):
@@ -20,7 +20,7 @@ class RowWriter(ExitStack):
         corpus: the fields, and whether files are compressed.
     """
 
-    def __init__(self, folder: Path, name: str, corpus: Corpus) -> None:
+    def __init__(self, folder: Path, name: str, corpus: CorpusSpec) -> None:
         super().__init__()
         self.rows = 0
         self._folder, self._name, self._corpus = folder, name, corpus

@@ -11,7 +11,7 @@ import pytest
 from models.errors import ConfigError, CorpusError
 from tests.training.corpora.distributions import lines, sgm, tarball, write
 from training.corpora.build import CHUNK, build_corpus
-from training.corpora.specs import Corpus, Download, HoldOut, Part, Split, TextForm
+from training.corpora.specs import CorpusSpec, Download, HoldOut, Part, Split, TextForm
 from training.corpora.table import find_corpus
 
 PLACE = Download("the invented corpus", "https://example.org/corpus")
@@ -22,7 +22,7 @@ def part(name: str, segments: int = 0, references: int = 1) -> Part:
     return Part(files, PLACE, segments)
 
 
-TOY = Corpus(
+TOY = CorpusSpec(
     name="toy",
     title="An invented corpus",
     papers=("nobody",),
@@ -47,7 +47,7 @@ def fill(folder: Path, **texts: list[str]) -> Path:
     return folder
 
 
-def refusal(raw: Path, out: Path, corpus: Corpus = TOY) -> str:
+def refusal(raw: Path, out: Path, corpus: CorpusSpec = TOY) -> str:
     """What is said when the corpus cannot be made, which leaves nothing behind."""
     with pytest.raises(CorpusError) as error:
         build_corpus(corpus, raw, out)
@@ -135,7 +135,7 @@ def test_lines_and_numbered_segments_do_not_mix(tmp_path: Path) -> None:
     assert "one has numbered segments" in refusal(raw, tmp_path / "out", toy)
 
 
-def numbered(folder: Path, source: bytes, target: bytes) -> tuple[Path, Corpus]:
+def numbered(folder: Path, source: bytes, target: bytes) -> tuple[Path, CorpusSpec]:
     write(folder / "set.de.sgm", source)
     write(folder / "set.en.sgm", target)
     splits = (Split("valid", (Part((("set.de.sgm",), ("set.en.sgm",)), PLACE),)),)
