@@ -23,9 +23,8 @@ from training.data.dataset import load_vocabularies
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary
 from training.parallel import Processes, joined
-from training.progress import Reporter, Silent
 from training.recipe import Recipe, load_recipe, with_updates
-from training.reporting import TerminalReporter
+from training.reporting import Reporter, Silent, TerminalReporter
 from training.trainer import Run, Trainer
 from training.validation import TextValidator
 

@@ -44,8 +44,8 @@ from training.interruption import interruptible
 from training.objective import Objective
 from training.optim import learning_rate
 from training.parallel import Processes
-from training.progress import Reporter, Window
 from training.recipe import Recipe, recipe_mapping
+from training.reporting import Reporter, Window
 from training.resuming import check_recipe, check_same_update, restore_own_states, seed_process, states_of_others
 from training.stepping import Stepper
 

@@ -20,7 +20,7 @@ from training.corpora.rows import Row, read_rows
 from training.corpora.specs import CorpusSpec, FeatureSet, Part, Split
 from training.corpora.text import is_clean, process_rows
 from training.corpora.writer import RowWriter
-from training.folders import whole_folder
+from training.folders import is_vacant, whole_folder
 
 CHUNK = 2000  # rows that a worker gets at once
 Progress = Callable[[str, int], None]  # split, pairs written
@@ -72,7 +72,7 @@ def build_corpus(
 
 def _check_place(out: Path, corpus: CorpusSpec, force: bool) -> None:
     """Whether the corpus may be written; what this command has not made is never replaced."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if is_vacant(out):
         return
     page = out / "README.md"
     if not (page.is_file() and made_by(corpus) in page.read_text(encoding="utf-8", errors="replace")):

@@ -12,7 +12,7 @@ from models.bundle.manifest import NAME
 from models.errors import ConfigError, CorpusError
 from training.data.config import SPLITS, CorpusConfig
 from training.data.corpus import file_digest
-from training.folders import whole_folder
+from training.folders import is_vacant, whole_folder
 from training.recipe import recipe_from_mapping
 from training.starter.holdout import Splits, hold_out
 from training.starter.recipes import (
@@ -135,7 +135,7 @@ def _check(job: StarterRequest) -> None:
         )
     folder = job.corpora / job.name
     own = (folder / ORIGIN).is_file()
-    if folder.exists() and not own and not (folder.is_dir() and not any(folder.iterdir())):
+    if not own and not is_vacant(folder):
         raise ConfigError(f"{folder} exists and was not made by this command; take another NAME or folder of corpora")
     for path in (folder / ORIGIN, job.recipe):
         if path.exists() and not job.force:

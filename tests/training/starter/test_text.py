@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from models.errors import CorpusError
-from training.starter.text import Screened, character_count, clean, estimated_tokens, screen
+from training.data.corpus import clean_line
+from training.starter.text import Screened, character_count, estimated_tokens, screen
 
 
 def screened(folder: Path, source: list[str], target: list[str], *, same_language: bool = False) -> Screened:
@@ -33,7 +34,7 @@ def test_lines_are_cleaned(tmp_path: Path) -> None:
     (tmp_path / "a.en.gz").write_bytes(gzip.compress(b"a dog\ntwo dogs"))
     found = screen(tmp_path / "a.de", tmp_path / "a.en.gz")
     assert found.pairs == (("ein Hund", "a dog"), ("zwei\u2028Hunde", "two dogs"))
-    assert clean("e\u0301\x00\t") == "é"
+    assert clean_line("e\u0301\x00\t") == "é"
 
 
 @pytest.mark.parametrize(
