@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from models.errors import ConfigError, CorpusError
+from tests.training.toy import write_lines
 from training.data.batches import collate, plan_epoch
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_sources, load_vocabularies, open_features, text_path
@@ -31,9 +32,8 @@ def matrices(count: int, first: int, vectors: int = VECTORS) -> np.ndarray:
 
 
 def write(root: Path, name: str, split: str, pairs: list[tuple[str, str]], features: np.ndarray) -> None:
-    (root / name).mkdir(parents=True, exist_ok=True)
     for side, column in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
-        (root / name / f"{split}.{side}").write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
+        write_lines(root / name / f"{split}.{side}", column)
     np.save(root / name / f"{split}.npy", features)
 
 

@@ -14,6 +14,7 @@ from models.errors import ConfigError, CorpusError
 from models.search import SearchOptions
 from tests.service.support import tiny_bundle
 from tests.training.starter.test_recipes import BASE, SMALL
+from tests.training.toy import write_lines
 from training.data.corpus import read_parallel
 from training.data.prepare import prepare
 from training.recipe import Recipe, load_recipe
@@ -28,14 +29,10 @@ def job(tmp_path: Path) -> StarterRequest:
     rng = np.random.default_rng(3)
     lines = [" ".join(rng.choice(WORDS, size=rng.integers(4, 12))) for _ in range(1500)]
     lines += lines[:20]
-    write(tmp_path / "mine.de", lines)
-    write(tmp_path / "mine.en", [line.upper() for line in lines])
+    write_lines(tmp_path / "mine.de", lines)
+    write_lines(tmp_path / "mine.en", [line.upper() for line in lines])
     files = tmp_path / "mine.de", tmp_path / "mine.en"
     return StarterRequest("mine", *files, ("de", "en"), corpora=tmp_path / "corpora", recipe=tmp_path / "mine.toml")
-
-
-def write(path: Path, lines: list[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def prepared(recipe: Recipe, job: StarterRequest, out: Path) -> dict[str, dict[str, int]]:
@@ -107,11 +104,11 @@ def test_what_cannot_be_made_is_refused(job: StarterRequest, changes: dict[str, 
 
 def test_too_little_text_is_refused(job: StarterRequest, tmp_path: Path) -> None:
     for path in (job.source, job.target):
-        write(path, path.read_text(encoding="utf-8").splitlines()[:400])
+        write_lines(path, path.read_text(encoding="utf-8").splitlines()[:400])
     with pytest.raises(CorpusError, match=r"from scratch needs at least 1,000 pairs, but .* hold 400.*--from BUNDLE"):
         make_corpus(job)
     for path in (job.source, job.target):
-        write(path, path.read_text(encoding="utf-8").splitlines()[:90])
+        write_lines(path, path.read_text(encoding="utf-8").splitlines()[:90])
     with pytest.raises(CorpusError, match="fine-tuning needs at least 100 pairs"):
         make_corpus(tuning(job, tmp_path))
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from models.errors import CorpusError
+from tests.training.toy import write_lines
 from training.data.corpus import clean_line
 from training.starter.text import Screened, character_count, estimated_tokens, screen
 
 
 def screened(folder: Path, source: list[str], target: list[str], *, same_language: bool = False) -> Screened:
     for name, lines in (("a.de", source), ("a.en", target)):
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_lines(folder / name, lines)
     return screen(folder / "a.de", folder / "a.en", same_language=same_language)
 
 
