@@ -17,9 +17,10 @@ from models.errors import ConfigError
 from models.vocabulary import EOS, SentencePieceVocabulary, Vocabulary
 from tests.training.toy import write_lines
 from training.data.augmentation import Augmentation, load_augmentation
-from training.data.batches import BatchPlan, collate
+from training.data.batches import collate
 from training.data.config import CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_vocabularies
+from training.data.plans import BatchPlan
 from training.data.prepare import prepare
 from training.data.stream import Share, Stream
 from training.recipe import Recipe

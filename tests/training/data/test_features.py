@@ -11,10 +11,11 @@ import pytest
 
 from models.errors import ConfigError, CorpusError
 from tests.training.toy import write_lines
-from training.data.batches import collate, plan_epoch
+from training.data.batches import collate
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_sources, load_vocabularies, open_features, text_path
 from training.data.features import FeatureArray, map_features, read_columns
+from training.data.plans import plan_epoch
 from training.data.prepare import prepare
 from training.data.summary import PreparedSummary
 
