@@ -20,7 +20,7 @@ from deploy.env_example import env_example, passed_settings
 from deploy.settings_page import configuration_page
 from models.registry import ARCHITECTURES
 from models.search import SearchOptions
-from training.corpora.pages import corpora_page
+from training.corpora.page import corpora_page
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, NoiseConfig, VocabularyConfig
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig, load_recipe

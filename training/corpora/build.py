@@ -14,7 +14,7 @@ from pathlib import Path
 
 from models.errors import ConfigError, CorpusError
 from training.corpora.features import feature_files, write_features
-from training.corpora.pages import BuildReport, made_by, readme, show_bounds
+from training.corpora.page import BuildReport, made_by, readme, show_bounds
 from training.corpora.raw import RawFile, RawFolder
 from training.corpora.rows import Row, read_rows
 from training.corpora.specs import CorpusSpec, FeatureSet, Part, Split

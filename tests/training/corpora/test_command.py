@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from deploy.cli import app
 from models.errors import ConfigError, CorpusError
 from tests.training.corpora.distributions import post_editing
-from training.corpora.pages import corpora_page
+from training.corpora.page import corpora_page
 from training.corpora.specs import CorpusSpec
 from training.corpora.table import CORPORA
 from training.data.config import SPLITS, CorpusConfig
