@@ -12,7 +12,7 @@ from models.config import load_dataclass, merged
 from models.errors import ConfigError
 from training.corpora.specs import CorpusSpec
 
-_TABLE = Path(__file__).with_name("corpora.toml")
+TABLE = Path(__file__).with_name("corpora.toml")
 
 
 def read_table(text: str) -> tuple[CorpusSpec, ...]:
@@ -56,7 +56,7 @@ def _part(keys: dict[str, Any], fields: list[str], downloads: Mapping[str, Any])
     return {**keys, "files": files, "download": downloads[keys["download"]]}
 
 
-CORPORA = read_table(_TABLE.read_text(encoding="utf-8"))
+CORPORA = read_table(TABLE.read_text(encoding="utf-8"))
 
 
 def find_corpus(name: str) -> CorpusSpec:

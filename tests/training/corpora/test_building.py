@@ -12,7 +12,7 @@ from models.errors import ConfigError, CorpusError
 from tests.training.corpora.distributions import lines, sgm, tarball, write
 from training.corpora.build import CHUNK, build_corpus
 from training.corpora.specs import CorpusSpec, Download, HoldOut, Part, Split, TextForm
-from training.corpora.table import find_corpus
+from training.corpora.table import TABLE, find_corpus, read_table
 
 PLACE = Download("the invented corpus", "https://example.org/corpus")
 
@@ -271,3 +271,10 @@ def test_a_table_entry_must_be_whole() -> None:
         replace(TOY, languages=("de",))
     with pytest.raises(ConfigError, match="fewer files than fields"):
         replace(TOY, fields=("de", "fr", "en"), languages=("de", "fr", "en"))
+
+
+def test_the_table_refuses_a_key_that_it_does_not_know() -> None:
+    text = TABLE.read_text(encoding="utf-8")
+    for known, wrong in (("segments = 887", "segmenta = 887"), ("max_words = 175", "max_wards = 175")):
+        with pytest.raises(ConfigError, match=f"has no key '{wrong.split()[0]}': did you mean '{known.split()[0]}'"):
+            read_table(text.replace(known, wrong))
