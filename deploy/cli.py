@@ -53,8 +53,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 _EXTRAS = {  # packages that another extra than [serve] brings
     "[train] (make install)": (
-        *("matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu", "sacremoses"),
-        *("tensorboard", "torch"),
+        *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
+        *("sacremoses", "tensorboard", "tomlkit", "torch"),
     ),
     "[loadtest]": ("aiohttp", "locust"),
     "[bench]": ("accelerate", "ctranslate2", "schemathesis", "transformers"),

@@ -53,6 +53,15 @@ def to_mapping(value: Any) -> Any:
     return value
 
 
+def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """``own`` over ``base``, two parsed tables: tables key by key, everything else replaced."""
+    table = dict(base)
+    for key, value in own.items():
+        both = isinstance(value, Mapping) and isinstance(base.get(key), Mapping)
+        table[key] = merged(base[key], value) if both else value
+    return table
+
+
 def _build(cls: type[Any], mapping: Any, where: str, faults: list[str]) -> Any:
     if not isinstance(mapping, Mapping):
         faults.append(f"{where} must be a table, but is {mapping!r}")

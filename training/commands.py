@@ -16,7 +16,6 @@ from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
-from training.allocator import ADVICE, has_glibc_alone, restart_with_faster_allocator
 from training.ancestry import SCRATCH, write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
@@ -24,9 +23,8 @@ from training.data.dataset import load_vocabularies
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary
 from training.parallel import Processes, joined
-from training.progress import Reporter, Silent
 from training.recipe import Recipe, load_recipe, with_updates
-from training.reporting import TerminalReporter
+from training.reporting import Reporter, Silent, TerminalReporter
 from training.trainer import Run, Trainer
 from training.validation import TextValidator
 
@@ -103,8 +101,6 @@ def train(
 
     Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
     """
-    if device == Device.cpu:
-        restart_with_faster_allocator()
     recipe = load_recipe(recipe_file)
     if updates is not None:
         recipe = with_updates(recipe, updates)
@@ -124,8 +120,6 @@ def train(
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
             _begin(trainer, start, folder)
-        if device == Device.cpu and has_glibc_alone():
-            _say(processes, ADVICE)
         progress = trainer.train()
     done = progress.update >= recipe.training.updates
     _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")

@@ -9,6 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def is_vacant(out: Path) -> bool:
+    """Whether nothing is at the path, or an empty folder, so that nothing can be lost there."""
+    return not out.exists() or (out.is_dir() and not any(out.iterdir()))
+
+
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of ``out`` when the block ends and vanishes if it raises."""

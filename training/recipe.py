@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from models.config import bounded, load_dataclass, to_mapping
+from models.config import bounded, load_dataclass, merged, to_mapping
 from models.errors import ConfigError
 from models.protocol import ModelConfig, feature_widths
 from models.registry import load_config
@@ -241,16 +241,7 @@ def _merge_recipes(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     base.pop("published", None)
     if own.get("architecture", base.get("architecture")) != base.get("architecture"):
         base.pop("model", None)
-    return _merge(base, own)
-
-
-def _merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """``own`` over ``base``: tables key by key, everything else replaced."""
-    merged = dict(base)
-    for key, value in own.items():
-        both = isinstance(value, dict) and isinstance(base.get(key), dict)
-        merged[key] = _merge(base[key], value) if both else value
-    return merged
+    return merged(base, own)
 
 
 def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:

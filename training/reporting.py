@@ -1,20 +1,70 @@
-"""Where a training run's progress goes: the terminal and TensorBoard event files."""
+"""Where a run's progress goes: the terminal and TensorBoard event files; and the means between two log lines."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
-from training import checkpoint
+from training.checkpoint import Progress
+from training.parallel import Processes
 
 
-class TerminalReporter:
+class Reporter(Protocol):
+    """Where progress goes: a terminal, a log, event files."""
+
+    def update(self, progress: Progress, values: Mapping[str, float]) -> None:
+        """Called every ``log_every`` updates with loss, learning rate and gradient norm.
+
+        Once updates were skipped their number joins these, and in fp16 the loss scale.
+        """
+
+    def validation(self, progress: Progress, values: Mapping[str, float]) -> None:
+        """Called after every validation."""
+
+
+class Silent:
+    """Reports nothing, as the processes beside the first do."""
+
+    def update(self, progress: Progress, values: Mapping[str, float]) -> None:
+        pass
+
+    def validation(self, progress: Progress, values: Mapping[str, float]) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Window:
+    """Losses since the last log line: single batches differ too much, being of one length each.
+
+    Attributes:
+        loss: this process's summed loss.
+        nll: this process's summed negative log-likelihood.
+        tokens: target symbols of all processes.
+    """
+
+    loss: float = 0.0
+    nll: float = 0.0
+    tokens: int = 0
+
+    def add(self, loss: float, nll: float, tokens: int) -> None:
+        """Take in an update."""
+        self.loss, self.nll, self.tokens = self.loss + loss, self.nll + nll, self.tokens + tokens
+
+    def means(self, processes: Processes) -> dict[str, float]:
+        """Means over all target symbols of all processes."""
+        loss, nll = processes.total(self.loss, self.nll)
+        return {"loss": loss / self.tokens, "nll": nll / self.tokens}
+
+
+class TerminalReporter(ExitStack):
     """A progress bar with loss, learning rate, tokens/s and time left; plain lines where there is no terminal.
 
     Args:
@@ -24,25 +74,21 @@ class TerminalReporter:
     """
 
     def __init__(self, updates: int, folder: Path, console: Console) -> None:
+        super().__init__()
         self._console = console
         columns = (TextColumn("update"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
-        self._bar = Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
+        self._bar = Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=updates)
         self._events = _event_writer(folder, console)
         self._seen: tuple[float, int] | None = None
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        self.enter_context(self._bar)
+        if self._events is not None:
+            self.callback(self._events.close)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-        if self._events is not None:
-            self._events.close()
-
-    def update(self, progress: checkpoint.Progress, values: Mapping[str, float]) -> None:
+    def update(self, progress: Progress, values: Mapping[str, float]) -> None:
         """Show and record one log interval."""
         now = time.monotonic()
         text = f"loss {values['loss']:.3f}  rate {values['rate']:.2e}"
@@ -56,7 +102,7 @@ class TerminalReporter:
             self._console.print(f"update {progress.update}  epoch {progress.epoch}  {text}", highlight=False)
         self._record("train", progress.update, values)
 
-    def validation(self, progress: checkpoint.Progress, values: Mapping[str, float]) -> None:
+    def validation(self, progress: Progress, values: Mapping[str, float]) -> None:
         """Show and record a validation."""
         text = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
         self._console.print(f"validation after update {progress.update}: {text}", highlight=False)

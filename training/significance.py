@@ -1,19 +1,20 @@
 """Whether systems differ: scores with bootstrap intervals, and p-values against a baseline, of a test set or a part.
 
 The paired bootstrap (Koehn 2004) draws test sets of the same size from the test set, with replacement, and scores all
-systems on the same draws. Draws, intervals and p-values are those of sacreBLEU's ``PairedTest``, and the tests hold the
-two against each other; but that one gathers the counts of every drawn sentence (for 6,000 sentences 0.4 GB, for each
-metric and system) and counts again for each part. Here sentences are counted once, and a draw is a sum of counts: one
-matrix product for all metrics and systems.
+systems on the same draws. Metrics, intervals and p-values are sacreBLEU's own, and the tests hold the draws against its
+``PairedTest``. That class itself cannot give what is shown here: intervals of differences, scores of parts of a test
+set and of single sentences, a seed that is no environment variable, and p-values of the same output or of a handful of
+sentences. It also gathers the counts of every drawn sentence (for 6,000 sentences 0.4 GB, for each metric and system)
+and counts again for each part. Here sentences are counted once, and a draw is a sum of counts: a matrix product.
 
-Shape suffixes: N sentences, D draws, C counts (of one metric, or of several side by side).
+Shape suffixes: N sentences, D draws, C counts of a metric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ class ComparedScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class Bootstrap:
     """How test sets are drawn.
 
     Attributes:
@@ -126,7 +127,7 @@ class Counts:
         *,
         rows: Sequence[int] | None = None,
         metrics: Sequence[str] | None = None,
-        sampling: Sampling = Sampling(),
+        sampling: Bootstrap = Bootstrap(),
     ) -> dict[str, list[ComparedScore]]:
         """The scores of every system, in the given order.
 
@@ -144,17 +145,20 @@ class Counts:
         names = list(self._metrics) if metrics is None else metrics
         picked = slice(None) if rows is None else list(rows)
         chosen = {(system, name): self._counts_NC[system, name][picked] for system in self._systems for name in names}
-        sums_DC = np.split(_drawn_sums(np.hstack(list(chosen.values())), sampling), _borders(chosen), axis=1)
-        drawn = {key: np.array(self._scores(key[1], sums)) for key, sums in zip(chosen, sums_DC, strict=True)}
+        drawn: dict[tuple[str, str], list[float]] = {key: [] for key in chosen}
+        size = len(next(iter(chosen.values())))
+        for weights_DN in _weights(size, sampling):
+            for key, counts_NC in chosen.items():
+                drawn[key] += self._scores(key[1], weights_DN @ counts_NC)
         whole = {key: self._scores(key[1], counts.sum(0, keepdims=True))[0] for key, counts in chosen.items()}
         signatures = {name: _signature(self._metrics[name], sampling) for name in names}
-        least = 0.5 ** (len(next(iter(chosen.values()))) - 1)
+        least = 0.5 ** (size - 1)
         return {
             system: [
                 _compared(
                     name,
                     (whole[system, name], whole[baseline, name]),
-                    (drawn[system, name], None if system == baseline else drawn[baseline, name]),
+                    (np.array(drawn[system, name]), None if system == baseline else np.array(drawn[baseline, name])),
                     signatures[name],
                     least,
                 )
@@ -174,7 +178,7 @@ def compare_systems(
     references: Sequence[str],
     *,
     baseline: str,
-    sampling: Sampling = Sampling(),
+    sampling: Bootstrap = Bootstrap(),
 ) -> dict[str, list[ComparedScore]]:
     """The scores of every system by the task's own metrics, in the given order.
 
@@ -191,12 +195,7 @@ def compare_systems(
     return Counts(corpus_metrics(task), systems, references).compare(baseline, sampling=sampling)
 
 
-def _drawn_sums(counts_NC: Numbers, sampling: Sampling) -> Numbers:
-    """The counts of every drawn test set, D x C."""
-    return np.vstack([weights_DN @ counts_NC for weights_DN in _weights(len(counts_NC), sampling)])
-
-
-def _weights(size: int, sampling: Sampling) -> Iterator[Numbers]:
+def _weights(size: int, sampling: Bootstrap) -> Iterator[Numbers]:
     """How often each sentence is drawn, some draws at a time; their number changes no draw."""
     rng = np.random.default_rng(sampling.seed)
     step = max(1, _HELD // size)
@@ -205,12 +204,7 @@ def _weights(size: int, sampling: Sampling) -> Iterator[Numbers]:
         yield np.stack([np.bincount(row, minlength=size) for row in drawn_DN]).astype(np.float64)
 
 
-def _borders(counts: Mapping[Any, Numbers]) -> list[int]:
-    """Where each but the first begins, side by side."""
-    return [int(end) for end in np.cumsum([one.shape[1] for one in counts.values()])[:-1]]
-
-
-def _signature(metric: Metric, sampling: Sampling) -> str:
+def _signature(metric: Metric, sampling: Bootstrap) -> str:
     signature = metric.get_signature()
     signature.update("bs", sampling.draws)
     signature.update("seed", sampling.seed)
@@ -224,7 +218,7 @@ def _compared(
 
     So few sentences tell nothing below the p-value ``least``: of one, which every draw has, the gaps are all the same.
     """
-    from sacrebleu.significance import estimate_ci
+    from sacrebleu.significance import _compute_p_value, estimate_ci
 
     value, interval = round(whole[0], 2), round(float(estimate_ci(drawn[0])[1]), 2)
     if drawn[1] is None:
@@ -233,12 +227,7 @@ def _compared(
     out = len(gains_D) // 40  # 2.5% on either side, as `estimate_ci` has it
     between = (round(float(gains_D[out]), 2), round(float(gains_D[-out - 1]), 2))
     difference = whole[0] - whole[1]
-    p_value = max(least, _p_value(np.abs(gains_D), abs(difference)))
+    # Where outputs are the same no draw differs from any other, which sacreBLEU's count takes for significant.
+    gaps_D = np.abs(gains_D)
+    p_value = max(least, _compute_p_value(gaps_D - gaps_D.mean(), abs(difference))) if difference else 1.0
     return ComparedScore(name, value, interval, round(difference, 2), between, p_value, signature)
-
-
-def _p_value(gaps_D: Numbers, gap: float) -> float:
-    """How often draws whose gaps, whatever their sign, are shifted to a mean of 0 have a larger one than was seen."""
-    if gap == 0:  # of which no draw would have a larger one where outputs are the same
-        return 1.0
-    return float((np.sum(gaps_D - gaps_D.mean() > gap) + 1) / (len(gaps_D) + 1))

@@ -7,7 +7,7 @@ sacreBLEU counts, with its own tokens and smoothing off. It has no Moses tokenis
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from sacrebleu.metrics.bleu import BLEU
@@ -22,12 +22,10 @@ def moses_tokens(language: str) -> Tokens:
         language: of the text, for its abbreviations; a region (``pt-BR``) changes nothing.
     """
     from training.corpora.specs import TextForm
-    from training.corpora.text import TextProcessor
+    from training.corpora.text import process_line
 
     primary = language.split("-")[0].lower()
-    processor = TextProcessor(TextForm(tokens="moses"), (primary,), evaluation=False)
-    tokens: Tokens = lru_cache(maxsize=None)(lambda line: processor.line(line, primary))
-    return tokens
+    return lru_cache(maxsize=None)(partial(process_line, TextForm(tokens="moses"), primary, False))
 
 
 class TokenisedBleu(BLEU):

@@ -37,15 +37,15 @@ from training.checkpoint import (
 from training.data.batches import collate
 from training.data.dataset import PreparedData
 from training.data.plans import plan_epoch
-from training.data.stream import Augmentation, Group, Share, Stream
+from training.data.stream import Group, Rewriter, Share, Stream
 from training.data.summary import PreparedSummary
 from training.determinism import determinism
 from training.interruption import interruptible
 from training.objective import Objective
 from training.optim import learning_rate
 from training.parallel import Processes
-from training.progress import Reporter, Window
 from training.recipe import Recipe, recipe_mapping
+from training.reporting import Reporter, Window
 from training.resuming import check_recipe, check_same_update, restore_own_states, seed_process, states_of_others
 from training.stepping import Stepper
 
@@ -70,7 +70,7 @@ class Run:
         return self.checkpoints / "best.safetensors"
 
 
-def training_stream(recipe: Recipe, data: PreparedData, share: Share, augmentation: Augmentation | None) -> Stream:
+def training_stream(recipe: Recipe, data: PreparedData, share: Share, augmentation: Rewriter | None) -> Stream:
     """The batches that a recipe makes of its training data, and this process's share of them."""
     return Stream(
         data,
@@ -109,7 +109,7 @@ class Trainer:
         processes: Processes = ALONE,
         reporter: Reporter,
         validator: Validator | None = None,
-        augmentation: Augmentation | None = None,
+        augmentation: Rewriter | None = None,
     ) -> None:
         self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
         self.processes = processes

@@ -18,7 +18,7 @@ from models.protocol import count_parameters
 from training.data.batches import TrainingBatch
 from training.data.stream import Stream
 from training.optim import learning_rate
-from training.progress import Silent
+from training.reporting import Silent
 from training.trainer import Trainer
 
 CLIP = 1.0

@@ -20,7 +20,7 @@ from models.errors import ConfigError
 from models.search import Graphs, SearchOptions
 from models.translator import Column
 from training.analysis import plots
-from training.analysis.attention import Attended, groups
+from training.analysis.attention import SentenceAttention, groups
 from training.analysis.decoding import BeamSpeed, LengthScore, scores_by_length, source_lengths, speed_by_beam
 from training.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
 from training.data.features import read_columns
@@ -120,14 +120,14 @@ class _Analysis:
             self._draw(sentence, self._folder / f"sentence-{number}")
         return found
 
-    def _attended(self, limit: int) -> list[Attended]:
+    def _attended(self, limit: int) -> list[SentenceAttention]:
         lines = [column[:limit] for column in self._lines]
         found = attended_lines(self._bundle, self._graphs, self._options, lines)
         if not found:
             raise ConfigError("the source text has no line that is not empty")
         return [sentence for _, sentence in found]
 
-    def _draw(self, sentence: Attended, folder: Path) -> None:
+    def _draw(self, sentence: SentenceAttention, folder: Path) -> None:
         """One figure for each path and what it attends to, its layers side by side."""
         for group, names in groups(sentence.weights).items():
             self.written += plots.layer_maps(folder / group, sentence, names)

@@ -8,9 +8,8 @@ from rich.console import Console
 
 from models.errors import ConfigError
 from training.corpora.build import build_corpus
-from training.corpora.page import expected_files
-from training.corpora.report import BuildReport, describe_cleaning, describe_form, show_bounds
-from training.corpora.specs import Corpus
+from training.corpora.page import BuildReport, describe_cleaning, describe_form, expected_files, show_bounds
+from training.corpora.specs import CorpusSpec
 from training.corpora.table import CORPORA, find_corpus
 
 console = Console()
@@ -43,12 +42,12 @@ def _list_corpora() -> None:
     _say("\nWhat to fetch: tandem corpus NAME. To prepare it: tandem corpus NAME --raw FOLDER.")
 
 
-def _describe(corpus: Corpus) -> None:
+def _describe(corpus: CorpusSpec) -> None:
     _say(f"{corpus.title}. {corpus.licence}. {corpus.attribution}.")
     _say(f"Text: {describe_form(corpus.form)}. Training pairs that stay: {describe_cleaning(corpus)}.")
     for download in corpus.downloads:
         _say(f"\n{download.name}{f' ({download.terms})' if download.terms else ''}\n  {download.url}")
-        for name in expected_files(corpus.splits, download.name):
+        for name in expected_files(corpus, download.name):
             _say(f"    {name}")
     _say("")
     optional = {split.name for split in corpus.splits if split.optional}
@@ -59,7 +58,7 @@ def _describe(corpus: Corpus) -> None:
         _say(f"\n{note}")
 
 
-def _print_report(corpus: Corpus, report: BuildReport, out: Path) -> None:
+def _print_report(corpus: CorpusSpec, report: BuildReport, out: Path) -> None:
     for name, pairs in report.pairs.items():
         _say(f"{name}: {pairs:,} pairs")
     if report.dropped:

@@ -61,9 +61,9 @@ def new(
     tandem new mine --source mine.de --target mine.en --from bundles/de-en
     """
     from deploy.commands.new import new_command
-    from training.starter.corpus import Job
+    from training.starter.corpus import StarterRequest
 
-    job = Job(
+    job = StarterRequest(
         name=name,
         source=source,
         target=target,

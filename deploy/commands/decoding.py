@@ -19,7 +19,7 @@ from models.translator import Column, encode_columns, translate_lines, written_l
 from service.runtimes import open_graphs
 
 if TYPE_CHECKING:
-    from training.analysis.attention import Attended
+    from training.analysis.attention import SentenceAttention
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def timed_lines(
 
 def attended_lines(
     bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Column]
-) -> list[tuple[int, Attended]]:
+) -> list[tuple[int, SentenceAttention]]:
     """What the model attends to as it writes its own best output of each line, with the line's number (from 0); lines
     without text in some source are left out. Needs torch, whatever the graphs run on.
     """

@@ -25,7 +25,7 @@ from training.data.corpus import read_lines
 from training.metrics import OWN, all_metrics, first_sentence, first_words, is_error
 from training.metrics import Score as MeasuredScore
 from training.shortlist import coverage, encode
-from training.significance import SEED, ComparedScore, Counts, Sampling
+from training.significance import SEED, Bootstrap, ComparedScore, Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _measure(
     task, language = bundle.manifest.task, bundle.manifest.target_language
     metrics = all_metrics(task, language, tokenised=wanted.tokenised)
     counts = Counts(metrics, {system.name: system.texts for system in systems}, references)
-    name, sampling = systems[0].name, Sampling(seed=SEED if wanted.seed is None else wanted.seed)
+    name, sampling = systems[0].name, Bootstrap(seed=SEED if wanted.seed is None else wanted.seed)
     classes = [
         (one, counts.compare(name, rows=one.rows, metrics=OWN[task], sampling=sampling))
         for one in length_classes(source_lengths(bundle.sources, columns))

@@ -10,13 +10,13 @@ from rich.console import Console
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.text.languages import NAMES, bare_code, is_language_code, language_name
-from training.starter.corpus import Job, Made, make_corpus
+from training.starter.corpus import Made, StarterRequest, make_corpus
 
 console = Console()
 _COMPRESSED = (".xz", ".gz")
 
 
-def new_command(job: Job, start: Path | None) -> None:
+def new_command(job: StarterRequest, start: Path | None) -> None:
     """Make corpus and recipe, and print what was found and how to go on.
 
     Args:
@@ -33,7 +33,7 @@ def new_command(job: Job, start: Path | None) -> None:
     _tell_next(job, start)
 
 
-def _languages(job: Job, bundle: Bundle | None) -> tuple[str, str]:
+def _languages(job: StarterRequest, bundle: Bundle | None) -> tuple[str, str]:
     """As they were given, else of the files' endings, else of the bundle.
 
     Raises:
@@ -61,7 +61,7 @@ def _ending(path: Path) -> str:
     return code if bare_code(code) in NAMES else ""
 
 
-def _tell(job: Job, made: Made) -> None:
+def _tell(job: StarterRequest, made: Made) -> None:
     screened, schedule, recipe = made.screened, made.draft.schedule, made.draft.recipe
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in screened.dropped.items()) or "none"
     _say(f"{screened.lines:,} lines; left out: {left_out}")
@@ -76,7 +76,7 @@ def _tell(job: Job, made: Made) -> None:
     )
 
 
-def _tell_next(job: Job, start: Path | None) -> None:
+def _tell_next(job: StarterRequest, start: Path | None) -> None:
     begin = f" --from {start}" if start is not None else ""
     folder = f" --corpora {job.corpora}" if job.corpora != Path("corpora") else ""
     _say("\nLook at the recipe, then:")

@@ -14,11 +14,11 @@ from deploy.commands.decoding import Decoding, attended_lines
 from deploy.commands.systems import System
 from models.bundle import Bundle
 from models.translator import Column
-from training.analysis.attention import Attended, AttentionName, groups
+from training.analysis.attention import AttentionName, SentenceAttention, groups
 from training.analysis.decoding import LengthClass, source_lengths
-from training.report.content import SENTENCE_METRICS, Example, Output, Picture, Report, choose, in_turn
+from training.report.content import SENTENCE_METRICS, Example, Picture, Report, SystemOutput, choose, in_turn
 from training.report.page import render
-from training.significance import ComparedScore, Counts, Sampling
+from training.significance import Bootstrap, ComparedScore, Counts
 
 LONGEST_DRAWN = 25  # tokens of a side of a heat map: longer ones cannot be read
 
@@ -37,7 +37,7 @@ class Measured:
     counts: Counts
     scores: Mapping[str, Sequence[ComparedScore]]
     classes: Sequence[tuple[LengthClass, Mapping[str, Sequence[ComparedScore]]]]
-    sampling: Sampling
+    sampling: Bootstrap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +99,7 @@ def write_report(done: Evaluation, path: Path, *, examples: int, heat_maps: int)
             line=row + 1,
             sources=tuple(column[row] for column in texts),
             reference=done.references[row],
-            outputs=tuple(Output(name, done.systems[name].texts[row], scores[name][row]) for name in shown),
+            outputs=tuple(SystemOutput(name, done.systems[name].texts[row], scores[name][row]) for name in shown),
             pictures=pictures.get(row, ()),
         )
         for row in rows
@@ -154,7 +154,7 @@ def _pictures(done: Evaluation, rows: Sequence[int], count: int) -> dict[int, tu
     return {short[index]: _drawn(sentence) for index, sentence in found}
 
 
-def _drawn(sentence: Attended) -> tuple[Picture, ...]:
+def _drawn(sentence: SentenceAttention) -> tuple[Picture, ...]:
     from training.analysis import plots
 
     found = []
@@ -166,7 +166,7 @@ def _drawn(sentence: Attended) -> tuple[Picture, ...]:
     return tuple(found)
 
 
-def _strongest(sentence: Attended, names: Sequence[str]) -> str:
+def _strongest(sentence: SentenceAttention, names: Sequence[str]) -> str:
     """For each target token what has the largest weight, averaged over the layers."""
     weights_TX = np.mean([sentence.weights[name] for name in names], axis=0)
     labels = sentence.labels(names[0])

@@ -11,11 +11,11 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, Page
 
 from training.analysis import plots
-from training.analysis.attention import Attended
+from training.analysis.attention import SentenceAttention
 from training.analysis.decoding import LengthClass
-from training.report.content import Example, Output, Picture, Report
+from training.report.content import Example, Picture, Report, SystemOutput
 from training.report.page import render
-from training.significance import ComparedScore, Sampling
+from training.significance import Bootstrap, ComparedScore
 
 LONG = "ein ziemlich langes Wort: Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen " * 3
 OWN = ComparedScore("chrF", 50.0, 2.0, None, None, None, "case:mixed|bs:1000")
@@ -25,9 +25,11 @@ OTHER = ComparedScore("chrF", 40.0, 2.5, -10.0, (-14.0, -6.0), 0.001, "case:mixe
 @pytest.fixture
 def report(tmp_path: Path) -> str:
     """The address of a report with all that a report can have."""
-    sentence = Attended((("▁das", "</s>"),), ("▁the", "</s>"), {"cnn.0.san": np.array([[0.8, 0.2], [0.1, 0.9]])})
+    sentence = SentenceAttention(
+        (("▁das", "</s>"),), ("▁the", "</s>"), {"cnn.0.san": np.array([[0.8, 0.2], [0.1, 0.9]])}
+    )
     picture = Picture("cnn over san", plots.png(plots.layer_figure(sentence, ["cnn.0.san"])), "▁the: ▁das (0.80).")
-    outputs = (Output("new", f"{LONG} new", 60.0), Output("old", "", 0.0))
+    outputs = (SystemOutput("new", f"{LONG} new", 60.0), SystemOutput("old", "", 0.0))
     scores = {"new": [OWN], "old": [OTHER]}
     example = Example(1, (f"{LONG} <script>document.title = 'run'</script>",), LONG, outputs, (picture,))
     made = Report(
@@ -37,7 +39,7 @@ def report(tmp_path: Path) -> str:
         facts={"bundle": "new", "command": f"tandem evaluate {'x' * 300}"},
         scores=scores,
         classes=[(LengthClass(1, 10, (0,)), scores), (LengthClass(51, None, (1,)), scores)],
-        sampling=Sampling(),
+        sampling=Bootstrap(),
         metric="chrF",
         sections=[("Greatest gains of new over old", [example]), ("Greatest losses of new against old", [])],
     )

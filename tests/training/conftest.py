@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.determinism import one_thread, seeded
-from tests.training.toy import DATA, LETTERS
+from tests.training.toy import DATA, LETTERS, write_lines
 from training.data.prepare import prepare
 
 __all__ = ["one_thread", "prepared", "seeded"]
@@ -18,12 +18,10 @@ __all__ = ["one_thread", "prepared", "seeded"]
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A prepared folder: sentences of made-up words and the same words translated one by one."""
     root, out = tmp_path_factory.mktemp("corpora"), tmp_path_factory.mktemp("prepared") / "data"
-    (root / "toy").mkdir()
     rng = np.random.default_rng(5)
     for split, count in (("train", 160), ("valid", 12), ("test", 12)):
         lines = [rng.choice(list(LETTERS), size=rng.integers(1, 8)).tolist() for _ in range(count)]
-        (root / f"toy/{split}.de").write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
-        translated = [[f"the-{word}" for word in line] for line in lines]
-        (root / f"toy/{split}.en").write_text("".join(f"{' '.join(line)}\n" for line in translated), encoding="utf-8")
+        write_lines(root / f"toy/{split}.de", map(" ".join, lines))
+        write_lines(root / f"toy/{split}.en", (" ".join(f"the-{word}" for word in line) for line in lines))
     prepare(DATA, languages=("de", "en"), root=root, out=out, seed=1)
     return out

@@ -10,7 +10,7 @@ import torch
 
 from models.bundle import Bundle
 from models.loading import load_bundle_model, model_tensors
-from tests.training.toy import DATA, LETTERS, Recorder, toy_recipe
+from tests.training.toy import DATA, LETTERS, Recorder, toy_recipe, write_lines
 from training.data.augmentation import load_augmentation
 from training.data.config import NoiseConfig, VocabularyConfig
 from training.data.prepare import prepare
@@ -39,12 +39,10 @@ def recipe(updates: int = 12) -> Recipe:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root, out = tmp_path_factory.mktemp("corpora"), tmp_path_factory.mktemp("prepared") / "data"
-    (root / "toy").mkdir()
     for split, count in (("train", 90), ("valid", 6), ("test", 6)):
         lines = [[f"Wort{LETTERS[(n * k) % 8]}" for k in range(1, 3 + n % 4)] for n in range(1, count + 1)]
-        (root / f"toy/{split}.de").write_text("".join(f"{' '.join(one)}.\n" for one in lines), encoding="utf-8")
-        text = "".join(f"{' '.join(one).replace('Wort', 'word-')}!\n" for one in lines)
-        (root / f"toy/{split}.en").write_text(text, encoding="utf-8")
+        write_lines(root / f"toy/{split}.de", (f"{' '.join(one)}." for one in lines))
+        write_lines(root / f"toy/{split}.en", (f"{' '.join(one).replace('Wort', 'word-')}!" for one in lines))
     prepare(REWRITTEN, languages=("de", "en"), root=root, out=out, seed=1)
     return out
 

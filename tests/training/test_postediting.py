@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from deploy.commands.evaluation import Wanted, evaluate_command
 from deploy.commands.translation import translate_command
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.graphs import graph_modules
 from models.rendering import Renderer
 from models.search import SearchOptions, translate_batch
 from models.vocabulary import DELETE, KEEP
@@ -26,14 +24,11 @@ from service.http.errors import InvalidFields
 from service.runtimes import open_graphs
 from service.settings import Settings
 from service.translation.decoding import Codec, search_options
-from tests.training.toy import DATA, toy_trainer
+from tests.training.toy import DATA, trained_bundle, write_lines
 from training.data.config import CorpusConfig, VocabularyConfig
 from training.data.prepare import prepare
-from training.export import bundle as export
-from training.export.bundle import Shipping, export_bundle
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig
-from training.validation import TextValidator
 
 WORDS = [consonant + vowel for consonant in "bdgk" for vowel in "ae"]
 UPDATES = 150
@@ -82,7 +77,7 @@ def write_corpus(root: Path) -> None:
             sources.append([f"the{word}" for word in words])
             edited.append([*words[:place], *([RIGHT] if mark == WRONG else []), *words[place:]])
         for side, lines in (("src", sources), ("mt", translations), ("pe", edited)):
-            (root / f"{split}.{side}").write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
+            write_lines(root / f"{split}.{side}", map(" ".join, lines))
 
 
 @pytest.fixture(scope="module")
@@ -94,15 +89,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bundle(folder: Path) -> Iterator[Bundle]:
-    """Trained, validated by its text, and exported; the ONNX graphs are not what is tested here."""
-    trainer = toy_trainer(recipe(), folder / "data", folder / "run", validator=TextValidator(recipe(), folder / "data"))
-    progress = trainer.train()
-    assert progress.best is not None and progress.best > 90
-    with pytest.MonkeyPatch.context() as patch:
-        specs = {name: module.spec for name, module in graph_modules(trainer.model).items()}
-        patch.setattr(export, "export_graphs", lambda model: ({}, specs))
-        yield export_bundle(trainer.model, recipe(), folder / "data", folder / "bundle", Shipping(precisions=()))
+def bundle(folder: Path) -> Bundle:
+    return trained_bundle(recipe(), folder, 90)
 
 
 TORCH = Decoding("torch", "float32", None, None, 1)

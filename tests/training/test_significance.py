@@ -9,7 +9,7 @@ import pytest
 from models.errors import CorpusError
 from training import significance
 from training.metrics import OWN, SCORERS, all_metrics, corpus_metrics
-from training.significance import Counts, Sampling, compare_systems
+from training.significance import Bootstrap, Counts, compare_systems
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 
@@ -29,7 +29,7 @@ def references() -> list[str]:
 @pytest.mark.parametrize("task", ["translate", "postedit", "summarize"])
 def test_scores_are_those_of_evaluation(references: list[str], task: str) -> None:
     systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.4, 2)}
-    found = compare_systems(task, systems, references, baseline="b", sampling=Sampling(20))
+    found = compare_systems(task, systems, references, baseline="b", sampling=Bootstrap(20))
     assert list(found) == ["a", "b"]
     for name, scores in found.items():
         expected = SCORERS[task](systems[name], references)
@@ -38,7 +38,7 @@ def test_scores_are_those_of_evaluation(references: list[str], task: str) -> Non
 
 def test_a_great_difference_is_told_from_a_small_one(references: list[str]) -> None:
     systems = {"base": noisy(references, 0.2, 1), "like": noisy(references, 0.2, 2), "worse": noisy(references, 0.6, 3)}
-    found = compare_systems("translate", systems, references, baseline="base", sampling=Sampling(200))
+    found = compare_systems("translate", systems, references, baseline="base", sampling=Bootstrap(200))
     assert [(score.p_value, score.difference) for score in found["base"]] == [(None, None), (None, None)]
     for like, worse in zip(found["like"], found["worse"], strict=True):
         assert worse.p_value is not None and worse.p_value < 0.01
@@ -55,7 +55,7 @@ def test_equal_systems_do_not_differ(references: list[str]) -> None:
     """The library alone would call the same output a significant difference."""
     hypotheses = noisy(references, 0.3, 1)
     found = compare_systems(
-        "postedit", {"a": hypotheses, "b": list(hypotheses)}, references, baseline="a", sampling=Sampling(50)
+        "postedit", {"a": hypotheses, "b": list(hypotheses)}, references, baseline="a", sampling=Bootstrap(50)
     )
     assert [score.p_value for score in found["b"]] == [1.0, 1.0, 1.0]
     assert {score.difference_interval for score in found["b"]} == {(0.0, 0.0)}
@@ -66,15 +66,15 @@ def test_a_few_sentences_tell_no_difference(references: list[str]) -> None:
     systems = {"a": references, "b": noisy(references, 0.8, 1)}
     counts = Counts(corpus_metrics("translate"), systems, references)
     for size, least in ((1, 1.0), (2, 0.5), (5, 1 / 16)):
-        found = counts.compare("a", rows=range(size), sampling=Sampling(200))["b"]
+        found = counts.compare("a", rows=range(size), sampling=Bootstrap(200))["b"]
         assert all(score.p_value is not None and score.p_value >= least for score in found)
-    assert [score.p_value for score in counts.compare("a", sampling=Sampling(200))["b"]] == [1 / 201, 1 / 201]
+    assert [score.p_value for score in counts.compare("a", sampling=Bootstrap(200))["b"]] == [1 / 201, 1 / 201]
 
 
 def test_the_same_comparison_gives_the_same_numbers(references: list[str]) -> None:
     systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.3, 2)}
-    first = compare_systems("translate", systems, references, baseline="a", sampling=Sampling(50))
-    assert first == compare_systems("translate", systems, references, baseline="a", sampling=Sampling(50))
+    first = compare_systems("translate", systems, references, baseline="a", sampling=Bootstrap(50))
+    assert first == compare_systems("translate", systems, references, baseline="a", sampling=Bootstrap(50))
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
@@ -92,7 +92,7 @@ def test_numbers_are_those_of_sacrebleu(references: list[str], task: str) -> Non
     from sacrebleu.significance import PairedTest, Result
 
     systems = {"base": noisy(references, 0.3, 1), "other": noisy(references, 0.35, 2)}
-    found = compare_systems(task, systems, references, baseline="base", sampling=Sampling(200))
+    found = compare_systems(task, systems, references, baseline="base", sampling=Bootstrap(200))
     for index, (name, metric) in enumerate(corpus_metrics(task).items()):
         test = PairedTest(list(systems.items()), {name: metric}, [references], test_type="bs", n_samples=200)
         signatures, results = test()
@@ -109,7 +109,7 @@ def test_numbers_are_those_of_sacrebleu(references: list[str], task: str) -> Non
 def test_another_seed_draws_other_sets(references: list[str]) -> None:
     systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.3, 2)}
     counts = Counts(corpus_metrics("translate"), systems, references)
-    first, again, other = (counts.compare("a", sampling=Sampling(100, seed)) for seed in (1, 1, 2))
+    first, again, other = (counts.compare("a", sampling=Bootstrap(100, seed)) for seed in (1, 1, 2))
     assert first == again
     assert [s.value for s in first["b"]] == [s.value for s in other["b"]]
     assert [s.interval for s in first["b"]] != [s.interval for s in other["b"]]
@@ -119,13 +119,13 @@ def test_another_seed_draws_other_sets(references: list[str]) -> None:
 def test_what_is_held_at_once_changes_no_draw(references: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.3, 2)}
     counts = Counts(corpus_metrics("translate"), systems, references)
-    whole = counts.compare("a", sampling=Sampling(70))
+    whole = counts.compare("a", sampling=Bootstrap(70))
     monkeypatch.setattr(significance, "_HELD", 3 * len(references))
-    assert counts.compare("a", sampling=Sampling(70)) == whole
+    assert counts.compare("a", sampling=Bootstrap(70)) == whole
 
 
 def test_a_part_counts_as_a_set_of_its_own(references: list[str]) -> None:
-    rows, sampling = [3, 4, 17, 60, 79], Sampling(50)
+    rows, sampling = [3, 4, 17, 60, 79], Bootstrap(50)
     systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.3, 2)}
     part = {name: [texts[row] for row in rows] for name, texts in systems.items()}
     metrics = all_metrics("translate", "de")

@@ -19,9 +19,9 @@ from models.errors import CheckpointError, CorpusError
 from models.registry import build_model
 from tests.training.toy import LEARNING, NAG, Recorder, toy_recipe, toy_trainer
 from training.checkpoint import Progress, checkpoints, load_model_tensors, read_progress, save_checkpoint
-from training.data.batches import BatchPlan, TrainingBatch, collate
+from training.data.batches import TrainingBatch, collate
 from training.data.dataset import PreparedData
-from training.data.plans import plan_epoch
+from training.data.plans import BatchPlan, plan_epoch
 from training.data.stream import Group
 from training.data.summary import PreparedSummary
 from training.loss import smoothed_cross_entropy

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from deploy.bulk import BulkOptions
 from deploy.commands.translation import translate_command
 from models.bundle import Bundle
-from models.graphs import TorchGraphs, graph_modules
+from models.graphs import TorchGraphs
 from models.loading import load_bundle_model
 from models.search import SearchOptions
 from models.vocabulary import UNK
@@ -20,16 +19,13 @@ from service.app import create_app
 from service.engine import Engine, EngineOptions
 from service.settings import Settings
 from tests.service.support import running
-from tests.training.toy import DATA, LETTERS, toy_trainer
+from tests.training.toy import DATA, LETTERS, trained_bundle, write_lines
 from training.data.config import CorpusConfig, VocabularyConfig
 from training.data.prepare import prepare
-from training.export import bundle as export
-from training.export.bundle import Shipping, export_bundle
 from training.export.proof import Settings as ProofSettings
 from training.export.proof import verify
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig
-from training.validation import TextValidator
 
 RARE = {"hund": "dog", "maus": "mouse"}
 NAMED = replace(
@@ -88,21 +84,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = lines(chance, count)
         translated = [[translation(word) for word in line] for line in text]
         for side, written in (("de", text), ("en", translated)):
-            (root / f"{split}.{side}").write_text("".join(f"{' '.join(one)}\n" for one in written), encoding="utf-8")
+            write_lines(root / f"{split}.{side}", map(" ".join, written))
     prepare(NAMED, languages=("de", "en"), root=root, out=root / "data", seed=1)
     return root
 
 
 @pytest.fixture(scope="module")
-def bundle(folder: Path) -> Iterator[Bundle]:
-    """Trained, validated by its text, and exported; the ONNX graphs are not what is tested here."""
-    trainer = toy_trainer(recipe(), folder / "data", folder / "run", validator=TextValidator(recipe(), folder / "data"))
-    progress = trainer.train()
-    assert progress.best is not None and progress.best > 80
-    with pytest.MonkeyPatch.context() as patch:
-        specs = {name: module.spec for name, module in graph_modules(trainer.model).items()}
-        patch.setattr(export, "export_graphs", lambda model: ({}, specs))
-        yield export_bundle(trainer.model, recipe(), folder / "data", folder / "bundle", Shipping(precisions=()))
+def bundle(folder: Path) -> Bundle:
+    return trained_bundle(recipe(), folder, 80)
 
 
 def test_the_dictionary_goes_from_the_training_text_to_the_bundle(bundle: Bundle, folder: Path) -> None:

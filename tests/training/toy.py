@@ -1,18 +1,24 @@
-"""A toy recipe, and a reporter that remembers."""
+"""A toy recipe, a reporter that remembers, and what is made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from models.bundle import Bundle
+from models.graphs import graph_modules
 from models.search import SearchOptions
 from training.checkpoint import Progress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from training.export import bundle as export
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig
 from training.trainer import Trainer, Validator
+from training.validation import TextValidator
 
 LETTERS = tuple("abcdefgh")
 DATA = DataConfig(
@@ -78,3 +84,22 @@ def toy_trainer(
 ) -> Trainer:
     """A trainer on the CPU."""
     return Trainer(recipe, data, folder, reporter=reporter or Recorder(), validator=validator)
+
+
+def trained_bundle(recipe: Recipe, folder: Path, least: float) -> Bundle:
+    """Trained on ``folder/data``, validated by its text to be worth ``least``, and exported without ONNX graphs."""
+    validator = TextValidator(recipe, folder / "data")
+    trainer = toy_trainer(recipe, folder / "data", folder / "run", validator=validator)
+    progress = trainer.train()
+    assert progress.best is not None and progress.best > least
+    specs = {name: module.spec for name, module in graph_modules(trainer.model).items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "export_graphs", lambda model: ({}, specs))
+        shipping = export.Shipping(precisions=())
+        return export.export_bundle(trainer.model, recipe, folder / "data", folder / "bundle", shipping)
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """A text file, a line each; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

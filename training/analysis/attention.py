@@ -55,7 +55,7 @@ class AttentionName:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Attended:
+class SentenceAttention:
     """One sentence and every attention of its decoding.
 
     Attributes:
@@ -95,7 +95,7 @@ def attended(
     vocabularies: tuple[Sequence[Vocabulary | None], Vocabulary],
     sources: Sequence[tuple[Array, ...]],
     targets: Sequence[Sequence[int]],
-) -> Iterator[Attended]:
+) -> Iterator[SentenceAttention]:
     """Every attention of the given targets (ids without BOS and EOS), one sentence at a time: nothing is padded.
 
     Args:
@@ -111,7 +111,7 @@ def attended(
         )
         with torch.inference_mode():
             weights = model.attention(torch.tensor([[BOS, *target]]), model.encode(padded))
-        yield Attended(
+        yield SentenceAttention(
             sources=tuple(_pieces(v, one) for v, one in zip(vocabularies[0], columns, strict=True)),
             target=tuple(vocabularies[1].piece_of(token) for token in (*target, EOS)),
             weights={name: tensor[0].double().numpy() for name, tensor in weights.items()},

@@ -11,19 +11,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from training.analysis.attention import Attended, AttentionName, Weights
+from training.analysis.attention import AttentionName, SentenceAttention, Weights
 from training.analysis.decoding import BeamSpeed, LengthScore
 
 FORMATS = ("png", "svg")
 _CELL = 0.28  # inches of a row or column of a heat map
 
 
-def layer_maps(path: Path, sentence: Attended, names: Sequence[str]) -> list[Path]:
+def layer_maps(path: Path, sentence: SentenceAttention, names: Sequence[str]) -> list[Path]:
     """The figure of :func:`layer_figure`."""
     return _save(layer_figure(sentence, names), path)
 
 
-def layer_figure(sentence: Attended, names: Sequence[str]) -> Figure:
+def layer_figure(sentence: SentenceAttention, names: Sequence[str]) -> Figure:
     """The attentions of one path over one thing, layer beside layer (DPN, figure 2): a row for each target token,
     darker where more of the weight lies.
     """

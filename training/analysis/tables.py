@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from training.analysis.attention import Attended, AttentionName, Weights
+from training.analysis.attention import AttentionName, SentenceAttention, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Entropy:
     uniform: float
 
 
-def entropies(sentences: Sequence[Attended]) -> list[Entropy]:
+def entropies(sentences: Sequence[SentenceAttention]) -> list[Entropy]:
     """Entropy of each attention over a source: the mean over layers, then target tokens, then sentences (DPN, table 5).
 
     Attention that shares its softmax with something else is no distribution over the source and is left out; see
@@ -55,7 +55,7 @@ def _entropy(weights_TX: Weights) -> Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class AttentionShare:
     """How one layer's mixed attention divides.
 
     Attributes:
@@ -69,7 +69,7 @@ class Share:
     target: float
 
 
-def source_shares(sentences: Sequence[Attended]) -> list[Share]:
+def source_shares(sentences: Sequence[SentenceAttention]) -> list[AttentionShare]:
     """Mixed attention, layer by layer: the mean over target tokens, then sentences, of the weight on either side."""
     found: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     for sentence in sentences:
@@ -78,10 +78,13 @@ def source_shares(sentences: Sequence[Attended]) -> list[Share]:
             if parts.over == "target":
                 own = float(weights_TX.sum(axis=1).mean())
                 found[parts.path, parts.layer].append((1.0 - own, own))
-    return [Share(f"{p}.{layer}", *np.mean(values, axis=0).tolist()) for (p, layer), values in sorted(found.items())]
+    return [
+        AttentionShare(f"{p}.{layer}", *np.mean(values, axis=0).tolist())
+        for (p, layer), values in sorted(found.items())
+    ]
 
 
-def shares_by_position(sentences: Iterable[Attended], longest: int) -> tuple[tuple[str, ...], Weights]:
+def shares_by_position(sentences: Iterable[SentenceAttention], longest: int) -> tuple[tuple[str, ...], Weights]:
     """Names of the layers with mixed attention, and the mean weight on the source: layers x target positions.
 
     Args:
@@ -115,7 +118,7 @@ class EncoderWeight:
     weight: float
 
 
-def encoder_weights(sentences: Sequence[Attended]) -> list[EncoderWeight]:
+def encoder_weights(sentences: Sequence[SentenceAttention]) -> list[EncoderWeight]:
     """Hierarchical attention's second level: the mean over target tokens, then sentences."""
     found: dict[str, list[float]] = defaultdict(list)
     for sentence in sentences:

@@ -13,21 +13,21 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from models.errors import ConfigError, CorpusError
-from training.corpora.columns import Row, read_rows
 from training.corpora.features import feature_files, write_features
+from training.corpora.page import BuildReport, made_by, readme, show_bounds
 from training.corpora.raw import RawFile, RawFolder
-from training.corpora.report import BuildReport, made_by, readme, show_bounds
-from training.corpora.specs import Corpus, FeatureSet, Part, Split, TextForm
-from training.corpora.text import TextProcessor, is_clean
+from training.corpora.rows import Row, read_rows
+from training.corpora.specs import CorpusSpec, FeatureSet, Part, Split
+from training.corpora.text import is_clean, process_rows
 from training.corpora.writer import RowWriter
-from training.folders import whole_folder
+from training.folders import is_vacant, whole_folder
 
 CHUNK = 2000  # rows that a worker gets at once
 Progress = Callable[[str, int], None]  # split, pairs written
 
 
 def build_corpus(
-    corpus: Corpus,
+    corpus: CorpusSpec,
     raw: Path,
     root: Path,
     *,
@@ -70,9 +70,9 @@ def build_corpus(
     return report
 
 
-def _check_place(out: Path, corpus: Corpus, force: bool) -> None:
+def _check_place(out: Path, corpus: CorpusSpec, force: bool) -> None:
     """Whether the corpus may be written; what this command has not made is never replaced."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if is_vacant(out):
         return
     page = out / "README.md"
     if not (page.is_file() and made_by(corpus) in page.read_text(encoding="utf-8", errors="replace")):
@@ -84,7 +84,7 @@ def _check_place(out: Path, corpus: Corpus, force: bool) -> None:
 FoundPart = tuple[Part, tuple[RawFile, ...]]
 
 
-def find_files(corpus: Corpus, folder: RawFolder, report: BuildReport) -> list[tuple[Split, list[FoundPart]]]:
+def find_files(corpus: CorpusSpec, folder: RawFolder, report: BuildReport) -> list[tuple[Split, list[FoundPart]]]:
     """The files of every split; an optional split of which nothing is there is left out, and noted.
 
     Raises:
@@ -122,7 +122,7 @@ def find_files(corpus: Corpus, folder: RawFolder, report: BuildReport) -> list[t
 class _Build:
     """One run: rows come in by split, files go out."""
 
-    corpus: Corpus
+    corpus: CorpusSpec
     folder: Path
     report: BuildReport
     executor: Executor | None
@@ -131,7 +131,7 @@ class _Build:
 
     def write(self, split: Split, parts: list[FoundPart]) -> None:
         corpus, hold_out = self.corpus, self.corpus.hold_out if split.is_training else None
-        process = partial(_process, corpus.form, corpus.languages, not split.is_training)
+        process = partial(process_rows, corpus.form, corpus.languages, not split.is_training)
         with ExitStack() as stack:
             writer = stack.enter_context(self._writer(split.name))
             held = stack.enter_context(self._writer(hold_out.name)) if hold_out else None
@@ -165,11 +165,6 @@ class _Build:
                 fault = f"{name} should have {part.segments:,} segments, but has {number:,}"
                 if fault not in self.report.warnings:  # a file may be part of several splits
                     self.report.warnings.append(fault)
-
-
-def _process(form: TextForm, languages: tuple[str, ...], evaluation: bool, rows: list[Row]) -> list[Row]:
-    """One chunk in the corpus' form; a function of its own, since worker processes run it."""
-    return TextProcessor(form, languages, evaluation=evaluation).rows(rows)
 
 
 def _copied(rows: Iterable[Row], writer: RowWriter | None) -> Iterator[Row]:
@@ -221,7 +216,7 @@ def _write_features(features: FeatureSet, folder: RawFolder, out: Path, report: 
     return [file for files in matrices.values() for file in files]
 
 
-def _check_counts(corpus: Corpus, report: BuildReport) -> None:
+def _check_counts(corpus: CorpusSpec, report: BuildReport) -> None:
     for name, bounds in corpus.outputs:
         if bounds and name in report.pairs and not bounds[0] <= report.pairs[name] <= bounds[1]:
             report.warnings.append(f"{name} should have {show_bounds(bounds)} pairs, but has {report.pairs[name]:,}")

@@ -1,86 +1,93 @@
-"""``docs/corpora.md``: how to get and prepare every corpus of the papers, written from the table."""
+"""What is said of corpora: the README beside a prepared one, and ``docs/corpora.md`` of all in the table."""
 
 from __future__ import annotations
 
-from training.corpora.report import describe_cleaning, describe_form, show_bounds, show_files
-from training.corpora.specs import Corpus, Split
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from training.corpora.specs import CorpusSpec, TextForm
 from training.corpora.table import CORPORA
 
-_INTRODUCTION = """\
-# The papers' corpora
 
-None of them comes with this repository, and nothing here downloads them: fetch the files yourself, under the terms that
-come with them, into one folder, and let the command check, read, split and write them:
+@dataclass(slots=True)
+class BuildReport:
+    """What came of making a corpus.
 
-```
-tandem corpus                                        # what there is
-tandem corpus iwslt14-de-en                          # what to fetch, and from where
-tandem corpus iwslt14-de-en --raw fetched            # -> corpora/iwslt14-de-en, which the recipes name
-```
+    Attributes:
+        pairs: split -> pairs.
+        dropped: training pairs left out in cleaning.
+        features: splits that have feature matrices.
+        warnings: what differs from what is expected: bound, value.
+        notes: optional sets that were left out.
+        files: the raw files that were read, relative to their folder.
+    """
 
-Leave the files as they come: the command looks below the folder, and into `.tgz`, `.tar`, `.zip`, `.gz`, `.xz`, `.bz2`.
-WMT's test sets may also be plain text or what sacreBLEU writes out (`wmt14_full.en-de.src`). Missing files are listed
-all at once. Counts that differ from the distribution's or the paper's are warnings, with both numbers. The folder
-appears whole or not at all, the same files give the same bytes, and what is there is only replaced with `--force`.
-`--workers 8` tokenises in eight processes; large corpora take hours in one.
+    pairs: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    features: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
-What is written is UTF-8, one segment a line, parallel by line number, with a README that says terms and counts.
-Tokens are Moses' (sacremoses), without its escapes (`&apos;`), which are one to one with the plain characters. Length
-limits that are not named here are filters of the recipe. A recipe's `valid_split` and `test_split` choose other sets
-than `valid` and `test`.
 
-This page is written by `python -m deploy.reference`.
-"""
+def readme(corpus: CorpusSpec, report: BuildReport) -> str:
+    """The page that goes with a prepared corpus: terms, what was done, counts."""
+    return _templates().get_template("readme.md.jinja").render(corpus=corpus, report=report)
 
 
 def corpora_page() -> str:
-    """Every corpus of the table as a section."""
-    overview = ["| corpus | | used by |", "|---|---|---|"]
-    overview += [f"| [{item.name}](#{item.name}) | {item.title} | {'; '.join(item.papers)} |" for item in CORPORA]
-    return "\n".join([_INTRODUCTION, *overview, *(line for item in CORPORA for line in _section(item))]) + "\n"
+    """``docs/corpora.md``: how to get and prepare every corpus of the papers."""
+    return _templates().get_template("page.md.jinja").render(corpora=CORPORA)
 
 
-def _section(corpus: Corpus) -> list[str]:
-    lines = [
-        "",
-        f"## {corpus.name}",
-        "",
-        f"{corpus.title}.",
-        "",
-        f"- Licence: {corpus.licence}.",
-        f"- Attribution: {corpus.attribution}.",
-        f"- Text: {describe_form(corpus.form)}.",
-        f"- Training pairs that stay: {describe_cleaning(corpus)}.",
-        "",
-        "| fetch | files, or an archive with them |",
-        "|---|---|",
-    ]
-    for download in corpus.downloads:
-        terms = f" ({download.terms})" if download.terms else ""
-        files = ", ".join(f"`{name}`" for name in expected_files(corpus.splits, download.name))
-        lines.append(f"| {download.name}{terms}: <{download.url}> | {files} |")
-    lines += ["", "| written | pairs |", "|---|---|"]
-    optional = {split.name for split in corpus.splits if split.optional}
-    for name, bounds in corpus.outputs:
-        remark = "optional" if name in optional else ""
-        lines.append(f"| {show_files(corpus, name)} | {', '.join(filter(None, (show_bounds(bounds), remark)))} |")
-    lines += [f"| {show_files(corpus, f'{split.name}_raw')} | not tokenised |" for split in _plain(corpus)]
-    if corpus.features:
-        for split, _ in corpus.features.splits:
-            shape = f"segments x {corpus.features.regions} x {corpus.features.width}"
-            lines.append(f"| `{split}.{corpus.features.name}.npy` | {shape}, optional |")
-    for note in corpus.notes:
-        lines += ["", note]
-    return lines
+def _templates() -> Environment:
+    templates = Environment(  # Markdown: nothing to escape
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.globals.update(
+        made_by=made_by, cleaning=describe_cleaning, form=describe_form, bounds=show_bounds, files=expected_files
+    )
+    return templates
 
 
-def expected_files(splits: tuple[Split, ...], download: str) -> list[str]:
+def made_by(corpus: CorpusSpec) -> str:
+    """The sentence that marks a folder as this command's, which may be replaced."""
+    return f"Prepared by `tandem corpus {corpus.name}`."
+
+
+def describe_form(form: TextForm) -> str:
+    """What happens to the text, in words."""
+    steps = {
+        "punctuation normalised": form.punctuation,
+        "Moses tokens": form.tokens != "as-is",
+        "dashes inside words split": form.tokens == "moses-dashes",
+        "lowercased": form.lowercase or form.headline,
+        "digits `#`, unknown words `UNK`": form.headline,
+    }
+    return ", ".join(step for step, done in steps.items() if done) or "as it is distributed"
+
+
+def describe_cleaning(corpus: CorpusSpec) -> str:
+    """Which training pairs stay, in words."""
+    if corpus.cleaning is None:
+        return "all but those with an empty side"
+    return f"1 to {corpus.cleaning.max_words} words a side, length ratio up to {corpus.cleaning.max_ratio}"
+
+
+def show_bounds(bounds: tuple[int, int] | None) -> str:
+    """The bounds of a number of pairs: one number where they are one."""
+    if bounds is None:
+        return ""
+    return f"{bounds[0]:,}" if bounds[0] == bounds[1] else f"{bounds[0]:,} to {bounds[1]:,}"
+
+
+def expected_files(corpus: CorpusSpec, download: str) -> list[str]:
     """The usual names of the files that come from a download, in order."""
-    names = [
-        file[0] for split in splits for part in split.parts if part.download.name == download for file in part.files
-    ]
-    return list(dict.fromkeys(names))
-
-
-def _plain(corpus: Corpus) -> list[Split]:
-    return [split for split in corpus.splits if split.plain_copy]
+    parts = [part for split in corpus.splits for part in split.parts if part.download.name == download]
+    return list(dict.fromkeys(names[0] for part in parts for names in part.files))

@@ -131,11 +131,11 @@ class RawFolder:
         Raises:
             CorpusError: several files fit one name equally well, or an archive is damaged.
         """
-        found = self._lookup(names)
-        if found is None and not self._listed:
+        file = self._lookup(names)
+        if file is None and not self._listed:
             self._list_archives()
-            found = self._lookup(names)
-        return found
+            file = self._lookup(names)
+        return file
 
     def _list_archives(self) -> None:
         self._listed = True
@@ -154,16 +154,16 @@ class RawFolder:
 
     def _lookup(self, names: tuple[str, ...]) -> RawFile | None:
         for name in names:
-            fits = [
-                file for file in self._files.get(PurePosixPath(name).name, []) if f"/{file.name}".endswith(f"/{name}")
-            ]
-            for member in (False, True):
-                for packed in (False, True):
-                    same = [file for file in fits if bool(file.member) is member and file.is_packed is packed]
-                    if len(same) > 1:
-                        raise CorpusError(f"{name} is there {len(same)} times, keep one: {'; '.join(map(str, same))}")
-                    if same:
-                        return same[0]
+            named = self._files.get(PurePosixPath(name).name, [])
+            ranked: dict[tuple[bool, bool], list[RawFile]] = {}
+            for file in named:
+                if f"/{file.name}".endswith(f"/{name}"):
+                    ranked.setdefault((bool(file.member), file.is_packed), []).append(file)
+            if ranked:
+                best = ranked[min(ranked)]
+                if len(best) > 1:
+                    raise CorpusError(f"{name} is there {len(best)} times, keep one: {'; '.join(map(str, best))}")
+                return best[0]
         return None
 
 

@@ -135,7 +135,7 @@ class FeatureSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class CorpusSpec:
     """A corpus of the papers.
 
     Attributes:

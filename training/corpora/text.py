@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Protocol, cast
+from typing import Any
 
 import rjieba
 import sacremoses
 
-from training.corpora.columns import Row
+from training.corpora.rows import Row
 from training.corpora.specs import Cleaning, TextForm
 
 UNKNOWN = "UNK"
@@ -18,69 +18,53 @@ _HAN_GAP = re.compile(r"(?<=[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef])\s+(?=[\u3
 _CEDILLAS = str.maketrans("ŞşŢţ", "ȘșȚț")
 
 
-class _Tokenizer(Protocol):
-    def tokenize(self, text: str, *, aggressive_dash_splits: bool, return_str: bool, escape: bool) -> str: ...
-
-
-class _Normalizer(Protocol):
-    def normalize(self, text: str) -> str: ...
-
-
 @cache  # its tables take a while to load, Chinese ones most of a second
-def _tokenizer(language: str) -> _Tokenizer:
-    return cast(_Tokenizer, sacremoses.MosesTokenizer(language))
+def _tokenizer(language: str) -> Any:
+    return sacremoses.MosesTokenizer(language)
 
 
 @cache
-def _normalizer(language: str) -> _Normalizer:
-    made = sacremoses.MosesPunctNormalizer(language, perl_parity=True, post_remove_control_chars=True)
-    return cast(_Normalizer, made)
+def _normalizer(language: str) -> Any:
+    return sacremoses.MosesPunctNormalizer(language, perl_parity=True, post_remove_control_chars=True)
 
 
-class TextProcessor:
-    """Brings rows into the form of a corpus.
+def process_rows(form: TextForm, languages: Sequence[str], evaluation: bool, rows: Sequence[Row]) -> list[Row]:
+    """Rows in the form of a corpus.
 
     Args:
         form: what to do.
         languages: the language of every field, the target's last; further references are in the target's.
         evaluation: whether the rows are of a validation or test set.
+        rows: what is distributed.
     """
+    last = len(languages) - 1
+    return [
+        tuple(process_line(form, languages[min(column, last)], evaluation, text) for column, text in enumerate(row))
+        for row in rows
+    ]
 
-    def __init__(self, form: TextForm, languages: Sequence[str], *, evaluation: bool) -> None:
-        self._form = form
-        self._languages = tuple(languages)
-        self._evaluation = evaluation
 
-    def rows(self, rows: Sequence[Row]) -> list[Row]:
-        """The rows in the corpus' form."""
-        last = len(self._languages) - 1
-        return [
-            tuple(self.line(text, self._languages[min(column, last)]) for column, text in enumerate(row))
-            for row in rows
-        ]
-
-    def line(self, text: str, language: str) -> str:
-        """One line in the corpus' form."""
-        form = self._form
-        if form == TextForm():
-            return text
-        text = " ".join(text.split())
-        if form.apostrophes and self._evaluation:
-            text = text.replace("’", "'")
-        if form.comma_below and language == "ro":
-            text = text.translate(_CEDILLAS)
-        if form.punctuation:
-            text = _normalizer(language).normalize(text)
-        if form.tokens != "as-is":
-            if language == "zh":
-                text = segment_chinese(text)
-            # Not escaped: &apos; for ' would change no token, only be in the way of text that users type.
-            text = _tokenizer(language).tokenize(
-                text, aggressive_dash_splits=form.tokens == "moses-dashes", return_str=True, escape=False
-            )
-        if form.headline:
-            text = headline_form(text)
-        return text.lower() if form.lowercase else text
+def process_line(form: TextForm, language: str, evaluation: bool, text: str) -> str:
+    """One line in the form of a corpus; the arguments are those of :func:`process_rows`."""
+    if form == TextForm():
+        return text
+    text = " ".join(text.split())
+    if form.apostrophes and evaluation:
+        text = text.replace("’", "'")
+    if form.comma_below and language == "ro":
+        text = text.translate(_CEDILLAS)
+    if form.punctuation:
+        text = _normalizer(language).normalize(text)
+    if form.tokens != "as-is":
+        if language == "zh":
+            text = segment_chinese(text)
+        # Not escaped: &apos; for ' would change no token, only be in the way of text that users type.
+        text = _tokenizer(language).tokenize(
+            text, aggressive_dash_splits=form.tokens == "moses-dashes", return_str=True, escape=False
+        )
+    if form.headline:
+        text = headline_form(text)
+    return text.lower() if form.lowercase else text
 
 
 def segment_chinese(text: str) -> str:

@@ -44,7 +44,7 @@ class Model1:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Cells:
     """Some sentence pairs, expanded: each cell's pair of words and its position on either side."""
 
     pair_C: Ids
@@ -96,7 +96,7 @@ class Bitext:
         """The source and the target word of each pair."""
         return self.keys // self.types, self.keys % self.types
 
-    def chunk(self, index: int) -> _Chunk:
+    def chunk(self, index: int) -> _Cells:
         """One group with the positions of its cells, which are not kept: target-major, as ``pairs`` is."""
         source, target = zip(*self.sentences[index], strict=True)
         s, t = (np.array([len(one) for one in side]) for side in (source, target))
@@ -105,7 +105,7 @@ class Bitext:
         local_C = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
         long_C = np.repeat(s, cells)
         positions = (np.repeat(first_s, cells) + local_C % long_C, np.repeat(first_t, cells) + local_C // long_C)
-        return _Chunk(self.pairs[index].astype(np.int64), positions, (np.concatenate(source), np.concatenate(target)))
+        return _Cells(self.pairs[index].astype(np.int64), positions, (np.concatenate(source), np.concatenate(target)))
 
     def train(self, given: int) -> Model1:
         """Expectation maximisation of the other side's words given those of side ``given`` (0 source, 1 target)."""
@@ -134,7 +134,7 @@ class Bitext:
         return links_P
 
 
-def _best(chunk: _Chunk, model: Model1, side: int) -> NDArray[np.bool_]:
+def _best(chunk: _Cells, model: Model1, side: int) -> NDArray[np.bool_]:
     """The cells that are the most probable ones of their position on ``side``, and more probable than no word."""
     at_C, weight_C = chunk.position_C[side], model.pair_P[chunk.pair_C]
     best = model.null[chunk.words[side]]

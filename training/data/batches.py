@@ -16,9 +16,7 @@ from models.protocol import Padded
 from models.vocabulary import BOS, EOS, PAD
 from training.data.dataset import PreparedData, TokenArray
 from training.data.features import FeatureArray
-from training.data.plans import BatchPlan, EpochPlan, plan_epoch
-
-__all__ = ["BatchPlan", "EpochPlan", "TrainingBatch", "collate", "plan_epoch"]
+from training.data.plans import BatchPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

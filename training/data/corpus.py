@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from models.errors import CorpusError
+from models.text import normalise
 
 CHUNK = 2**16  # segments that are in memory at once where a corpus is read piece by piece
 
@@ -32,6 +33,11 @@ def iterate_lines(path: Path) -> Iterator[str]:
         raise CorpusError(f"{path}: damaged or cut short ({error})") from error
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def clean_line(line: str) -> str:
+    """A segment as it is trained on: normalised, in one line, without white space at its ends."""
+    return normalise(line).replace("\n", " ").strip()
 
 
 def _open(path: Path) -> IO[bytes]:

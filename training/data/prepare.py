@@ -17,10 +17,9 @@ import numpy as np
 from models.bundle import Corpus
 from models.dictionary import Dictionary
 from models.errors import ConfigError, CorpusError
-from models.text import normalise
 from models.vocabulary import EDITS, Vocabulary, WordVocabulary, untagged
 from training.data.config import SPLITS, CorpusConfig, DataConfig
-from training.data.corpus import CHUNK, file_digest, iterate_lines, parallel_chunks
+from training.data.corpus import CHUNK, clean_line, file_digest, iterate_lines, parallel_chunks
 from training.data.dataset import DICTIONARY, TokenWriter, side_names, text_path, text_rows_path
 from training.data.dictionary import build_dictionary
 from training.data.directions import BACK_TRANSLATED, Directed, directed_corpora, reserved_languages
@@ -38,7 +37,7 @@ from training.data.summary import (
     identity_of,
 )
 from training.data.vocabularies import train_vocabularies
-from training.folders import whole_folder
+from training.folders import is_vacant, whole_folder
 
 T = TypeVar("T")
 Columns = tuple[Sequence[str], ...]  # one for each text side
@@ -186,7 +185,7 @@ class _Preparation:
         marks = self.features.read(corpus.name, split, paths, lines)
         first = 0
         for raw in parallel_chunks(texts, most):
-            clean = tuple([normalise(line).replace("\n", " ").strip() for line in column] for column in raw)
+            clean = tuple([clean_line(line) for line in column] for column in raw)
             rows = range(first, first + len(raw[-1]))
             yield _Chunk(rows, raw, clean, marks[rows.start : rows.stop])
             first = rows.stop
@@ -304,7 +303,7 @@ def _files(corpus: CorpusConfig) -> list[str]:
 
 def _is_prepared(out: Path) -> bool:
     """Whether there is prepared data at ``out``, rather than nothing. Anything else is never replaced."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if is_vacant(out):
         return False
     if not (out / SUMMARY_FILE).is_file():
         raise ConfigError(f"{out} exists and is not prepared data; take another folder")

@@ -38,7 +38,7 @@ Planned = tuple[PreparedData, BatchPlan]
 """A batch's plan, and the data whose pairs it names."""
 
 
-class Augmentation(Protocol):
+class Rewriter(Protocol):
     """Rewrites training data: a function of seed, epoch and pair or plan, safe in any thread."""
 
     def rewrites(self, epoch: int) -> bool:
@@ -95,7 +95,7 @@ class Stream:
         data: PreparedData,
         accumulate: int,
         share: Share,
-        augmentation: Augmentation | None,
+        augmentation: Rewriter | None,
         **limits: Any,
     ) -> None:
         self._data, self._accumulate, self._share, self._augmentation = data, accumulate, share, augmentation

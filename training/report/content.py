@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from training.analysis.decoding import LengthClass
-from training.significance import ComparedScore, Sampling
+from training.significance import Bootstrap, ComparedScore
 
 SENTENCE_METRICS = {"translate": "chrF", "postedit": "chrF", "summarize": "ROUGE-L"}
 """By task, the score that examples are sorted by: BLEU says little of one sentence, most of which lack a 4-gram."""
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class SystemOutput:
     """What one system wrote for a sentence.
 
     Attributes:
@@ -57,7 +57,7 @@ class Example:
     line: int
     sources: tuple[str, ...]
     reference: str
-    outputs: tuple[Output, ...]
+    outputs: tuple[SystemOutput, ...]
     pictures: tuple[Picture, ...] = ()
 
 
@@ -96,7 +96,7 @@ class Report:
     facts: Mapping[str, str]
     scores: Mapping[str, Sequence[ComparedScore]]
     classes: Sequence[tuple[LengthClass, Mapping[str, Sequence[ComparedScore]]]]
-    sampling: Sampling
+    sampling: Bootstrap
     metric: str
     sections: Sequence[tuple[str, Sequence[Example]]]
 

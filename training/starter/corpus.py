@@ -12,13 +12,13 @@ from models.bundle.manifest import NAME
 from models.errors import ConfigError, CorpusError
 from training.data.config import SPLITS, CorpusConfig
 from training.data.corpus import file_digest
-from training.folders import whole_folder
+from training.folders import is_vacant, whole_folder
 from training.recipe import recipe_from_mapping
 from training.starter.holdout import Splits, hold_out
 from training.starter.recipes import (
     ARCHITECTURE,
-    Draft,
-    Wish,
+    DraftRecipe,
+    RecipeRequest,
     base_recipe,
     recipe_from_bundle,
     recipe_from_scratch,
@@ -35,7 +35,7 @@ UNSTATED = "not stated"
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class StarterRequest:
     """What to make of what.
 
     Attributes:
@@ -88,11 +88,11 @@ class Made:
     folder: Path
     screened: Screened
     pairs: dict[str, int]
-    draft: Draft
+    draft: DraftRecipe
     warnings: tuple[str, ...]
 
 
-def make_corpus(job: Job) -> Made:
+def make_corpus(job: StarterRequest) -> Made:
     """Check the files, hold out, write ``corpora/NAME/{split}.{language}`` and a recipe; same job, same bytes.
 
     Raises:
@@ -123,7 +123,7 @@ def make_corpus(job: Job) -> Made:
     return Made(folder, screened, counts, draft, (*screened.warnings(), *_few(job, counts["train"])))
 
 
-def _check(job: Job) -> None:
+def _check(job: StarterRequest) -> None:
     if not NAME.fullmatch(job.name) or "@" in job.name:
         raise ConfigError(f"NAME must be letters, digits, '.', '_' and '-', at most 100, but is {job.name!r}")
     if job.bundle is not None:
@@ -135,7 +135,7 @@ def _check(job: Job) -> None:
         )
     folder = job.corpora / job.name
     own = (folder / ORIGIN).is_file()
-    if folder.exists() and not own and not (folder.is_dir() and not any(folder.iterdir())):
+    if not own and not is_vacant(folder):
         raise ConfigError(f"{folder} exists and was not made by this command; take another NAME or folder of corpora")
     for path in (folder / ORIGIN, job.recipe):
         if path.exists() and not job.force:
@@ -146,16 +146,16 @@ def _check(job: Job) -> None:
         raise ConfigError(f"the recipe must be a file, but {job.recipe} is a folder")
 
 
-def _draft(job: Job, amount: Amount, screened: Screened) -> Draft:
+def _draft(job: StarterRequest, amount: Amount, screened: Screened) -> DraftRecipe:
     source, target = (f"{job.name}/{{split}}.{ending}" for ending in file_names(job.languages))
     corpus = CorpusConfig(job.name, (source,), target, job.licence or UNSTATED, job.attribution or UNSTATED)
-    wish = Wish(corpus, job.languages, job.updates, job.architecture, job.licence, job.seed)
+    wish = RecipeRequest(corpus, job.languages, job.updates, job.architecture, job.licence, job.seed)
     if job.bundle is not None:
         return recipe_from_bundle(wish, amount, job.bundle)
     return recipe_from_scratch(wish, amount, screened)
 
 
-def _write(job: Job, folder: Path, splits: Splits, screened: Screened, counts: dict[str, int]) -> None:
+def _write(job: StarterRequest, folder: Path, splits: Splits, screened: Screened, counts: dict[str, int]) -> None:
     origin = {
         "files": {str(path): file_digest(path) for path in (job.source, job.target)},
         "languages": list(job.languages),
@@ -174,7 +174,7 @@ def _write(job: Job, folder: Path, splits: Splits, screened: Screened, counts: d
         (partial / ORIGIN).write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
 
-def _head(job: Job, splits: Splits) -> str:
+def _head(job: StarterRequest, splits: Splits) -> str:
     start = f", from the bundle {job.bundle.manifest.name}" if job.bundle is not None else ""
     pairs = f"{len(splits.train):,} training pairs"
     return (
@@ -183,7 +183,7 @@ def _head(job: Job, splits: Splits) -> str:
     )
 
 
-def _too_few(job: Job, pairs: int, least: int) -> str:
+def _too_few(job: StarterRequest, pairs: int, least: int) -> str:
     remedy = "" if job.bundle is not None else ", or let a bundle of these languages go on learning (--from BUNDLE)"
     kind = "training from scratch" if job.bundle is None else "fine-tuning"
     return (
@@ -191,7 +191,7 @@ def _too_few(job: Job, pairs: int, least: int) -> str:
     )
 
 
-def _few(job: Job, pairs: int) -> list[str]:
+def _few(job: StarterRequest, pairs: int) -> list[str]:
     if job.bundle is not None or pairs >= FEW:
         return []
     return [

@@ -16,7 +16,7 @@ from training.recipe import Recipe, TrainingConfig, recipe_from_mapping
 from training.starter import sizes
 from training.starter.sizes import Amount, Schedule
 from training.starter.text import LONGEST, RATIO, Screened
-from training.starter.toml import Remarks, table
+from training.starter.toml import Remarks, corpora_toml
 
 ARCHITECTURE = "convs2s"
 """Learns most from few updates, and trains and decodes fastest (docs/results.md)."""
@@ -27,7 +27,7 @@ _SUPPRESSED = (0, 1, 2)  # padding, unknown, start: never written
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RecipeRequest:
     """What a recipe is to be for.
 
     Attributes:
@@ -48,7 +48,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftRecipe:
     """A recipe, what to remark on it, and how long it trains."""
 
     recipe: Recipe
@@ -56,7 +56,7 @@ class Draft:
     schedule: Schedule
 
 
-def recipe_from_scratch(wish: Wish, amount: Amount, screened: Screened) -> Draft:
+def recipe_from_scratch(wish: RecipeRequest, amount: Amount, screened: Screened) -> DraftRecipe:
     """A recipe for a translator that learns from this text alone.
 
     Args:
@@ -88,10 +88,10 @@ def recipe_from_scratch(wish: Wish, amount: Amount, screened: Screened) -> Draft
         training=_training(schedule, tokens, wish.seed),
         decoding=SearchOptions(max_length=LONGEST - 1, max_length_ratio=2.5, max_rounds=2, suppressed=_SUPPRESSED),
     )
-    return Draft(recipe, {**_SCRATCH_REMARKS, **_remarks(amount, schedule, short=short)}, schedule)
+    return DraftRecipe(recipe, {**_SCRATCH_REMARKS, **_remarks(amount, schedule, short=short)}, schedule)
 
 
-def recipe_from_bundle(wish: Wish, amount: Amount, bundle: Bundle) -> Draft:
+def recipe_from_bundle(wish: RecipeRequest, amount: Amount, bundle: Bundle) -> DraftRecipe:
     """A recipe with which a bundle goes on learning: its architecture, data and decoding keys, a lower rate.
 
     Raises:
@@ -121,7 +121,7 @@ def recipe_from_bundle(wish: Wish, amount: Amount, bundle: Bundle) -> Draft:
         decoding=manifest.decoding,
         published={},
     )
-    return Draft(recipe, {**_TUNING_REMARKS, **_remarks(amount, schedule), **_old_corpora(base)}, schedule)
+    return DraftRecipe(recipe, {**_TUNING_REMARKS, **_remarks(amount, schedule), **_old_corpora(base)}, schedule)
 
 
 def base_recipe(bundle: Bundle, languages: tuple[str, str]) -> Recipe:
@@ -202,15 +202,12 @@ def _remarks(amount: Amount, schedule: Schedule, *, short: bool = False) -> dict
 
 def _old_corpora(base: Recipe) -> Mapping[str, str]:
     """The corpora that the bundle was trained on, to be mixed in."""
-    lines: list[str] = []
-    for corpus in base.data.corpora:
-        lines += table("[[data.corpora]]", replace(corpus, splits=("train",), repeat=1, test_split="test"))[1:]
-    text = "\n".join(lines)
+    corpora = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
     intro = (
         "A model forgets what it no longer sees. Where the text that the bundle was trained on is at hand, mix it in\n"
         "(`repeat` of the own corpus says how much more often its pairs are seen):\n"
     )
-    return {"data.corpora+": f"{intro}\n{text}"}
+    return {"data.corpora+": f"{intro}\n{corpora_toml(corpora)}"}
 
 
 _SCRATCH_REMARKS = {

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from models.errors import CorpusError
-from models.text import normalise
-from training.data.corpus import read_parallel
+from training.data.corpus import clean_line, read_parallel
 
 Pair = tuple[str, str]  # source, target
 
@@ -93,7 +92,7 @@ def screen(source: Path, target: Path, *, same_language: bool = False) -> Screen
     dropped: Counter[str] = Counter()
     kept: dict[Pair, None] = {}
     for one, other in zip(*columns, strict=True):
-        pair = clean(one), clean(other)
+        pair = clean_line(one), clean_line(other)
         if reason := _reason(pair, same_language=same_language):
             dropped[reason] += 1
         elif pair in kept:
@@ -104,11 +103,6 @@ def screen(source: Path, target: Path, *, same_language: bool = False) -> Screen
         counts = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "the files are empty"
         raise CorpusError(f"{source} and {target}: no pair is left of {len(columns[0]):,} lines ({counts})")
     return _measured(tuple(kept), len(columns[0]), dict(dropped))
-
-
-def clean(line: str) -> str:
-    """A line as it is written to a corpus: normalised, without white space at its ends."""
-    return normalise(line).replace("\n", " ").strip()
 
 
 def estimated_tokens(text: str) -> int:

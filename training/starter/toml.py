@@ -1,20 +1,21 @@
-"""A recipe as the file that people read and change: what is set, with remarks.
-
-Written here, for a serialiser such as tomli-w writes no comments; JSON's strings, numbers and lists are TOML's.
-"""
+"""A recipe as the file that people read and change: what is set, with remarks."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import tomlkit
+from tomlkit.container import Container
+from tomlkit.items import AoT, Table
+
+from training.data.config import CorpusConfig
 from training.recipe import Recipe
 
 WIDTH = 118
-Remarks = Mapping[str, str]  # dotted key -> what to say above it
+Remarks = Mapping[str, str]  # dotted key -> what to say of it
 
 
 def recipe_toml(recipe: Recipe, remarks: Remarks, head: str) -> str:
@@ -22,64 +23,67 @@ def recipe_toml(recipe: Recipe, remarks: Remarks, head: str) -> str:
 
     Args:
         recipe: what to write.
-        remarks: by dotted key, such as ``"training.updates"``; a table's stands above it, and that of a key with ``+``
-            at its end below the table. Lines break where they are too long; a text with line ends keeps its lines.
+        remarks: by dotted key, such as ``"training.updates"``; a table's is the first in it, and that of a key with
+            ``+`` at its end stands below the table. Lines break where they are too long; a text with line ends keeps
+            its lines.
         head: the first lines.
     """
-    lines = [*comment(head), *_table("", recipe, remarks)]
-    return "\n".join(lines) + "\n"
+    document = tomlkit.document()
+    _remark(document, head)
+    _fill(document, "", recipe, remarks)
+    return tomlkit.dumps(document)
 
 
-def table(title: str, value: Any, remarks: Remarks | None = None) -> list[str]:
-    """The lines of one table, with the tables inside it."""
-    return _table(title, value, remarks or {})
+def corpora_toml(corpora: Sequence[CorpusConfig]) -> str:
+    """The tables ``[[data.corpora]]`` of a recipe, one below the other."""
+    tables = (_table("data.corpora", corpus, {}).as_string().strip() for corpus in corpora)
+    return "\n".join(f"[[data.corpora]]\n{table}" for table in tables)
 
 
-def comment(text: str) -> list[str]:
-    """The lines of a remark."""
+def _remark(container: Container | Table, text: str) -> None:
     lines = text.split("\n") if "\n" in text else textwrap.wrap(text, WIDTH)
-    return [f"# {line}".rstrip() for line in lines]
+    for line in lines:
+        container.add(tomlkit.comment(line))
 
 
-def _table(title: str, value: Any, remarks: Remarks) -> list[str]:
-    name = title.strip("[]")
-    items = dict(value) if isinstance(value, Mapping) else _shown(value, name, remarks)
-    plain = {key: one for key, one in items.items() if not _is_table(one)}
-    lines: list[str] = []
-    if title and (plain or isinstance(value, Mapping) or title.startswith("[[")):
-        lines += ["", *comment(remarks.get(name, "")), title]
-    for key, one in plain.items():
+def _fill(container: Container | Table, name: str, value: Any, remarks: Remarks) -> None:
+    """Put the keys of a table into it, those of tables inside it last."""
+    keys = dict(value) if isinstance(value, Mapping) else _shown(value, name, remarks)
+    for key, item in sorted(keys.items(), key=lambda pair: _is_table(pair[1])):
         dotted = f"{name}.{key}" if name else key
-        lines += [*comment(remarks.get(dotted, "")), f"{key} = {_scalar(one)}"]
-    for key, one in items.items():
-        dotted = f"{name}.{key}" if name else key
-        if _is_table(one):
-            several = isinstance(one, tuple)
-            for each in one if several else (one,):
-                lines += _table(f"[[{dotted}]]" if several else f"[{dotted}]", each, remarks)
-            if f"{dotted}+" in remarks:
-                lines += ["", *comment(remarks[f"{dotted}+"])]
-    return lines
+        if not _is_table(item):
+            _remark(container, remarks.get(dotted, ""))
+            container.add(key, list(item) if isinstance(item, tuple) else item)
+            continue
+        items = item if isinstance(item, tuple) else (item,)
+        tables = [_table(dotted, each, remarks) for each in items]
+        container.add(key, AoT(tables) if isinstance(item, tuple) else tables[0])
+        if f"{dotted}+" in remarks:
+            container.add(tomlkit.nl())
+            _remark(container, remarks[f"{dotted}+"])
+
+
+def _table(name: str, value: Any, remarks: Remarks) -> Table:
+    table = tomlkit.table()
+    _remark(table, remarks.get(name, ""))
+    _fill(table, name, value, remarks)
+    return table
 
 
 def _shown(value: Any, name: str, remarks: Remarks) -> dict[str, Any]:
     """The fields to write: not those that are left at their defaults and that nothing is said about."""
-    found = {}
+    shown = {}
     for field in dataclasses.fields(value):
-        one = getattr(value, field.name)
+        item = getattr(value, field.name)
         default = field.default_factory() if callable(field.default_factory) else field.default
         dotted = f"{name}.{field.name}" if name else field.name
-        told = any(key.rstrip("+") == dotted or key.startswith(f"{dotted}.") for key in remarks)
-        if one is not None and (one != default or told):
-            found[field.name] = one
-    return found
+        told = any(key.startswith(f"{dotted}.") or (key == dotted and not _is_table(item)) for key in remarks)
+        if item is not None and (item != default or told):
+            shown[field.name] = item
+    return shown
 
 
 def _is_table(value: Any) -> bool:
     if isinstance(value, tuple):
         return bool(value) and dataclasses.is_dataclass(value[0])
     return isinstance(value, Mapping) or dataclasses.is_dataclass(value)
-
-
-def _scalar(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

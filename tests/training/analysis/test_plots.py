@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from training.analysis import plots
-from training.analysis.attention import Attended
+from training.analysis.attention import SentenceAttention
 from training.analysis.decoding import BeamSpeed, LengthScore
 
-SENTENCE = Attended(
+SENTENCE = SentenceAttention(
     (("▁price", "$", "</s>"),),
     ("▁Preis", "</s>"),
     {f"cnn.{layer}.san": np.array([[0.2, 0.7, 0.1], [layer, 0.0, 1.0 - layer]]) for layer in range(2)},

@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from training.analysis.attention import Attended, AttentionName
+from training.analysis.attention import AttentionName, SentenceAttention
 from training.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
 
 
-def sentence(**weights: list[list[float]]) -> Attended:
+def sentence(**weights: list[list[float]]) -> SentenceAttention:
     """A sentence of two sources and target symbols as many as the weights have rows."""
     arrays = {name.replace("_", "."): np.array(rows) for name, rows in weights.items()}
     rows = len(next(iter(arrays.values())))
-    return Attended((("a", "b"), ("c", "d", "e")), tuple("xyz"[:rows]), arrays)
+    return SentenceAttention((("a", "b"), ("c", "d", "e")), tuple("xyz"[:rows]), arrays)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from models.errors import ConfigError, CorpusError
 from tests.training.corpora.distributions import lines, sgm, tarball, write
 from training.corpora.build import CHUNK, build_corpus
-from training.corpora.specs import Corpus, Download, HoldOut, Part, Split, TextForm
-from training.corpora.table import find_corpus
+from training.corpora.specs import CorpusSpec, Download, HoldOut, Part, Split, TextForm
+from training.corpora.table import TABLE, find_corpus, read_table
 
 PLACE = Download("the invented corpus", "https://example.org/corpus")
 
@@ -22,7 +22,7 @@ def part(name: str, segments: int = 0, references: int = 1) -> Part:
     return Part(files, PLACE, segments)
 
 
-TOY = Corpus(
+TOY = CorpusSpec(
     name="toy",
     title="An invented corpus",
     papers=("nobody",),
@@ -47,7 +47,7 @@ def fill(folder: Path, **texts: list[str]) -> Path:
     return folder
 
 
-def refusal(raw: Path, out: Path, corpus: Corpus = TOY) -> str:
+def refusal(raw: Path, out: Path, corpus: CorpusSpec = TOY) -> str:
     """What is said when the corpus cannot be made, which leaves nothing behind."""
     with pytest.raises(CorpusError) as error:
         build_corpus(corpus, raw, out)
@@ -135,7 +135,7 @@ def test_lines_and_numbered_segments_do_not_mix(tmp_path: Path) -> None:
     assert "one has numbered segments" in refusal(raw, tmp_path / "out", toy)
 
 
-def numbered(folder: Path, source: bytes, target: bytes) -> tuple[Path, Corpus]:
+def numbered(folder: Path, source: bytes, target: bytes) -> tuple[Path, CorpusSpec]:
     write(folder / "set.de.sgm", source)
     write(folder / "set.en.sgm", target)
     splits = (Split("valid", (Part((("set.de.sgm",), ("set.en.sgm",)), PLACE),)),)
@@ -271,3 +271,10 @@ def test_a_table_entry_must_be_whole() -> None:
         replace(TOY, languages=("de",))
     with pytest.raises(ConfigError, match="fewer files than fields"):
         replace(TOY, fields=("de", "fr", "en"), languages=("de", "fr", "en"))
+
+
+def test_the_table_refuses_a_key_that_it_does_not_know() -> None:
+    text = TABLE.read_text(encoding="utf-8")
+    for known, wrong in (("segments = 887", "segmenta = 887"), ("max_words = 175", "max_wards = 175")):
+        with pytest.raises(ConfigError, match=f"has no key '{wrong.split()[0]}': did you mean '{known.split()[0]}'"):
+            read_table(text.replace(known, wrong))

@@ -13,7 +13,7 @@ from deploy.cli import app
 from models.errors import ConfigError, CorpusError
 from tests.training.corpora.distributions import post_editing
 from training.corpora.page import corpora_page
-from training.corpora.specs import Corpus
+from training.corpora.specs import CorpusSpec
 from training.corpora.table import CORPORA
 from training.data.config import SPLITS, CorpusConfig
 from training.data.corpus import read_lines
@@ -77,7 +77,7 @@ def test_recipes_name_files_that_the_command_writes() -> None:
     assert used
 
 
-def written(corpus: Corpus) -> set[str]:
+def written(corpus: CorpusSpec) -> set[str]:
     """Every file of a corpus, the optional ones too."""
     files = {f"{name}.{field}{corpus.suffix}" for name, _ in corpus.outputs for field in corpus.fields}
     if corpus.features:

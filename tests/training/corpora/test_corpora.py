@@ -8,7 +8,7 @@ import pytest
 
 from tests.training.corpora.distributions import DISTRIBUTIONS, TED, TRAINING, sentences
 from training.corpora.build import build_corpus
-from training.corpora.report import BuildReport
+from training.corpora.page import BuildReport
 from training.corpora.table import CORPORA, find_corpus
 from training.data.corpus import read_lines, read_parallel
 

@@ -15,10 +15,12 @@ import torch
 
 from models.errors import ConfigError
 from models.vocabulary import EOS, SentencePieceVocabulary, Vocabulary
+from tests.training.toy import write_lines
 from training.data.augmentation import Augmentation, load_augmentation
-from training.data.batches import BatchPlan, collate
+from training.data.batches import collate
 from training.data.config import CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_vocabularies
+from training.data.plans import BatchPlan
 from training.data.prepare import prepare
 from training.data.stream import Share, Stream
 from training.recipe import Recipe
@@ -37,10 +39,8 @@ def write(root: Path, name: str, count: int, seed: int) -> None:
     rng = random.Random(seed)
     rows = [[rng.randrange(12) for _ in range(rng.randint(3, 9))] for _ in range(count)]
     for code, words in (("de", GERMAN), ("en", ENGLISH)):
-        lines = [f"{' '.join(words[i] for i in row)} Tom {seed}{n}\n" for n, row in enumerate(rows)]
-        path = root / f"{name}.{code}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(lines), encoding="utf-8")
+        lines = [f"{' '.join(words[i] for i in row)} Tom {seed}{n}" for n, row in enumerate(rows)]
+        write_lines(root / f"{name}.{code}", lines)
 
 
 @pytest.fixture(scope="module")

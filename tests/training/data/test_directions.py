@@ -13,6 +13,7 @@ import pytest
 
 from models.errors import ConfigError, VocabularyError
 from models.vocabulary import TaggedVocabulary, train_sentencepiece
+from tests.training.toy import write_lines
 from training.data.config import CorpusConfig, DataConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_vocabularies, text_path
 from training.data.directions import directed_corpora, reserved_languages, translated_pairs
@@ -39,12 +40,11 @@ def root(tmp_path: Path) -> Path:
     rng = random.Random(3)
     folder = tmp_path / "corpora"
     for name, languages in (("one", ("de", "en")), ("two", ("fr", "en")), ("three", ("de", "en"))):
-        (folder / name).mkdir(parents=True)
         for split, count in (("train", 50), ("valid", 5), ("test", 5)):
             rows = [[rng.randrange(4) for _ in range(6)] + [n] for n in range(count)]
             for code in languages:
                 lines = [" ".join([*(WORDS[code][i] for i in row[:-1]), f"{name}{split}{row[-1]}"]) for row in rows]
-                (folder / name / f"{split}.{code}").write_text("".join(f"{one}\n" for one in lines))
+                write_lines(folder / name / f"{split}.{code}", lines)
     return folder
 
 

@@ -12,6 +12,7 @@ from models.dictionary import Dictionary
 from models.edits import Operations, apply
 from models.errors import ConfigError, VocabularyError
 from models.vocabulary import EDITS, train_sentencepiece
+from tests.training.toy import write_lines
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_dictionary, load_vocabularies
 from training.data.prepare import prepare
@@ -46,7 +47,7 @@ def root(tmp_path: Path) -> Path:
             lines["mt"].append(" ".join([*words[1:], "äh", "Tom", str(number)]))
             lines["pe"].append(" ".join([*words, "Tom", str(number)]))
         for side in SIDES:
-            (tmp_path / f"{split}.{side}").write_text("".join(f"{line}\n" for line in lines[side]), encoding="utf-8")
+            write_lines(tmp_path / f"{split}.{side}", lines[side])
     return tmp_path
 
 

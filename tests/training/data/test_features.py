@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from models.errors import ConfigError, CorpusError
-from training.data.batches import collate, plan_epoch
+from tests.training.toy import write_lines
+from training.data.batches import collate
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_sources, load_vocabularies, open_features, text_path
 from training.data.features import FeatureArray, map_features, read_columns
+from training.data.plans import plan_epoch
 from training.data.prepare import prepare
 from training.data.summary import PreparedSummary
 
@@ -31,9 +33,8 @@ def matrices(count: int, first: int, vectors: int = VECTORS) -> np.ndarray:
 
 
 def write(root: Path, name: str, split: str, pairs: list[tuple[str, str]], features: np.ndarray) -> None:
-    (root / name).mkdir(parents=True, exist_ok=True)
     for side, column in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
-        (root / name / f"{split}.{side}").write_text("".join(f"{line}\n" for line in column), encoding="utf-8")
+        write_lines(root / name / f"{split}.{side}", column)
     np.save(root / name / f"{split}.npy", features)
 
 

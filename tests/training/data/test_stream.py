@@ -16,7 +16,7 @@ from training.data import stream
 from training.data.batches import collate
 from training.data.dataset import PreparedData, TokenArray
 from training.data.plans import BatchPlan, plan_epoch
-from training.data.stream import Augmentation, Group, Share, Stream, share_out
+from training.data.stream import Group, Rewriter, Share, Stream, share_out
 
 LIMITS: dict[str, Any] = {"seed": 3, "max_tokens": 60}
 
@@ -110,7 +110,7 @@ def test_rows_are_dealt_where_there_are_more_processes_than_batches() -> None:
     assert [share[0].target_length for share in shares] == [5, 5, 5, 0, 5]  # 0: nothing was left, a copy
 
 
-class Doubling(Augmentation):
+class Doubling(Rewriter):
     """Says every target twice, and joins odd pairs with odd ones only."""
 
     def __call__(self, data: PreparedData, plan: BatchPlan, epoch: int) -> tuple[PreparedData, BatchPlan]:

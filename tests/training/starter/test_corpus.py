@@ -14,37 +14,34 @@ from models.errors import ConfigError, CorpusError
 from models.search import SearchOptions
 from tests.service.support import tiny_bundle
 from tests.training.starter.test_recipes import BASE, SMALL
+from tests.training.toy import write_lines
 from training.data.corpus import read_parallel
 from training.data.prepare import prepare
 from training.recipe import Recipe, load_recipe
-from training.starter.corpus import ORIGIN, Job, make_corpus
+from training.starter.corpus import ORIGIN, StarterRequest, make_corpus
 
 WORDS = ["".join(word) for word in np.random.default_rng(4).choice(list("abcdefghijklmnoprstuvwz"), (400, 6))]
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path) -> StarterRequest:
     """Some 1,500 pairs, a few of them twice."""
     rng = np.random.default_rng(3)
     lines = [" ".join(rng.choice(WORDS, size=rng.integers(4, 12))) for _ in range(1500)]
     lines += lines[:20]
-    write(tmp_path / "mine.de", lines)
-    write(tmp_path / "mine.en", [line.upper() for line in lines])
+    write_lines(tmp_path / "mine.de", lines)
+    write_lines(tmp_path / "mine.en", [line.upper() for line in lines])
     files = tmp_path / "mine.de", tmp_path / "mine.en"
-    return Job("mine", *files, ("de", "en"), corpora=tmp_path / "corpora", recipe=tmp_path / "mine.toml")
+    return StarterRequest("mine", *files, ("de", "en"), corpora=tmp_path / "corpora", recipe=tmp_path / "mine.toml")
 
 
-def write(path: Path, lines: list[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def prepared(recipe: Recipe, job: Job, out: Path) -> dict[str, dict[str, int]]:
+def prepared(recipe: Recipe, job: StarterRequest, out: Path) -> dict[str, dict[str, int]]:
     languages = recipe.languages
     summary = prepare(recipe.data, languages=languages, root=job.corpora, out=out, seed=recipe.training.seed)
     return {name: dict(split.dropped) for name, split in summary.splits.items()}
 
 
-def test_a_corpus_and_a_recipe_for_it(job: Job, tmp_path: Path) -> None:
+def test_a_corpus_and_a_recipe_for_it(job: StarterRequest, tmp_path: Path) -> None:
     made = make_corpus(job)
     assert made.pairs == {"train": 1200, "valid": 150, "test": 150}
     assert made.screened.dropped == {"duplicate": 20}
@@ -58,7 +55,7 @@ def test_a_corpus_and_a_recipe_for_it(job: Job, tmp_path: Path) -> None:
     assert prepared(recipe, job, tmp_path / "data") == {"train": {}, "valid": {}, "test": {}}, "nothing is left to drop"
 
 
-def test_the_same_job_makes_the_same_files(job: Job, tmp_path: Path) -> None:
+def test_the_same_job_makes_the_same_files(job: StarterRequest, tmp_path: Path) -> None:
     make_corpus(job)
     again = replace(job, corpora=tmp_path / "again", recipe=tmp_path / "again.toml")
     make_corpus(again)
@@ -67,7 +64,7 @@ def test_the_same_job_makes_the_same_files(job: Job, tmp_path: Path) -> None:
         assert path.read_bytes() == (again.corpora / "mine" / path.name).read_bytes()
 
 
-def test_what_stands_there_is_replaced_only_where_asked(job: Job) -> None:
+def test_what_stands_there_is_replaced_only_where_asked(job: StarterRequest) -> None:
     make_corpus(job)
     with pytest.raises(ConfigError, match=r"origin\.json is there already: add --force"):
         make_corpus(job)
@@ -80,7 +77,7 @@ def test_what_stands_there_is_replaced_only_where_asked(job: Job) -> None:
     assert not (job.corpora / "other").exists()
 
 
-def test_a_folder_of_somebody_else_is_left_alone(job: Job) -> None:
+def test_a_folder_of_somebody_else_is_left_alone(job: StarterRequest) -> None:
     (job.corpora / "mine").mkdir(parents=True)
     (job.corpora / "mine" / "thesis.txt").write_text("x", encoding="utf-8")
     with pytest.raises(ConfigError, match="was not made by this command"):
@@ -99,31 +96,31 @@ def test_a_folder_of_somebody_else_is_left_alone(job: Job) -> None:
         ({"architecture": "memd"}, "architecture must be one of"),
     ],
 )
-def test_what_cannot_be_made_is_refused(job: Job, changes: dict[str, object], fault: str) -> None:
+def test_what_cannot_be_made_is_refused(job: StarterRequest, changes: dict[str, object], fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         make_corpus(replace(job, **changes))  # type: ignore[arg-type]
     assert not job.corpora.exists() and not job.recipe.exists()
 
 
-def test_too_little_text_is_refused(job: Job, tmp_path: Path) -> None:
+def test_too_little_text_is_refused(job: StarterRequest, tmp_path: Path) -> None:
     for path in (job.source, job.target):
-        write(path, path.read_text(encoding="utf-8").splitlines()[:400])
+        write_lines(path, path.read_text(encoding="utf-8").splitlines()[:400])
     with pytest.raises(CorpusError, match=r"from scratch needs at least 1,000 pairs, but .* hold 400.*--from BUNDLE"):
         make_corpus(job)
     for path in (job.source, job.target):
-        write(path, path.read_text(encoding="utf-8").splitlines()[:90])
+        write_lines(path, path.read_text(encoding="utf-8").splitlines()[:90])
     with pytest.raises(CorpusError, match="fine-tuning needs at least 100 pairs"):
         make_corpus(tuning(job, tmp_path))
 
 
-def tuning(job: Job, folder: Path) -> Job:
+def tuning(job: StarterRequest, folder: Path) -> StarterRequest:
     config = {**SMALL, "source_vocabularies": [330], "target_vocabulary": 330}
     options = SearchOptions(max_length=40)
     changes = {"architecture": "dpn", "config": config, "training": Training((), BASE, 10, 100), "decoding": options}
     return replace(job, bundle=tiny_bundle(folder, "old", **changes))
 
 
-def test_a_bundle_is_tuned_with_its_own_vocabularies(job: Job, tmp_path: Path) -> None:
+def test_a_bundle_is_tuned_with_its_own_vocabularies(job: StarterRequest, tmp_path: Path) -> None:
     job = tuning(job, tmp_path)
     made = make_corpus(replace(job, recipe=tmp_path / "recipes" / "mine.toml"))
     assert not any("few" in warning for warning in made.warnings)

@@ -15,13 +15,13 @@ from models.search import SearchOptions
 from tests.service.support import tiny_bundle
 from training.data.config import CorpusConfig, NoiseConfig
 from training.recipe import Recipe, load_recipe, recipe_from_mapping, recipe_mapping
-from training.starter.recipes import Draft, Wish, base_recipe, recipe_from_bundle, recipe_from_scratch
+from training.starter.recipes import DraftRecipe, RecipeRequest, base_recipe, recipe_from_bundle, recipe_from_scratch
 from training.starter.sizes import Amount
 from training.starter.text import Screened
 from training.starter.toml import recipe_toml
 
 CORPUS = CorpusConfig("mine", ("mine/{split}.de",), "mine/{split}.en", "ours", 'the "quoted" \\ \x7f firm')
-WISH = Wish(CORPUS, ("de", "en"), licence="ours")
+WISH = RecipeRequest(CORPUS, ("de", "en"), licence="ours")
 AMOUNT = Amount(28_000, 366_000, 5.9, 90)
 SCREENED = Screened((), 0, {}, 0.0, 0.0, 1.2, 0.9)
 SMALL = {"width": 16, "hidden": 24, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 64}
@@ -57,7 +57,7 @@ BASE: dict[str, Any] = {
 }
 
 
-def written(draft: Draft, folder: Path) -> tuple[Recipe, str]:
+def written(draft: DraftRecipe, folder: Path) -> tuple[Recipe, str]:
     text = recipe_toml(draft.recipe, draft.remarks, "What this is.")
     (folder / "mine.toml").write_text(text, encoding="utf-8")
     return load_recipe(folder / "mine.toml"), text

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from models.errors import CorpusError
-from training.starter.text import Screened, character_count, clean, estimated_tokens, screen
+from tests.training.toy import write_lines
+from training.data.corpus import clean_line
+from training.starter.text import Screened, character_count, estimated_tokens, screen
 
 
 def screened(folder: Path, source: list[str], target: list[str], *, same_language: bool = False) -> Screened:
     for name, lines in (("a.de", source), ("a.en", target)):
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_lines(folder / name, lines)
     return screen(folder / "a.de", folder / "a.en", same_language=same_language)
 
 
@@ -33,7 +35,7 @@ def test_lines_are_cleaned(tmp_path: Path) -> None:
     (tmp_path / "a.en.gz").write_bytes(gzip.compress(b"a dog\ntwo dogs"))
     found = screen(tmp_path / "a.de", tmp_path / "a.en.gz")
     assert found.pairs == (("ein Hund", "a dog"), ("zwei\u2028Hunde", "two dogs"))
-    assert clean("e\u0301\x00\t") == "é"
+    assert clean_line("e\u0301\x00\t") == "é"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,148 @@
+"""One part of a corpus as rows of parallel text, whatever the form of its files.
+
+- Lines: a segment each.
+- IWSLT's training text, ``train.tags.*``: one sentence a line, between lines that describe the talk.
+- Evaluation sets in the SGML of NIST and WMT and the XML of IWSLT: documents of numbered segments. They are no XML that
+  a strict parser takes (bare ampersands, unquoted attributes, upper-case tags), hence the standard library's HTML
+  parser, which forgives all three.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from itertools import zip_longest
+from pathlib import PurePosixPath
+from typing import TypeAlias
+
+from models.errors import CorpusError
+from training.corpora.raw import RawFile
+
+Row: TypeAlias = tuple[str, ...]  # the fields in order, then further references of the last
+Key: TypeAlias = tuple[str, str]  # document, segment
+
+_NUMBERED = (".sgm", ".sgml", ".xml")
+# NIST's older Chinese sets come in the second. It would also decode most of Latin-1, to nonsense: sources only.
+_ENCODINGS = ("utf-8-sig", "gb18030")
+_TAGGED = "train.tags."
+# A talk's title and description are translated like its sentences; the corpus has always been used with them.
+_KEPT = ("title", "description")
+_DROPPED = ("url", "talkid", "keywords", "speaker", "reviewer", "translator")
+_ELEMENT = re.compile(rf"\s*<({'|'.join(_KEPT + _DROPPED)})(?: [^<>]*)?>(.*)</\1>\s*")
+_FRAME = re.compile(r"\s*</?(doc|transcript)(?: [^<>]*)?>\s*")
+
+
+def read_rows(files: Sequence[RawFile]) -> Iterator[Row]:
+    """The rows of parallel files.
+
+    Raises:
+        CorpusError: a file cannot be read or is malformed, the files differ in length or in their segments, or one of
+            them has numbered segments and another has not.
+    """
+    numbered = [file.name.endswith(_NUMBERED) for file in files]
+    if all(numbered):
+        yield from zip(*_align(files), strict=True)
+        return
+    if any(numbered):
+        raise CorpusError(f"{files[0]} and {files[-1]}: one has numbered segments, the other lines; take both alike")
+    for number, row in enumerate(zip_longest(*map(_lines, files)), 1):
+        if None in row:
+            short = files[row.index(None)]
+            long = next(file for file, text in zip(files, row, strict=True) if text is not None)
+            raise CorpusError(f"{long}, segment {number}: no counterpart; {short} has {number - 1} segments")
+        yield row
+
+
+def _lines(file: RawFile) -> Iterator[str]:
+    if not PurePosixPath(file.name).name.startswith(_TAGGED):
+        yield from file.lines()
+        return
+    for line in file.lines():
+        if element := _ELEMENT.fullmatch(line):
+            if element[1] in _KEPT:
+                yield element[2]
+        elif not _FRAME.fullmatch(line):  # any other mark-up is text
+            yield line
+
+
+class _Segments(HTMLParser):
+    """Collects the segments by system (reference translators have an id each; a source has none)."""
+
+    def __init__(self, where: RawFile) -> None:
+        super().__init__(convert_charrefs=True)
+        self.systems: dict[str, dict[Key, str]] = {}
+        self._where = where
+        self._system = self._document = ""
+        self._segment: str | None = None
+        self._text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        if tag in ("srcset", "refset", "tstset", "doc"):
+            self._system = values.get("sysid", self._system)
+            self._document = values.get("docid", "").strip().lower() if tag == "doc" else ""
+        elif tag == "seg":
+            self.end_segment()
+            self._segment = values.get("id", "").strip()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("seg", "doc"):
+            self.end_segment()
+
+    def handle_data(self, data: str) -> None:
+        if self._segment is not None:
+            self._text.append(data)
+
+    def end_segment(self) -> None:
+        """Keep what was read since the segment began."""
+        if self._segment is None:
+            return
+        key = (self._document, self._segment)
+        segments = self.systems.setdefault(self._system, {})
+        if key in segments:
+            raise CorpusError(f"{self._where}: document {key[0]!r} has two segments {key[1]!r}")
+        segments[key] = " ".join("".join(self._text).split())
+        self._segment, self._text = None, []
+
+
+def _read_segments(file: RawFile, encodings: Sequence[str]) -> list[dict[Key, str]]:
+    """The segments by document and number, in order; one record for each system (reference) in the file."""
+    parser = _Segments(file)
+    parser.feed(_decoded(file, encodings))
+    parser.close()
+    parser.end_segment()
+    if not parser.systems:
+        raise CorpusError(f"{file}: no <seg> is in it; is it the file that the corpus is distributed with?")
+    return list(parser.systems.values())
+
+
+def _decoded(file: RawFile, encodings: Sequence[str]) -> str:
+    data = file.content()
+    for encoding in encodings:
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise CorpusError(f"{file}: not {' or '.join(encodings)}; convert it to UTF-8 first")
+
+
+def _align(files: Sequence[RawFile]) -> list[list[str]]:
+    """One column for each file and for each further reference, in the first file's order."""
+    *sources, target = files
+    read = [_read_segments(file, _ENCODINGS) for file in sources] + [_read_segments(target, _ENCODINGS[:1])]
+    keys = list(read[0][0])
+    columns = []
+    for file, systems in zip(files, read, strict=True):
+        if len(systems) > 1 and file is not target:
+            raise CorpusError(f"{file}: {len(systems)} systems in a source file")
+        for segments in systems:
+            if segments.keys() != set(keys):
+                odd = sorted(segments.keys() ^ set(keys))
+                some = ", ".join(f"{document} {number}".strip() for document, number in odd[:3])
+                raise CorpusError(
+                    f"{file}: holds {len(segments)} segments where {files[0]} holds {len(keys)};"
+                    f" {len(odd)} are in one only, such as {some}"
+                )
+            columns.append([segments[key] for key in keys])
+    return columns
