@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from models.rendering import Renderer
-from models.search.graphs import Array, Graphs
-from models.search.hypotheses import Hypothesis
-from models.search.offline import translate_batch
-from models.search.options import SearchOptions
-from models.shortlist import Shortlist
+from models.search.graphs import Array
+from models.search.offline import Failed, OfflineDecoder
 from models.text import normalise
 from models.vocabulary import EOS, Vocabulary
 
@@ -36,51 +34,36 @@ def encode_columns(
 
 
 def translate_lines(
-    graphs: Graphs,
+    decoder: OfflineDecoder,
     vocabularies: tuple[Sequence[Vocabulary | None], Vocabulary],
     lines: Sequence[Column],
-    options: SearchOptions,
     *,
     max_source_tokens: int,
-    token_budget: int = 8192,
-    progress: Callable[[int], None] = lambda done: None,
     renderer: Renderer | None = None,
-    shortlist: Shortlist | None = None,
 ) -> list[str]:
     """The best hypothesis of every line, as text.
 
     Args:
-        graphs: the model.
+        decoder: of the model; it must not isolate failures.
         vocabularies: one per source (None for feature matrices), and the target's.
         lines: one list of lines, or of feature matrices, per source, parallel. A line is decoded whole, as one
             sentence; one whose text is empty in every source stays so.
-        options: of the search.
         max_source_tokens: longer lines are cut there (EOS included).
-        token_budget: rows x source length of a batch.
-        progress: called with the number of lines just finished.
         renderer: how hypotheses become text, ``Renderer.of(bundle)`` for a bundle; by default they are text, and
             unknown words are copied from the source.
-        shortlist: where given, ``bundle.shortlist``, each line uses only the target tokens that it selects.
     """
     sources, target = vocabularies
     renderer = renderer or Renderer(tuple(sources), target)
-    options = renderer.options(options)
     columns = encode_columns(sources, lines, max_source_tokens)
     written = written_lines(sources, lines)
     no_text = all(vocabulary is None for vocabulary in sources)
     wanted = [index for index, line in enumerate(written) if no_text or any(map(str.strip, line))]
     texts = [""] * len(written)
-    chunk = 2048  # bounds memory; sorting by length within it leaves little padding
-    for start in range(0, len(wanted), chunk):
-        part = wanted[start : start + chunk]
-        batch = [tuple(column[index] for column in columns) for index in part]
-        found: list[list[Hypothesis]] = translate_batch(
-            graphs, batch, options, token_budget=token_budget, shortlist=shortlist
-        )
-        for index, hypotheses in zip(part, found, strict=True):
-            if hypotheses:
-                texts[index] = renderer.text(hypotheses[0], (), written[index])
-        progress(len(part))
+    decoder = replace(decoder, options=renderer.options(decoder.options))
+    outcomes = decoder.decode(tuple(column[index] for column in columns) for index in wanted)
+    for index, hypotheses in zip(wanted, outcomes, strict=True):
+        if not isinstance(hypotheses, Failed):
+            texts[index] = renderer.text(hypotheses[0], (), written[index])
     return texts
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from models.graphs import TorchGraphs
 from models.protocol import Seq2SeqModel
 from models.rendering import Renderer
+from models.search import OfflineDecoder
 from models.translator import translate_lines
 from models.vocabulary import TaggedVocabulary, Vocabulary
 from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
@@ -56,10 +57,9 @@ class TextValidator:
         references: list[str] = []
         for language, (*sources, target) in self._columns.items():
             texts += translate_lines(
-                TorchGraphs(model, self._device),
+                OfflineDecoder(TorchGraphs(model, self._device), replace(self._recipe.decoding, beam_size=1, n_best=1)),
                 self._tagged(language),
                 sources,
-                replace(self._recipe.decoding, beam_size=1, n_best=1),
                 max_source_tokens=self._recipe.data.max_source_tokens,
                 renderer=self._renderer,
             )

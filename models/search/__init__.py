@@ -21,18 +21,20 @@ from models.search.graphs import (
     specs_to_json,
 )
 from models.search.hypotheses import Counters, Finished, Hypothesis, Sentence, SentenceError
-from models.search.offline import translate_batch
+from models.search.offline import Failed, OfflineDecoder, translate_batch
 from models.search.options import Sampling, SearchOptions
 
 __all__ = [
     "Array",
     "Counters",
     "DecodeBatch",
+    "Failed",
     "Finished",
     "GraphSpec",
     "GraphSpecs",
     "Graphs",
     "Hypothesis",
+    "OfflineDecoder",
     "Sampling",
     "SearchOptions",
     "Sentence",

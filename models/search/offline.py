@@ -1,58 +1,153 @@
-"""Decoding a list of sentences with nothing else going on: validation, evaluation, bulk files."""
+"""The one driver for decoding with nobody waiting: validation, evaluation, proofs, corpora, files of any size.
+
+Sentences are read a window at a time and sorted by length. The longest begin; where so many have ended that half of the
+budget is free, the next ones join the running batch. What comes out is in the order of what went in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeAlias, cast
 
 from models.search.batch import DecodeBatch
 from models.search.graphs import Array, Graphs
-from models.search.hypotheses import Hypothesis, Sentence
+from models.search.hypotheses import Counters, Hypothesis, Sentence
 from models.search.options import SearchOptions
 from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
+TOKEN_BUDGET = 8192
+WINDOW = 2048
+Sources: TypeAlias = tuple[Array, ...]
+"""A sentence in every source of a model: ids ending with EOS (S), or features (S x D)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What stands in the place of hypotheses that could not be found."""
+
+    why: str
+
+
+NBest: TypeAlias = Sequence[Hypothesis] | Failed
+"""What became of a sentence: at least one hypothesis, the best first, or why there is none."""
+
+
+@dataclass(slots=True, eq=False)
+class OfflineDecoder:
+    """A model and how to decode with it.
+
+    Attributes:
+        graphs: of the model.
+        options: of every sentence.
+        shortlist: where given, a sentence may use the target tokens that it selects, and no others.
+        token_budget: most beam rows x longest source of a batch; a sentence that is longer is decoded alone.
+        most: sentences of a batch; None for as many as the budget allows.
+        window: sentences that are held at a time, and sorted among each other.
+        isolate: where a batch fails, decode its sentences one by one, so that only those at fault fail; otherwise the
+            error is raised.
+        progress: called with the number of sentences that have just ended.
+        bos, eos: token ids.
+        counters: what has been computed so far.
+    """
+
+    graphs: Graphs
+    options: SearchOptions
+    shortlist: Shortlist | None = None
+    token_budget: int = TOKEN_BUDGET
+    most: int | None = None
+    window: int = WINDOW
+    isolate: bool = False
+    progress: Callable[[int], None] = lambda count: None
+    bos: int = BOS
+    eos: int = EOS
+    counters: Counters = field(default_factory=Counters)
+
+    def decode(self, sources: Iterable[Sources]) -> Iterator[NBest]:
+        """The hypotheses of each sentence, best first, in order; no more than a window is read ahead.
+
+        Raises:
+            SentenceError: probabilities that are not finite, and no isolation; its ids count the sentences from 0.
+        """
+        numbered = enumerate(sources)
+        while held := dict(islice(numbered, self.window)):
+            ended: dict[int, NBest] = {}
+            for index, outcome in self._decode_window(held):
+                ended[index] = outcome
+                self.progress(1)
+            yield from (ended[index] for index in held)
+
+    def _decode_window(self, held: Mapping[int, Sources]) -> Iterator[tuple[int, NBest]]:
+        lengths = {index: max(map(len, sources)) for index, sources in held.items()}
+        waiting = deque(sorted(held, key=lambda index: -lengths[index]))
+        while waiting:
+            batch, running = self._batch(), dict[int, int]()  # the length of each sentence in it
+            try:
+                while waiting or running:
+                    if joining := self._joining(waiting, running, lengths):
+                        running |= {index: lengths[index] for index in joining}
+                        batch.join([Sentence(index, held[index], self.options) for index in joining])
+                    for index, outcome in _step(batch):
+                        del running[index]
+                        yield index, outcome
+            except Exception:  # of the search or of a runtime, whose own exceptions share no base
+                if not self.isolate:
+                    raise
+                for index in running:
+                    yield index, self._decode_alone(held[index])
+            finally:
+                self.counters += batch.counters
+
+    def _joining(self, waiting: deque[int], running: Mapping[int, int], lengths: Mapping[int, int]) -> list[int]:
+        """The next sentences to join, taken from those that wait; none while little has become free."""
+        budget = max(1, self.token_budget // self.options.beam_size)
+        most = len(waiting) + len(running) if self.most is None else self.most
+        longest = max(running.values(), default=0)
+        if running and (2 * len(running) * longest > budget or 2 * len(running) > most):
+            return []
+        joining: list[int] = []
+        while waiting:
+            longest, count = max(longest, lengths[waiting[0]]), len(running) + len(joining) + 1
+            if count > 1 and (count * longest > budget or count > most):
+                break
+            joining.append(waiting.popleft())
+        return joining
+
+    def _decode_alone(self, sources: Sources) -> NBest:
+        batch = self._batch()
+        try:
+            batch.join([Sentence(0, sources, self.options)])
+            while True:
+                for _, outcome in _step(batch):
+                    return outcome
+        except Exception as error:  # as above
+            return Failed(f"{type(error).__name__}: {error}")
+
+    def _batch(self) -> DecodeBatch:
+        beam_size = self.options.beam_size
+        return DecodeBatch(self.graphs, beam_size=beam_size, shortlist=self.shortlist, bos=self.bos, eos=self.eos)
+
+
+def _step(batch: DecodeBatch) -> Iterator[tuple[int, NBest]]:
+    for finished in batch.step():
+        yield cast("int", finished.id), finished.hypotheses or Failed("the search found no hypothesis")
+
 
 def translate_batch(
     graphs: Graphs,
-    sources: Sequence[tuple[Array, ...]],
+    sources: Sequence[Sources],
     options: SearchOptions,
     *,
-    token_budget: int = 8192,
+    token_budget: int = TOKEN_BUDGET,
     shortlist: Shortlist | None = None,
-    bos: int = BOS,
-    eos: int = EOS,
 ) -> list[list[Hypothesis]]:
-    """Decode sentences in batches of similar length.
-
-    Args:
-        sources: per sentence, its sources (ids ending with EOS, or features).
-        options: for all of them.
-        token_budget: most rows x source length of a batch.
-        shortlist: where given, a sentence may use the target tokens that it selects, and no others.
-
-    Returns:
-        The hypotheses of each sentence, best first, in the order of ``sources``.
+    """The hypotheses of each sentence, best first, in the order of ``sources``; none where the search found none.
 
     Raises:
         SentenceError: probabilities that are not finite; its ids are indices into ``sources``.
     """
-    results: list[list[Hypothesis]] = [[] for _ in sources]
-    for chosen in batches([max(map(len, one)) for one in sources], max(1, token_budget // options.beam_size)):
-        batch = DecodeBatch(graphs, beam_size=options.beam_size, shortlist=shortlist, bos=bos, eos=eos)
-        batch.join([Sentence(index, sources[index], options) for index in chosen])
-        while len(batch):
-            for finished in batch.step():
-                results[int(str(finished.id))] = list(finished.hypotheses)
-    return results
-
-
-def batches(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
-    """Indices by falling length, cut so that count x longest stays within the budget; never fewer than one."""
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda one: -lengths[one]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > token_budget:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+    decoder = OfflineDecoder(graphs, options, shortlist, token_budget)
+    return [[] if isinstance(found, Failed) else list(found) for found in decoder.decode(sources)]

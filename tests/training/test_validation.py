@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from models.search import SearchOptions
+from models.search import OfflineDecoder, SearchOptions
 from tests.training.toy import DATA, LEARNING, toy_recipe, toy_trainer
 from training import validation
 from training.data.dataset import text_path
@@ -26,15 +26,15 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
 
     def perfect(
-        graphs: Any,
+        decoder: OfflineDecoder,
         vocabularies: Any,
         lines: Sequence[Sequence[str]],
-        options: SearchOptions,
         *,
         max_source_tokens: int,
         renderer: Any,
     ) -> list[str]:
-        calls.append({"lines": lines, "options": options, "limit": max_source_tokens, "vocabularies": vocabularies})
+        limit = max_source_tokens
+        calls.append({"lines": lines, "options": decoder.options, "limit": limit, "vocabularies": vocabularies})
         return [" ".join(f"the-{word}" for word in line.split()) for line in lines[0]]
 
     monkeypatch.setattr(validation, "translate_lines", perfect)

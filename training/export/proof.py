@@ -9,20 +9,22 @@ their hypotheses.
 from __future__ import annotations
 
 import copy
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 
 from models.bundle import Bundle
-from models.errors import CorpusError
+from models.errors import CorpusError, DecodingError
 from models.graphs import AnyModel, TorchGraphs
 from models.loading import load_bundle_model
 from models.protocol import Padded
 from models.rendering import Renderer
-from models.search import DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, translate_batch
+from models.search import Failed, Graphs, Hypothesis, OfflineDecoder, SearchOptions
+from models.search.offline import NBest
 from models.translator import Column, encode_columns, written_lines
 from models.vocabulary import BOS, EOS
 from training.export.calibration import Array
@@ -72,7 +74,7 @@ def verify(
     expected: dict[int, list[Hypothesis]] = {}
     for beam in settings.beams if exact else ():
         report(f"PyTorch, beam {beam}")
-        expected[beam] = _best(translate_batch(TorchGraphs(model), sources, replace(options, beam_size=beam)))
+        expected[beam] = _best(OfflineDecoder(TorchGraphs(model), replace(options, beam_size=beam)).decode(sources))
     judge = Judge(model)
     exact_proofs = []
     for name, opener in exact.items():
@@ -113,14 +115,7 @@ class Judge:
 
 def decode(graphs: Graphs, sources: Sources, options: SearchOptions, batch: int) -> list[Hypothesis]:
     """The best hypothesis of every sentence, decoded in batches of ``batch`` in the order given, of mixed lengths."""
-    best: dict[int, Hypothesis] = {}
-    for start in range(0, len(sources), batch):
-        running = DecodeBatch(graphs, beam_size=options.beam_size)
-        chunk = range(start, min(start + batch, len(sources)))
-        running.join([Sentence(index, sources[index], options) for index in chunk])
-        while len(running):
-            best |= {int(str(one.id)): one.hypotheses[0] for one in running.step()}
-    return [best[index] for index in range(len(sources))]
+    return _best(OfflineDecoder(graphs, options, token_budget=sys.maxsize, window=batch).decode(sources))
 
 
 def _exact_proof(
@@ -181,7 +176,7 @@ class _Held:
         self._sources: Sources = list(zip(*columns, strict=True))
         report(f"PyTorch, {len(self._sources)} held-out sentences")
         graphs = TorchGraphs(load_bundle_model(bundle))
-        self._wanted = _best(translate_batch(graphs, self._sources, self._options))
+        self._wanted = _best(OfflineDecoder(graphs, self._options).decode(self._sources))
         self._metric, self._value = self._measure(self._wanted)
 
     def proof(self, name: str, graphs: Graphs, report: Report) -> QuantisedProof:
@@ -221,8 +216,14 @@ class _Held:
         return self._judge.score(self._sources[index], hypothesis) / (len(hypothesis.tokens) + hypothesis.finished)
 
 
-def _best(results: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
-    return [one[0] for one in results]
+def _best(outcomes: Iterable[NBest]) -> list[Hypothesis]:
+    """The first hypothesis of each. Raises DecodingError where there is none."""
+    best = []
+    for index, outcome in enumerate(outcomes):
+        if isinstance(outcome, Failed):
+            raise DecodingError(f"sentence {index}: {outcome.why}")
+        best.append(outcome[0])
+    return best
 
 
 def _columns(bundle: Bundle, lines: Sequence[Column]) -> list[Sequence[Array]]:
