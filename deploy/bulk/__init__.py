@@ -1,15 +1,16 @@
 """Files of any size: lines in, lines out, in constant memory, on all cores, and on from where it stopped.
 
-    sources -> pool -> [form -> decoding -> form] -> run -> output, report, journal
+    sources -> pool -> [form -> OfflineDecoder -> form] -> run -> output, report
 
 ``BulkTranslator`` is the part in brackets: lines to lines, in one process, on one thread. `tandem translate` runs one
-on every core of a machine (``pool``), Ray Data one on every core of several.
+on every core of a machine (``pool``), Ray Data one on every core of several. How far a run has come is how many lines
+it has written; ``journal`` says what it was begun with.
 """
 
 from __future__ import annotations
 
 from deploy.bulk.options import BulkOptions
-from deploy.bulk.records import Finding, Line, Record
+from deploy.bulk.records import Line, LineFinding, LineResult
 from deploy.bulk.translator import BulkTranslator
 
-__all__ = ["BulkOptions", "BulkTranslator", "Finding", "Line", "Record"]
+__all__ = ["BulkOptions", "BulkTranslator", "Line", "LineFinding", "LineResult"]

@@ -1,80 +1,56 @@
-"""How far a file has come, beside it: what `--resume` goes on from after any end, and checks before it does."""
+"""What an output was begun with, and that it is finished: what `--resume` checks before it goes on.
+
+How far a run has come is not here: the output's complete lines say so.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
 
-from deploy.bulk.output import named
-from models.bundle import MANIFEST, Bundle, sha256
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError
 from service.files.disk import sync_folder
 
-FORMAT = 1
-State: TypeAlias = Literal["running", "written", "finished"]
-"""Lines are being translated; all are, and the output gets its name; done."""
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class InputMark:
-    """How much of an input is done.
+    """An input.
 
     Attributes:
         name: as it was given.
         size: bytes on disk; None where it was no file.
-        done: bytes of its content (decompressed) whose lines are done.
-        digest: BLAKE2b of these.
+        digest: of these; empty where it was no file.
     """
 
     name: str
     size: int | None
-    done: int = 0
     digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What became of the lines so far.
-
-    Attributes:
-        lines: all of them.
-        bad: those whose translation is missing, or not all of it is there.
-        reasons: how often each finding was made.
-    """
-
-    lines: int = 0
-    bad: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Journal:
-    """What is written at every commit, after the output it speaks of is on disk.
+    """Written before the first line and after the last.
 
     Attributes:
-        state: see ``State``.
         bundle: digest of the bundle's manifest, which has the hash of every file.
         options: what else the translations depend on.
         inputs: per source.
-        counts: of the lines.
-        output, report: bytes of both files.
-        seconds: spent on the lines, over all runs.
+        finished: lines of the whole output; None while it is being written.
+        output: bytes of the whole output.
     """
 
     bundle: str
     options: Mapping[str, str]
     inputs: tuple[InputMark, ...]
-    state: State = "running"
-    counts: Counts = Counts()
+    finished: int | None = None
     output: int = 0
-    report: int = 0
-    seconds: float = 0.0
     format: int = FORMAT
 
     @classmethod
@@ -119,30 +95,30 @@ class Journal:
             for name in sorted({*self.options, *now.options})
             if self.options.get(name) != now.options.get(name)
         ]
-        if len(self.inputs) != len(now.inputs):
-            faults.append(f"there were {len(self.inputs)} inputs and are {len(now.inputs)}")
-        faults += [
-            f"the input {new.name} had {old.size} bytes and has {new.size}"
-            for old, new in zip(self.inputs, now.inputs, strict=False)
-            if old.size is not None and new.size is not None and old.size != new.size
-        ]
+        faults += _input_faults(self.inputs, now.inputs)
         if faults:
-            raise ConfigError(f"cannot resume: {'; '.join(faults)}. {BEGIN_AGAIN}")
+            raise ConfigError(
+                f"cannot resume: {'; '.join(faults)}. Resume with what it began with, or remove the journal to begin"
+                " again"
+            )
 
 
-BEGIN_AGAIN = "Resume with what it began with, or remove the journal to begin again"
+def _input_faults(before: Sequence[InputMark], now: Sequence[InputMark]) -> Iterator[str]:
+    if len(before) != len(now):
+        yield f"there were {len(before)} inputs and are {len(now)}"
+    for old, new in zip(before, now, strict=False):
+        if old.size is None or new.size is None:
+            continue
+        if old.size != new.size:
+            yield f"the input {new.name} had {old.size} bytes and has {new.size}"
+        elif old.digest != new.digest:
+            yield f"the input {new.name} has changed"
 
 
-def fingerprint(bundle: Bundle) -> str:
-    """A digest of the bundle's manifest."""
-    return sha256(bundle.path / MANIFEST)
-
-
-def as_text(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options as a journal has them."""
-    return {name: json.dumps(value) for name, value in options.items()}
-
-
-def new_hash() -> hashlib.blake2b:
-    """What ``InputMark.digest`` is made with."""
-    return hashlib.blake2b(digest_size=20)
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Errors of the disk name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error

@@ -26,7 +26,7 @@ class BulkOptions:
         language: that the text is in, for the sentence borders; empty for the bundle's first.
         bad: what stands in the place of a line that cannot be translated: the line itself (``keep``) or nothing.
         target: language to translate into, where the bundle has several; empty for the first that fits ``language``.
-        candidates: hypotheses of which the one nearest to the line's reference is taken (``deploy.bulk.teaching``);
+        candidates: hypotheses of which the one nearest to the line's reference is taken, which is one more field;
             1 = the best.
     """
 

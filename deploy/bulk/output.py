@@ -1,125 +1,108 @@
-"""Where translations and reports go: what was committed is on disk, and what came after it can be cut off again."""
+"""Where translations and reports go. What is written is how far a run has come: complete lines are never done again."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
+from deploy.bulk.journal import Journal, named
+from deploy.bulk.records import LineResult
+from deploy.bulk.sources import CHUNK
 from models.errors import ConfigError
-from service.files.disk import sync_folder
+from service.files.disk import DataInUse, hold, sync_folder
 
-# A file of several members is one file to every program that reads these formats: each commit ends a member.
-_MEMBERS: dict[str, Callable[[IO[bytes]], Any]] = {
+_PACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),  # no name, no time: equal text, equal files
     ".xz": partial(lzma.open, mode="wb"),
     ".bz2": partial(bz2.open, mode="wb"),
 }
 
 
-class Output(Protocol):
-    """Takes lines."""
+@dataclass(slots=True)
+class Tally:
+    """What became of the lines so far.
 
-    def write(self, data: bytes) -> None:
-        """Add some bytes."""
-        ...
+    Attributes:
+        lines: all of them.
+        bad: those whose translation is missing, or not all of it is there.
+        reasons: how often each finding was made; of earlier runs those of bad lines.
+    """
 
-    def commit(self) -> int:
-        """Put all of it on disk. Returns the file's size in bytes."""
-        ...
+    lines: int = 0
+    bad: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
 
-    def close(self) -> None: ...
+    def count(self, record: LineResult) -> None:
+        """Add a line."""
+        self.lines += 1
+        self.bad += record.bad
+        self.reasons.update(finding.reason for finding in record.findings)
 
 
-class FileOutput:
-    """A file that grows, locked for this process; compressed where its suffix says so."""
+class Report:
+    """Bad lines, as JSON lines: a file that is there only if there are any, or a device or pipe."""
 
-    def __init__(self, path: Path, suffix: str = "") -> None:
-        """
-        Args:
-            path: of the file.
-            suffix: ``.gz``, ``.xz`` or ``.bz2``; anything else is not compressed.
-
-        Raises:
-            ConfigError: another process writes it.
-        """
+    def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._member: IO[bytes] | None = None
-        self._open_member = _MEMBERS.get(suffix)
-        self._disk = path.open("ab")
-        try:
-            _lock(self._disk)
-        except BlockingIOError as error:
-            self._disk.close()
-            raise ConfigError(f"{path}: another process is writing it") from error
-        if not self._is_named():  # that process was there until now, and has renamed what it wrote
-            self._disk.close()
-            raise ConfigError(f"{path}: another process has just finished it")
+        self._file: IO[bytes] | None = None
 
-    def cut(self, size: int) -> None:
-        """Drop what follows the first so many bytes; they end where a commit ended."""
+    def resume(self, lines: int) -> Tally:
+        """Keep what is told of the first so many lines, and count it."""
+        tally, kept = Tally(lines), 0
+        if self.path is None or not self.path.is_file():
+            return tally
+        bad = set()
+        with suppress(ValueError), self.path.open("rb") as file:  # a torn line ends it
+            for line in file:
+                entry = json.loads(line)
+                if entry["line"] > lines:
+                    break
+                kept += len(line)
+                bad.add(entry["line"])
+                tally.reasons[entry["reason"]] += 1
+        tally.bad = len(bad)
+        if kept:
+            os.truncate(self.path, kept)
+        else:
+            self.path.unlink()
+        return tally
+
+    def tell(self, line: int, record: LineResult) -> None:
+        """Add what is bad about a line, counted from 1; it is on disk before the line is."""
+        if self.path is None or not record.bad:
+            return
         with named(self.path):
-            self._disk.truncate(size)
-            self._disk.seek(0, os.SEEK_END)
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        return os.fstat(self._disk.fileno()).st_size
-
-    def write(self, data: bytes) -> None:
-        """Add some bytes."""
-        with named(self.path):
-            if self._open_member is None:
-                self._disk.write(data)
-                return
-            if self._member is None:
-                self._member = self._open_member(self._disk)
-            self._member.write(data)
-
-    def commit(self) -> int:
-        """Put all of it on disk."""
-        with named(self.path):
-            if self._member is not None:
-                self._member.close()
-                self._member = None
-            self._disk.flush()
-            os.fsync(self._disk.fileno())
-        return self.size
-
-    def seal(self) -> None:
-        """Make it a file of its format even where nothing was written."""
-        if self._open_member is not None and self._member is None and not self.size:
-            self.write(b"")
-
-    def rename(self, path: Path) -> None:
-        """Give the committed file its name."""
-        os.replace(self.path, path)
-        sync_folder(path.parent)
+            self._file = self._file or self.path.open("ab" if self.path.is_file() else "wb")
+            for finding in record.findings:
+                if finding.bad:
+                    entry = {"line": line, "reason": finding.reason, "detail": finding.detail}
+                    self._file.write(json.dumps(entry, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            _sync(self._file)
 
     def close(self) -> None:
-        """Close the file; what was not committed may or may not be in it."""
-        self._member = None
-        with suppress(OSError):  # of what was not committed, after an error that says more
-            self._disk.close()
-
-    def _is_named(self) -> bool:
-        """Whether the path is still that of the open file."""
-        try:
-            return os.path.samestat(os.fstat(self._disk.fileno()), os.stat(self.path))
-        except FileNotFoundError:
-            return False
+        """Close what was opened."""
+        if self._file is not None:
+            with suppress(OSError):  # of what came after an error that says more
+                self._file.close()
 
 
-class StreamOutput:
-    """Standard output, or a file that is no regular one: nothing can be cut off again."""
+class Output:
+    """Takes lines: standard output, or a device. Nothing of it can be resumed."""
+
+    lines = 0
+    """How many an earlier run has written."""
 
     def __init__(self, path: Path | None) -> None:
         """Raises ConfigError where standard output is closed."""
@@ -128,33 +111,146 @@ class StreamOutput:
         self._own = path is not None
         self._file: IO[bytes] = path.open("wb") if path is not None else sys.stdout.buffer
 
+    def begin(self, now: Journal, *, resume: bool) -> Journal:
+        """Get ready to write.
+
+        Args:
+            now: of the present inputs, bundle and options.
+            resume: whether to go on where an earlier run stopped.
+
+        Returns:
+            The journal of the output as it is now.
+
+        Raises:
+            ConfigError: it cannot be resumed, or must be.
+        """
+        if resume:
+            raise ConfigError("--resume needs --out with the name of a file")
+        return now
+
     def write(self, data: bytes) -> None:
         """Add some bytes."""
         self._file.write(data)
 
-    def commit(self) -> int:
-        """Send what was written."""
+    def flush(self, *, sync: bool) -> None:
+        """What was written survives this process, and with ``sync`` this machine."""
         self._file.flush()
-        return 0
+
+    def finish(self, lines: int) -> None:
+        """All of so many lines are written."""
+        self._file.flush()
 
     def close(self) -> None:
         """Close what was opened here."""
         if self._own:
-            self._file.close()
+            with suppress(OSError):  # of what could not be written, after an error that says more
+                self._file.close()
 
 
-@contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Errors of the disk name the file."""
+class FileOutput(Output):
+    """A file, which has its name only when it is complete; until then its lines are appended to ``NAME.part``.
+
+    ``NAME.part`` is plain text, locked for this process; what is to be compressed is compressed at the end.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.part, self.journal, self._packed = (
+            out.with_name(f"{out.name}{suffix}") for suffix in (".part", ".journal", ".packed")
+        )
+        self._own = False
+        self._begun: Journal
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that are written."""
+        return self.out, self.part, self.journal, self._packed
+
+    def begin(self, now: Journal, *, resume: bool) -> Journal:
+        """Look at what an earlier run has left, and go on there or begin."""
+        old = Journal.read(self.journal)
+        if resume and old is not None:
+            old.check(now)
+            if old.finished is not None:
+                return self._name(old)
+        if resume and old is None and self.out.exists():
+            raise ConfigError(f"nothing to resume: {self.out} is there, but not {self.journal}. Leave out --resume")
+        self._file, self._own = _locked(self.part), True
+        self.lines, size = (0, 0) if old is None or old.finished is not None else _complete_lines(self.part)
+        if self.lines and not resume:
+            raise ConfigError(
+                f"{self.part} holds {self.lines:,} lines of an earlier run: go on with --resume, or remove"
+                f" {self.journal} to begin again"
+            )
+        with named(self.part):
+            self._file.truncate(size)  # a line that was torn by the end of the run is done again
+        if not resume or old is None:
+            now.write(self.journal)
+        self._begun = now
+        return now
+
+    def write(self, data: bytes) -> None:
+        """Add some bytes."""
+        with named(self.part):
+            self._file.write(data)
+
+    def flush(self, *, sync: bool) -> None:
+        """Errors name the file."""
+        with named(self.part):
+            _sync(self._file) if sync else self._file.flush()
+
+    def finish(self, lines: int) -> None:
+        """Give the output its name; a run that is ended in between is finished by the next."""
+        self.flush(sync=True)
+        packer, ready = _PACKERS.get(self.out.suffix), self.part
+        if packer is not None:
+            ready = self._packed
+            with named(ready), self.part.open("rb") as plain, ready.open("wb") as file:
+                with packer(file) as packed:
+                    shutil.copyfileobj(plain, packed, CHUNK)
+                _sync(file)
+        last = replace(self._begun, finished=lines, output=ready.stat().st_size)
+        last.write(self.journal)
+        self._name(last)
+
+    def _name(self, journal: Journal) -> Journal:
+        """Raises ConfigError where the finished file is not there."""
+        ready = self._packed if self.out.suffix in _PACKERS else self.part
+        if ready.exists() and ready.stat().st_size == journal.output:
+            os.replace(ready, self.out)
+            sync_folder(self.out.parent)
+        self.part.unlink(missing_ok=True)
+        if not self.out.exists() or self.out.stat().st_size != journal.output:
+            raise ConfigError(f"nothing to resume: {self.out} was finished, and removed or changed since")
+        return journal
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """A file opened for appending by this process alone. Raises ConfigError where another one writes it."""
     try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        file = hold(path)
+    except DataInUse as error:
+        raise ConfigError(f"{path}: another process is writing it") from error
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+    file.close()  # that process was there until now, and has renamed what it wrote
+    raise ConfigError(f"{path}: another process has just finished it")
 
 
-def _lock(file: IO[bytes]) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not on every system
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _complete_lines(path: Path) -> tuple[int, int]:
+    """How many lines of a file have their end, and the bytes of these."""
+    lines, size, position = 0, 0, 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            lines += chunk.count(b"\n")
+            if b"\n" in chunk:
+                size = position + chunk.rindex(b"\n") + 1
+            position += len(chunk)
+    return lines, size
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    if os.path.isfile(file.fileno()):  # there is no disk behind a pipe
+        os.fsync(file.fileno())

@@ -1,9 +1,7 @@
-"""Windows of lines through several processes, and back in order.
+"""Blocks of lines through several processes, and back in order.
 
-A window is sorted by length and cut into tasks of similar lines; while one is being finished, the next is in the queue
-already, so that no worker waits for the slowest. Processes, not threads: a fifth and more of decoding is Python, which
-threads do one at a time. ``concurrent.futures`` rather than a queue of our own, or joblib and dask, which bring more
-than is used here; Ray is for more than one machine.
+Processes, not threads: a fifth and more of decoding is Python, which threads do one at a time. ``concurrent.futures``
+rather than ``multiprocessing.Pool``, which waits for ever for a worker that was killed; Ray is for several machines.
 """
 
 from __future__ import annotations
@@ -13,27 +11,21 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
-from types import TracebackType
+from itertools import chain, islice
 from typing import Protocol, TypeAlias
 
-from deploy.bulk.records import Finding, Line, Record
-from deploy.bulk.sources import Row
+from deploy.bulk.records import Line, LineResult
+from deploy.bulk.sources import InputRow
 from models.errors import TandemError
 
-LINES_OF_A_WINDOW = 1024  # for each worker
-BYTES_OF_A_WINDOW = 64 << 10  # for each worker: some seconds of work, so that a run that is often ended gets on
-LINES_OF_A_TASK = 64
-BYTES_OF_A_TASK = 16 << 10
-_ALONE = 4  # tasks that are done before further processes have started
+LINES_OF_A_BLOCK = 256
+BYTES_OF_A_BLOCK = 64 << 10  # some seconds of work: what a sudden end may cost for each block that is being translated
+_AHEAD = 2  # blocks for each worker: nobody waits while the oldest one is being finished
 
-Done: TypeAlias = list[tuple[Row, Record]]
-Tick: TypeAlias = Callable[[Sequence[Row]], None]
+Done: TypeAlias = tuple[list[InputRow], list[LineResult]]
 
 
 class WorkerDied(TandemError):
@@ -43,119 +35,77 @@ class WorkerDied(TandemError):
 class Translates(Protocol):
     """What a worker does; travels to its process."""
 
-    def translate_block(self, lines: Sequence[Line]) -> list[Record]: ...
+    def translate_block(self, lines: Sequence[Line]) -> list[LineResult]: ...
     def close(self) -> None:
         """Let go of what is open here."""
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Task:
-    indices: list[int]
-    result: Callable[[], list[Record]]
+def translate_rows(translator: Translates, rows: Iterable[InputRow], workers: int) -> Generator[Done, None, None]:
+    """Blocks of rows with what became of them, in order; with one worker, or for one block, in this process.
+
+    Args:
+        translator: one for each process.
+        rows: read no further ahead than two blocks a worker.
+        workers: processes.
+
+    Raises:
+        WorkerDied: a process is gone.
+    """
+    blocks = _blocks(rows)
+    first = list(islice(blocks, min(workers, 2)))
+    if len(first) < 2:
+        for block in chain(first, blocks):
+            yield block, _all_records(block, translator.translate_block(_lines(block)))
+        return
+    translator.close()  # what is open here would be one more than there are workers
+    # Spawned: a fork would copy the locks of a runtime's threads.
+    executor = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start, (translator,))
+    waiting: deque[tuple[list[InputRow], Future[list[LineResult]]]] = deque()
+    try:
+        for block in chain(first, blocks):
+            waiting.append((block, executor.submit(_work, _lines(block))))
+            if len(waiting) > _AHEAD * workers:
+                yield _finish(waiting)
+        while waiting:
+            yield _finish(waiting)
+    except BrokenProcessPool as error:  # found out by whichever looks first, who submits or who waits
+        message = "a process that translates has ended, perhaps for want of memory: try fewer --workers"
+        raise WorkerDied(message) from error
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
-class Pool(AbstractContextManager["Pool"]):
-    """Translates rows with as many processes as it is told; with one, or for a few lines, in this one."""
-
-    def __init__(self, translator: Translates, workers: int) -> None:
-        """
-        Args:
-            translator: one for each process.
-            workers: processes.
-        """
-        self._translator, self._workers = translator, workers
-        self._executor: Executor | None = None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(cancel_futures=True)
-
-    def windows(self, rows: Iterable[Row], tick: Tick) -> Iterator[Done]:
-        """Rows with what became of them, in order.
-
-        Args:
-            rows: read no further ahead than two windows.
-            tick: told of rows as soon as they are translated, some of them ahead of others.
-
-        Raises:
-            WorkerDied: a process is gone.
-        """
-        waiting: deque[tuple[list[Row], list[_Task]]] = deque()
-        try:
-            for window in _windows(rows, self._workers):
-                waiting.append((window, list(self._begin(window))))
-                if self._executor is None or len(waiting) > 1:
-                    yield _finish(*waiting.popleft(), tick)
-            while waiting:
-                yield _finish(*waiting.popleft(), tick)
-        except BrokenProcessPool as error:  # found out by whichever of the two looks first
-            message = "a process that translates has ended, perhaps for want of memory: try fewer --workers"
-            raise WorkerDied(message) from error
-
-    def _begin(self, window: Sequence[Row]) -> Iterator[_Task]:
-        tasks = list(_tasks(window))
-        if self._executor is None and self._workers > 1 and len(tasks) > _ALONE:
-            # Spawned: a fork would copy the locks of a runtime's threads.
-            self._translator.close()  # what is open here would be one more than there are workers
-            context = multiprocessing.get_context("spawn")
-            self._executor = ProcessPoolExecutor(self._workers, context, _start, (self._translator,))
-        for indices in tasks:
-            lines = [_line(window[index]) for index in indices]
-            if self._executor is None:
-                yield _Task(indices, partial(self._translator.translate_block, lines))
-            else:
-                yield _Task(indices, self._executor.submit(_work, lines).result)
+def _finish(waiting: deque[tuple[list[InputRow], Future[list[LineResult]]]]) -> Done:
+    block, records = waiting.popleft()
+    return block, _all_records(block, records.result())
 
 
-def _finish(window: list[Row], tasks: Sequence[_Task], tick: Tick) -> Done:
-    records: dict[int, Record] = {}
-    for task in tasks:
-        records |= zip(task.indices, task.result(), strict=True)
-        tick([window[index] for index in task.indices])
-    return [(row, records.get(index) or _unread(row)) for index, row in enumerate(window)]
-
-
-def _unread(row: Row) -> Record:
-    """That of a row which no task has."""
-    return Record(b"", (row.fault or Finding("unknown", "was left out"),))
-
-
-def _windows(rows: Iterable[Row], workers: int) -> Iterator[list[Row]]:
-    window: list[Row] = []
+def _blocks(rows: Iterable[InputRow]) -> Iterator[list[InputRow]]:
+    block: list[InputRow] = []
     size = 0
     for row in rows:
-        window.append(row)
+        block.append(row)
         size += row.size
-        if len(window) >= LINES_OF_A_WINDOW * workers or size >= BYTES_OF_A_WINDOW * workers:
-            yield window
-            window, size = [], 0
-    if window:
-        yield window
+        if len(block) >= LINES_OF_A_BLOCK or size >= BYTES_OF_A_BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
-def _tasks(window: Sequence[Row]) -> Iterator[list[int]]:
-    """The numbers of rows that can be translated, the longest first, some for each task."""
-    sizes = {index: row.size for index, row in enumerate(window) if row.fault is None}
-    task: list[int] = []
-    size = 0
-    for index in sorted(sizes, key=lambda one: -sizes[one]):
-        if task and (len(task) >= LINES_OF_A_TASK or size + sizes[index] > BYTES_OF_A_TASK):
-            yield task
-            task, size = [], 0
-        task.append(index)
-        size += sizes[index]
-    if task:
-        yield task
+def _lines(block: Sequence[InputRow]) -> list[Line]:
+    """What can be translated of a block."""
+    return [row.fields[0] if len(row.cells) == 1 else row.fields for row in block if row.fault is None]
 
 
-def _line(row: Row) -> Line:
-    return row.fields[0] if len(row.cells) == 1 else row.fields
+def _all_records(block: Sequence[InputRow], translated: Sequence[LineResult]) -> list[LineResult]:
+    """One for each row; those that were not translated have their fault."""
+    left = iter(translated)
+    return [next(left) if row.fault is None else LineResult(b"", (row.fault,)) for row in block]
 
 
-_translator: Translates | None = None  # a worker process' own: it is opened once, and there for every task
+_translator: Translates | None = None  # a worker process' own: it is opened once, and there for every block
 
 
 def _start(translator: Translates) -> None:
@@ -166,14 +116,14 @@ def _start(translator: Translates) -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed ends nobody: without this its workers would wait for their next task for ever."""
+    """A parent that was killed ends nobody: without this its workers would wait for their next block for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-def _work(lines: Sequence[Line]) -> list[Record]:
+def _work(lines: Sequence[Line]) -> list[LineResult]:
     if _translator is None:
-        raise RuntimeError("a task came before the translator")
+        raise RuntimeError("a block came before the translator")
     return _translator.translate_block(lines)

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 EVERY = 60.0  # seconds between two lines in a log
 
 
-class Meter(AbstractContextManager["Meter"]):
+class ProgressMeter(AbstractContextManager["ProgressMeter"]):
     """Shows lines done, lines a second, and the time left, by the bytes of the input."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Meter(AbstractContextManager["Meter"]):
         self._bar = Progress(*columns, console=self._console, transient=True, speed_estimate_period=120)
         self._task = self._bar.add_task(self._words(), total=size, completed=done)
 
-    def __enter__(self) -> Meter:
+    def __enter__(self) -> ProgressMeter:
         if self._console.is_terminal:
             self._bar.start()
         return self

@@ -18,7 +18,7 @@ Line: TypeAlias = Field | Sequence[Field]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LineFinding:
     """Something about a line that its reader should know.
 
     Attributes:
@@ -33,7 +33,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LineResult:
     """What became of a line.
 
     Attributes:
@@ -42,7 +42,7 @@ class Record:
     """
 
     data: bytes
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LineFinding, ...] = ()
 
     @property
     def text(self) -> str:
@@ -55,7 +55,7 @@ class Record:
         return any(finding.bad for finding in self.findings)
 
     @classmethod
-    def untranslated(cls, line: Field, finding: Finding, bad: Bad) -> Record:
+    def untranslated(cls, line: Field, finding: LineFinding, bad: Bad) -> LineResult:
         """That of a line which cannot be translated."""
         if bad == "empty" or not isinstance(line, bytes | str):
             return cls(b"", (finding,))
@@ -67,17 +67,17 @@ def fields_of(line: Line) -> tuple[Field, ...]:
     return (line,) if isinstance(line, bytes | str | np.ndarray) else tuple(line)
 
 
-def fault_of(fields: Sequence[Field]) -> Finding | None:
+def fault_of(fields: Sequence[Field]) -> LineFinding | None:
     """Why a line is no text; None where it is."""
     for field in fields:
         try:
             text = field.decode("utf-8") if isinstance(field, bytes) else field
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
-            return Finding("invalid_utf8", f"not UTF-8: {error.reason} (0x{byte:02x}, byte {error.start + 1})")
+            return LineFinding("invalid_utf8", f"not UTF-8: {error.reason} (0x{byte:02x}, byte {error.start + 1})")
         if isinstance(text, str) and "\0" in text:
             place = text.index("\0") + 1
-            return Finding("nul", f"holds a NUL (character {place}): no text, or text that is not UTF-8")
+            return LineFinding("nul", f"holds a NUL (character {place}): no text, or text that is not UTF-8")
     return None
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from deploy.bulk.destination import Destination, FileDestination, StreamDestination
-from deploy.bulk.journal import BEGIN_AGAIN, Counts, InputMark, Journal, as_text, fingerprint, new_hash
-from deploy.bulk.pool import Done, Pool, WorkerDied
-from deploy.bulk.progress import Meter
-from deploy.bulk.records import Record
-from deploy.bulk.sources import Oversize, Row, Source, chunks_of, open_sources, read_rows
-from deploy.bulk.stopping import Stopped, Stopper
+from deploy.bulk.journal import InputMark, Journal
+from deploy.bulk.output import FileOutput, Output, Report, Tally
+from deploy.bulk.pool import translate_rows
+from deploy.bulk.progress import ProgressMeter
+from deploy.bulk.records import LineResult
+from deploy.bulk.sources import InputRow, Oversize, Source, digest, open_sources, read_rows
+from deploy.bulk.stopping import stoppable
 from deploy.bulk.translator import BulkTranslator
-from models.bundle import Bundle
+from models.bundle import MANIFEST, Bundle, sha256
 from models.errors import ConfigError, CorpusError
 
 
@@ -31,7 +32,7 @@ class Request:
         report: where bad lines are told; None for beside the output, or nowhere where that is no file.
         resume: go on where an earlier run stopped.
         workers: processes that translate.
-        save_every: seconds of work that a sudden end may cost, beside the lines that are being translated.
+        save_every: seconds of work that the end of the machine may cost, beside the lines that are being translated.
         max_line_bytes: longer lines are not translated.
     """
 
@@ -55,7 +56,7 @@ class Summary:
         report: where bad lines are told, if any.
     """
 
-    counts: Counts
+    counts: Tally
     before: int
     seconds: float
     report: Path | None
@@ -69,122 +70,100 @@ def translate_files(translator: BulkTranslator, request: Request) -> Summary:
         WorkerDied: a process is gone; what was translated is kept, as when Stopped.
         Stopped: by a signal.
     """
+    started = time.monotonic()
     bundle = translator.open()
     if len(translator.widths) == len(bundle.sources):
         check_count(bundle, request.sources)
-    _check_names(request)
+    output, report = _outputs(request)
     with ExitStack() as stack:
+        stack.callback(report.close)
+        stack.callback(output.close)
         sources = open_sources(request.sources, translator.widths, request.max_line_bytes)
         for source in sources:
             stack.callback(source.close)
-        options = as_text(translator.settled.mapping() | {"max_line_bytes": request.max_line_bytes})
-        inputs = tuple(InputMark(source.name, source.size, digest=new_hash().hexdigest()) for source in sources)
-        destination = _destination(request)
-        stack.callback(destination.close)
-        begun = destination.begin(Journal(fingerprint(bundle), options, inputs), resume=request.resume)
-        kept = None if translator.options.bad == "empty" else translator.kept
-        run = _Run(sources, destination, begun, kept)
-        if begun.state != "finished":
-            run.translate(translator, request)
-        elif None not in (source.size for source in sources):  # a pipe need not be filled again for that
-            run.skip()
-        report = destination.report if run.bad else None
-        return Summary(run.counts, begun.counts.lines, run.seconds, report)
+        marks = zip(sources, request.sources, strict=True)
+        inputs = tuple(InputMark(source.name, source.size, digest(path)) for source, path in marks)
+        options = translator.settled.mapping() | {"max_line_bytes": request.max_line_bytes}
+        plain = {name: json.dumps(value) for name, value in options.items()}
+        journal = output.begin(Journal(sha256(bundle.path / MANIFEST), plain, inputs), resume=request.resume)
+        before = output.lines if journal.finished is None else journal.finished
+        tally = report.resume(before)
+        if journal.finished is None:
+            rows = _left(read_rows(sources), before, sources)
+            stack.enter_context(stoppable())
+            _translate(
+                translator,
+                request,
+                rows,
+                ProgressMeter(_size(sources), before, _position(sources)),
+                output,
+                report,
+                tally,
+            )
+            output.finish(tally.lines)
+    return Summary(tally, before, time.monotonic() - started, report.path if tally.bad else None)
 
 
-class _Run:
-    """The books of a file that is being translated."""
+def _translate(
+    translator: BulkTranslator,
+    request: Request,
+    rows: Iterable[InputRow],
+    meter: ProgressMeter,
+    output: Output,
+    report: Report,
+    tally: Tally,
+) -> None:
+    """All rows, block by block; ``tally`` counts what is written."""
+    kept = None if translator.options.bad == "empty" else translator.kept
+    saved = time.monotonic()
+    with meter, closing(translate_rows(translator, rows, request.workers)) as blocks:
+        for block, records in blocks:
+            for row, record in zip(block, records, strict=True):
+                tally.count(record)
+                report.tell(tally.lines, record)
+                for data in _written(row, record, kept):
+                    output.write(data)
+                row.close()
+            sync = time.monotonic() - saved >= request.save_every
+            output.flush(sync=sync)
+            saved = time.monotonic() if sync else saved
+            meter.advance(len(block), sum(row.span for row in block))
 
-    def __init__(self, sources: Sequence[Source], destination: Destination, begun: Journal, kept: int | None) -> None:
-        self._sources, self._destination, self._begun, self._kept = sources, destination, begun, kept
-        self._hashes = [new_hash() for _ in sources]
-        self._done = [mark.done for mark in begun.inputs]
-        self._lines, self.bad = begun.counts.lines, begun.counts.bad
-        self._reasons = Counter(begun.counts.reasons)
-        self._started = time.monotonic()
 
-    @property
-    def counts(self) -> Counts:
-        return Counts(self._lines, self.bad, dict(self._reasons))
+def _written(row: InputRow, record: LineResult, kept: int | None) -> Iterator[bytes]:
+    """What stands in the place of a row, its end included; ``kept``: the cell that does where it is not translated."""
+    if row.fault is None or kept is None:
+        yield record.data + b"\n"
+        return
+    last, cell = b"", row.cells[kept]
+    for last in cell.chunks() if isinstance(cell, Oversize) else (bytes(cell),):
+        yield last
+    if not last.endswith(b"\n"):
+        yield b"\n"
 
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._started
 
-    @property
-    def journal(self) -> Journal:
-        marks = zip(self._begun.inputs, self._done, self._hashes, strict=True)
-        inputs = tuple(replace(mark, done=done, digest=own.hexdigest()) for mark, done, own in marks)
-        seconds = round(self._begun.seconds + self.seconds, 1)
-        return replace(self._begun, inputs=inputs, counts=self.counts, seconds=seconds)
+def _left(rows: Iterator[InputRow], done: int, sources: Sequence[Source]) -> Iterator[InputRow]:
+    """The rows without those that are done. Raises ConfigError where there are not so many."""
+    found = 0
+    for row in islice(rows, done):
+        row.close()
+        found += 1
+    if found < done:
+        names = ", ".join(source.name for source in sources)
+        raise ConfigError(
+            f"cannot resume: the input {names} has changed: {done:,} lines of it are done, but it has {found:,}"
+        )
+    return rows
 
-    def translate(self, translator: BulkTranslator, request: Request) -> None:
-        """All that is left."""
-        self.skip()
-        sizes = [source.size for source in self._sources]
-        size = None if None in sizes else sum(one or 0 for one in sizes)
-        meter = Meter(size, self._lines, sum(source.position for source in self._sources))
-        saved = time.monotonic()
 
-        def tick(rows: Sequence[Row]) -> None:
-            meter.advance(len(rows), sum(row.span for row in rows))
+def _size(sources: Sequence[Source]) -> int | None:
+    """Bytes of all inputs; None where nobody knows."""
+    sizes = [source.size for source in sources if source.size is not None]
+    return sum(sizes) if len(sizes) == len(sources) else None
 
-        with Stopper() as stopper, meter, Pool(translator, request.workers) as pool, self._committing():
-            for window in pool.windows(read_rows(self._sources), tick):
-                with stopper.hold():
-                    self._take(window)
-                    if time.monotonic() - saved >= request.save_every:
-                        self._destination.commit(self.journal)
-                        saved = time.monotonic()
-        self._destination.finish(self.journal)
 
-    @contextmanager
-    def _committing(self) -> Iterator[None]:
-        """Keep what is done when the work ends early; none of these is raised while a window is half written."""
-        try:
-            yield
-        except (Stopped, CorpusError, WorkerDied):
-            self._destination.commit(self.journal)
-            raise
-
-    def skip(self) -> None:
-        """Read what is done already. Raises ConfigError where it is not what it was."""
-        for source, mark, own in zip(self._sources, self._begun.inputs, self._hashes, strict=True):
-            found = 0
-            for chunk in source.skip(mark.done):
-                own.update(chunk)
-                found += len(chunk)
-            if (found, own.hexdigest()) != (mark.done, mark.digest):
-                raise ConfigError(
-                    f"cannot resume: the input {source.name} has changed in its first {mark.done} bytes, which are"
-                    f" done. {BEGIN_AGAIN}"
-                )
-
-    def _take(self, window: Done) -> None:
-        for row, record in window:
-            self._write(row, record)
-            self._lines += 1
-            for finding in record.findings:
-                self._reasons[finding.reason] += 1
-            if record.bad:
-                self.bad += 1
-                self._destination.tell(self._lines, record)
-            for index, cell in enumerate(row.cells):
-                for chunk in chunks_of(cell):
-                    self._hashes[index].update(chunk)
-                    self._done[index] += len(chunk)
-                if isinstance(cell, Oversize):
-                    cell.file.close()
-
-    def _write(self, row: Row, record: Record) -> None:
-        if row.fault is None or self._kept is None:
-            self._destination.write(record.data + b"\n")
-            return
-        last = b""
-        for last in chunks_of(row.cells[self._kept]):  # longer than memory: as it is
-            self._destination.write(last)
-        if not last.endswith(b"\n"):
-            self._destination.write(b"\n")
+def _position(sources: Sequence[Source]) -> int:
+    return sum(source.position for source in sources)
 
 
 def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
@@ -193,26 +172,20 @@ def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
         raise CorpusError(f"{bundle.path} has {len(bundle.sources)} sources, but {len(sources)} are given")
 
 
-def _check_names(request: Request) -> None:
-    """Raises ConfigError where one file would be read and written, or written as two."""
+def _outputs(request: Request) -> tuple[Output, Report]:
+    """Where lines and findings go. Raises ConfigError where one file would be read and written, or written as two."""
     out, report = _real(request.out), _real(request.report)
-    files = [path for path in (out, report) if path is not None]
-    if out is not None and not _is_stream(out):
-        destination = FileDestination(out, report)
-        files = [out, destination.part, destination.journal, *([destination.report] if destination.report else [])]
-    for path in files:
+    streams = out is None or _is_stream(out)
+    files = [] if out is None else [out]
+    if out is not None and not streams:
+        files, report = [*FileOutput(out).files], report or out.with_name(f"{out.name}.report.jsonl")
+    for path in [*files, *([report] if report else [])]:
         for source in request.sources:
             if path.is_file() and source.is_file() and path.samefile(source):
                 raise ConfigError(f"{path} is both a source and written to: name another file")
-    if report is not None and files.count(report) > 1:
+    if report in files:
         raise ConfigError(f"--report must be a file of its own, but {report} is written as another one, too")
-
-
-def _destination(request: Request) -> Destination:
-    out, report = _real(request.out), _real(request.report)
-    if out is None or _is_stream(out):
-        return StreamDestination(out, report)
-    return FileDestination(out, report)
+    return Output(out) if out is None or streams else FileOutput(out), Report(report)
 
 
 def _real(path: Path | None) -> Path | None:

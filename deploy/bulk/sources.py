@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -24,11 +25,10 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from deploy.bulk.records import Field, Finding
+from deploy.bulk.records import Field, LineFinding
 from models.errors import ConfigError, CorpusError
 
 CHUNK = 1 << 20  # bytes that are read at a time
-FEATURES = ".npy"
 _OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _FOREIGN = {".zst": "zstdcat", ".zip": "unzip -p", ".lz4": "lz4cat", ".7z": "7z x -so"}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -54,7 +54,7 @@ Cell: TypeAlias = bytes | Oversize | NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class InputRow:
     """A line of all sources.
 
     Attributes:
@@ -67,38 +67,31 @@ class Row:
 
     @property
     def size(self) -> int:
-        """Bytes in memory, or so."""
-        return sum(_size_of(cell) for cell in self.cells)
+        """Bytes in memory, or so; an over-long line takes none, but few such files should be open at a time."""
+        sizes: list[int] = []
+        for cell in self.cells:
+            sizes.append(
+                cell.nbytes if isinstance(cell, np.ndarray) else len(cell) if isinstance(cell, bytes) else CHUNK
+            )
+        return sum(sizes)
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The lines without their ends."""
-        return tuple(_field(cell) for cell in self.cells)
+        """The lines without their ends; what is over-long has none."""
+        cells = (b"" if isinstance(cell, Oversize) else cell for cell in self.cells)
+        return tuple(cell.removesuffix(b"\n") if isinstance(cell, bytes) else cell for cell in cells)
 
     @property
-    def fault(self) -> Finding | None:
+    def fault(self) -> LineFinding | None:
         """Why it cannot be translated at all."""
         longest = max((cell.size for cell in self.cells if isinstance(cell, Oversize)), default=0)
-        return Finding("too_long", f"has {longest} bytes, more than --max-line-bytes allows") if longest else None
+        return LineFinding("too_long", f"has {longest} bytes, more than --max-line-bytes allows") if longest else None
 
-
-def chunks_of(cell: Cell) -> Iterator[bytes]:
-    """All bytes of a cell, a line's end included."""
-    if isinstance(cell, Oversize):
-        return cell.chunks()
-    return iter((cell if isinstance(cell, bytes) else cell.tobytes(),))
-
-
-def _size_of(cell: Cell) -> int:
-    if isinstance(cell, Oversize):
-        return CHUNK  # it takes no memory, but few such files should be open at a time
-    return len(cell) if isinstance(cell, bytes) else cell.nbytes
-
-
-def _field(cell: Cell) -> Field:
-    if isinstance(cell, bytes):
-        return cell.removesuffix(b"\n")
-    return b"" if isinstance(cell, Oversize) else cell
+    def close(self) -> None:
+        """Let go of what lies on disk."""
+        for cell in self.cells:
+            if isinstance(cell, Oversize):
+                cell.file.close()
 
 
 class Source(Protocol):
@@ -116,11 +109,7 @@ class Source(Protocol):
     @property
     def position(self) -> int: ...
     def cells(self) -> Iterator[Cell]:
-        """What has not been read, line by line. Raises CorpusError where it cannot be read."""
-        ...
-
-    def skip(self, count: int) -> Iterator[bytes]:
-        """Read so many bytes of content; what comes back is less where there is less."""
+        """Line by line. Raises CorpusError where it cannot be read."""
         ...
 
     def close(self) -> None: ...
@@ -176,14 +165,6 @@ class TextSource:
                 self._offset += cell.size if isinstance(cell, Oversize) else len(cell)
                 yield cell
 
-    def skip(self, count: int) -> Iterator[bytes]:
-        """The next bytes."""
-        with self._readable():
-            while count and (chunk := self._file.read(min(count, CHUNK))):
-                self._offset += len(chunk)
-                count -= len(chunk)
-                yield chunk
-
     def close(self) -> None:
         """Close the file."""
         self._stack.close()
@@ -234,15 +215,6 @@ class FeatureSource:
             self._row += 1
             yield self._matrices[self._row - 1]
 
-    def skip(self, count: int) -> Iterator[bytes]:
-        """The bytes of the next matrices."""
-        for cell in self.cells() if count else ():
-            (content,) = chunks_of(cell)
-            count -= len(content)
-            yield content
-            if count <= 0:
-                return
-
     def close(self) -> None:
         """The map ends with the last matrix that somebody holds."""
 
@@ -259,20 +231,20 @@ def open_sources(paths: Sequence[Path], widths: Sequence[int], longest: int) -> 
         ConfigError, CorpusError: one of them cannot be read, or standard input is named twice.
     """
     for path, width in zip(paths, widths, strict=True):
-        if path.suffix == FEATURES and not width:
+        if path.suffix == ".npy" and not width:
             raise CorpusError(f"{path}: text is expected here, not feature vectors")
     if sum(str(path) == "-" for path in paths) > 1:
         raise ConfigError("standard input (-) can be one source only")
     with ExitStack() as stack:
-        found: list[Source] = []
+        opened: list[Source] = []
         for path, width in zip(paths, widths, strict=True):
-            found.append(FeatureSource(path, width) if width else TextSource(path, longest))
-            stack.callback(found[-1].close)
+            opened.append(FeatureSource(path, width) if width else TextSource(path, longest))
+            stack.callback(opened[-1].close)
         stack.pop_all()
-    return found
+    return opened
 
 
-def read_rows(sources: Sequence[Source]) -> Iterator[Row]:
+def read_rows(sources: Sequence[Source]) -> Iterator[InputRow]:
     """The lines of parallel inputs.
 
     Raises:
@@ -287,8 +259,16 @@ def read_rows(sources: Sequence[Source]) -> Iterator[Row]:
                 f" {number} lines"
             )
         position = sum(source.position for source in sources)
-        yield Row(cells, position - before)
+        yield InputRow(cells, position - before)
         before = position
+
+
+def digest(path: Path) -> str:
+    """BLAKE2b of a file as it is on disk; empty where it is none."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
 
 
 @contextmanager

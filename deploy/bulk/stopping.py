@@ -1,13 +1,12 @@
-"""Ctrl-C and SIGTERM: at once where nothing is half done, otherwise as soon as it is done."""
+"""Ctrl-C and SIGTERM: what is written stays, and what was begun is cut off by the run that goes on."""
 
 from __future__ import annotations
 
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from types import FrameType, TracebackType
-from typing import Any
+from contextlib import contextmanager
+from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -27,39 +26,23 @@ class Stopped(BaseException):
         super().__init__(f"stopped by {signal.Signals(number).name}")
 
 
-class Stopper(AbstractContextManager["Stopper"]):
+@contextmanager
+def stoppable() -> Iterator[None]:
     """Raises Stopped on the first signal; the second one does what it always does."""
+    if threading.current_thread() is not threading.main_thread():  # nobody else may set handlers
+        yield
+        return
 
-    def __init__(self) -> None:
-        self._before: dict[int, Any] = {}
-        self._holding = False
-        self._asked: int | None = None
+    def stop(number: int, frame: FrameType | None) -> None:
+        restore()
+        raise Stopped(number)
 
-    def __enter__(self) -> Stopper:
-        if threading.current_thread() is threading.main_thread():  # nobody else may set handlers
-            self._before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Nothing is raised inside; at its end what would have been."""
-        self._holding = True
-        try:
-            yield
-        finally:
-            self._holding = False
-        if self._asked is not None:
-            raise Stopped(self._asked)
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        for other, handler in self._before.items():
+    def restore() -> None:
+        for other, handler in before.items():
             signal.signal(other, handler)
-        self._asked = number
-        if not self._holding:
-            raise Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        restore()

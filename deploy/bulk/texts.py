@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from deploy.bulk.forms import Sources, plain
-from deploy.bulk.records import Field, Finding
+from deploy.bulk.forms import LineReading
+from deploy.bulk.records import Field
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
+from models.text import normalise
 from service.api.schemas import TranslateRequest
 from service.settings import Settings
 from service.text import Document
@@ -33,37 +34,29 @@ class TextForm:
         """
         self._codec, self._language = Codec(bundle), language
         self._target = bundle.manifest.target_language
-        request = TranslateRequest(q="", source=language, target=self._target)
-        # The defaults, not those of the environment: what a server allows its callers binds nobody here.
-        served = search_options(request, bundle, Settings.model_construct())
-        self.options = replace(served, beam_size=search.beam_size)
+        self.options = replace(served_options(bundle, language), beam_size=search.beam_size)
 
-    def read(self, fields: Sequence[Field]) -> TextDraft:
+    def read(self, fields: Sequence[Field]) -> LineReading:
         """A line; without a letter it stays as it is."""
         (text,) = map(str, fields)
         codec = self._codec
-        document = Document.parse(plain(text), self._language, self._target, codec.limit, codec.measure)
-        pieces = (codec.encode((piece.text,)) for piece in document.sentences)
-        ids = tuple(tuple(np.array(source, np.int64) for source in piece) for piece in pieces)
-        return TextDraft(codec, text, document, ids)
+        on_one_line = normalise(text).replace("\n", " ")
+        document = Document.parse(on_one_line, self._language, self._target, codec.limit, codec.measure)
+        pieces = [piece.text for piece in document.sentences]
+        sentences = [tuple(np.array(source, np.int64) for source in codec.encode((piece,))) for piece in pieces]
+
+        def write(hypotheses: Sequence[Hypothesis]) -> str:
+            lines = [self._sentence(*pair) for pair in zip(pieces, hypotheses, strict=True)]
+            return document.join(lines)[0] if pieces else text
+
+        return LineReading(sentences, write)
+
+    def _sentence(self, source: str, hypothesis: Hypothesis) -> str:
+        return cut_loops(self._codec.decode(hypothesis, (source,)), source)[0]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextDraft:
-    """A text in sentences."""
-
-    codec: Codec
-    text: str
-    document: Document
-    sentences: tuple[Sources, ...]
-    findings: tuple[Finding, ...] = ()
-
-    def write(self, hypotheses: Sequence[Hypothesis]) -> str:
-        """The translations in the sentences' places."""
-        if not self.sentences:
-            return self.text
-        pairs = zip(self.document.sentences, hypotheses, strict=True)
-        return self.document.join([self._line(piece.text, hypothesis) for piece, hypothesis in pairs])[0]
-
-    def _line(self, sentence: str, hypothesis: Hypothesis) -> str:
-        return cut_loops(self.codec.decode(hypothesis, (sentence,)), sentence)[0]
+def served_options(bundle: Bundle, language: str) -> SearchOptions:
+    """How the service decodes where a request asks for nothing particular."""
+    request = TranslateRequest(q="", source=language, target=bundle.manifest.target_language)
+    # The defaults, not those of the environment: what a server allows its callers binds nobody here.
+    return search_options(request, bundle, Settings.model_construct())

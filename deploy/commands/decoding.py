@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 
 from models.bundle import Bundle
 from models.rendering import Renderer
-from models.search import Graphs, SearchOptions, translate_batch
+from models.search import Graphs, OfflineDecoder, SearchOptions, translate_batch
 from models.shortlist import Shortlist
 from models.translator import Column, encode_columns, translate_lines, written_lines
 from service.runtimes import open_graphs
@@ -71,17 +71,12 @@ def decode_lines(
 ) -> list[str]:
     """All lines, with a progress bar on the terminal."""
     console = Console(stderr=True)
-    chunk = 256
-    texts: list[str] = []
-    starts = range(0, len(columns[0]), chunk)
-    vocabularies, renderer = (bundle.sources, bundle.target_vocabulary), Renderer.of(bundle)
     limit = bundle.manifest.limits.max_source_tokens + 1  # and EOS
-    for start in track(starts, "decoding", console=console, disable=not console.is_terminal, transient=True):
-        part = [column[start : start + chunk] for column in columns]
-        texts += translate_lines(
-            graphs, vocabularies, part, options, max_source_tokens=limit, renderer=renderer, shortlist=shortlist
-        )
-    return texts
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("decoding", total=len(columns[0]))
+        decoder = OfflineDecoder(graphs, options, shortlist, progress=lambda count: bar.advance(task, count))
+        vocabularies, renderer = (bundle.sources, bundle.target_vocabulary), Renderer.of(bundle)
+        return translate_lines(decoder, vocabularies, columns, max_source_tokens=limit, renderer=renderer)
 
 
 def timed_lines(

@@ -13,7 +13,6 @@ from rich.console import Console
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, translate_files
 from deploy.bulk.stopping import Stopped
-from deploy.bulk.teaching import Teacher
 from deploy.bulk.translator import Opener
 from deploy.commands.outputs import check_folder
 from models.bundle import Bundle
@@ -82,8 +81,7 @@ def synthesis_command(path: Path, wanted: Synthesis, options: BulkOptions, opene
     if options.candidates > 1 and not wanted.references:
         raise ConfigError("--candidates needs --references, of which the nearest candidate is taken")
     options = replace(options, sentences=False, bad="empty")
-    kind = Teacher if options.candidates > 1 else BulkTranslator
-    translator = kind(path, options, opener)
+    translator = BulkTranslator(path, options, opener)
     bundle = translator.open()
     languages = _languages(bundle, options, wanted.kind)
     check_folder(wanted.out / _TRANSLATED, "--out")

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyarrow import fs  # type: ignore[import-untyped]
 
-from deploy.bulk import BulkOptions, BulkTranslator, Record
+from deploy.bulk import BulkOptions, BulkTranslator, LineResult
 from models.errors import ConfigError
 
 LINES, BYTES = 1_000, 1 << 20  # of a block: enough to sort by length in, little enough to be done again
@@ -211,7 +211,7 @@ def _name(block: Block) -> str:
     return f"{block.number:09}"
 
 
-def _findings(records: Sequence[Record], first: int) -> Iterator[bytes]:
+def _findings(records: Sequence[LineResult], first: int) -> Iterator[bytes]:
     for line, record in enumerate(records, first):
         for finding in record.findings:
             entry = {"line": line, "reason": finding.reason, "detail": finding.detail, "bad": finding.bad}

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from deploy.bulk import BulkOptions, Line
-from deploy.bulk.teaching import Teacher, nearest
+from deploy.bulk import BulkOptions, BulkTranslator, Line
+from deploy.bulk.translator import nearest
 from deploy.commands.robustness import Shown, robustness_command
 from deploy.commands.synthesis import Synthesis, synthesis_command
 from models.bundle import Bundle
 from models.errors import ConfigError, CorpusError
-from models.search import Graphs
+from models.search import Failed, Graphs
 from tests.service.support import copying, tiny_bundle
 from training.data.corpus import read_lines
 from training.synthetic import Sieve
@@ -95,7 +95,7 @@ def test_the_candidate_nearest_to_the_reference_is_taken(tmp_path: Path) -> None
     assert nearest(["first", "first"], "x") == "first"
     bundle = tiny_bundle(tmp_path)
     options = BulkOptions(sentences=False, candidates=3, bad="empty")
-    teacher = Teacher(bundle.path, options, lambda bundle, *_: copying(bundle))
+    teacher = BulkTranslator(bundle.path, options, lambda bundle, *_: copying(bundle))
     lines: list[Line] = [
         ("das haus ist gross", "das haus ist gross"),
         ("", "nichts"),
@@ -110,14 +110,13 @@ def test_the_candidate_nearest_to_the_reference_is_taken(tmp_path: Path) -> None
     assert teacher.widths == (0, 0)
 
 
-def _candidates(teacher: Teacher, line: str) -> list[str]:
+def _candidates(teacher: BulkTranslator, line: str) -> list[str]:
     """What the search finds: read off with references that each candidate alone is nearest to."""
     opened = teacher._open()
-    draft = opened.form.read([line])
-    decoder = replace(opened.decoder, options=replace(opened.decoder.options, n_best=3))
-    (found,) = decoder.n_best(list(draft.sentences))
-    assert not hasattr(found, "why")
-    return [draft.write([one]) for one in found]
+    reading = opened.form.read([line])
+    (found,) = opened.decoder.decode(reading.sentences)
+    assert not isinstance(found, Failed) and len(found) == 3
+    return [reading.write([one]) for one in found]
 
 
 def test_interpolation_reads_references_from_files(tmp_path: Path, opened: Opener) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.bench.memory import resident_megabytes
-from deploy.bulk import BulkOptions, BulkTranslator, Line, Record
+from deploy.bulk import BulkOptions, BulkTranslator, Line, LineResult
 from deploy.bulk.records import fault_of, fields_of
 from deploy.bulk.run import Request, translate_files
 from deploy.bulk.stopping import Stopped
@@ -45,15 +45,15 @@ class Shouting(BulkTranslator):
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"pause": self.pause, "pids": self.pids}
 
-    def translate_block(self, lines: Sequence[Line]) -> list[Record]:
+    def translate_block(self, lines: Sequence[Line]) -> list[LineResult]:
         if self.pids is not None:
             (self.pids / str(os.getpid())).touch()
         time.sleep(self.pause * len(lines))
         return [self._shout(fields_of(line)) for line in lines]
 
-    def _shout(self, row: Sequence[Any]) -> Record:
+    def _shout(self, row: Sequence[Any]) -> LineResult:
         fault = fault_of(row)
-        return Record.untranslated(row[0], fault, self.options.bad) if fault else Record(shout(row[0]))
+        return LineResult.untranslated(row[0], fault, self.options.bad) if fault else LineResult(shout(row[0]))
 
 
 def shout(line: bytes) -> bytes:

@@ -6,14 +6,14 @@ import io
 
 from rich.console import Console
 
-from deploy.bulk.progress import Meter
+from deploy.bulk.progress import ProgressMeter
 
 
 def shown(terminal: bool, size: int | None) -> str:
     """100 of 1,000 bytes were done before; then every half minute 30 lines and 90 bytes."""
     now, file = [0.0], io.StringIO()
     console = Console(file=file, force_terminal=terminal, width=100)
-    with Meter(size, 5, 100, console, lambda: now[0]) as meter:
+    with ProgressMeter(size, 5, 100, console, lambda: now[0]) as meter:
         for _ in range(4):
             now[0] += 30
             meter.advance(30, 90)

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bulk import BulkTranslator, Finding, Record
-from deploy.bulk.decoding import Decoder, Failed
+from deploy.bulk import BulkTranslator, LineFinding, LineResult
 from deploy.bulk.stopping import Stopped
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError
-from models.search import Array, Graphs, SearchOptions
+from models.search import Array, Failed, Graphs, OfflineDecoder, SearchOptions
 from tests.deploy.bulk.support import copier
 from tests.service.support import CopyGraphs, copying, served, tiny_bundle
 
@@ -34,7 +33,7 @@ TEXTS = (
 )
 
 
-def data(records: Sequence[Record]) -> list[bytes]:
+def data(records: Sequence[LineResult]) -> list[bytes]:
     return [record.data for record in records]
 
 
@@ -72,7 +71,7 @@ def test_what_is_no_text_is_told_and_stays(bundle: Path, bad: str, kept: bool) -
     records = copier(bundle, bad=bad).translate_block(lines)
     assert data(records) == [b"das haus", *(lines[1:3] if kept else [b"", b""]), b"guten morgen"]
     assert [record.bad for record in records] == [False, True, True, False]
-    assert records[1].findings == (Finding("invalid_utf8", "not UTF-8: invalid start byte (0xff, byte 5)"),)
+    assert records[1].findings == (LineFinding("invalid_utf8", "not UTF-8: invalid start byte (0xff, byte 5)"),)
     assert records[2].findings[0].reason == "nul"
     assert records[1].text == ("das \ufffd haus\r" if kept else "")
 
@@ -109,11 +108,11 @@ def test_a_sentence_that_fails_costs_its_line_only(bundle: Path) -> None:
 def test_a_hypothesis_or_the_reason_why_not(bundle: Path) -> None:
     loaded = Bundle.load(bundle)
     ids = loaded.source_vocabularies[0].encode("one")
-    decoder = Decoder(CopyGraphs(loaded.target_vocabulary.size, crash_encode=ids[0]), SearchOptions(beam_size=1))
-    sources: list[tuple[Array, ...]] = [(np.array([*ids, 3]),), (np.array([9, 3]),)]
-    found = decoder.decode(sources)
-    assert isinstance(found[0], Failed) and not isinstance(found[1], Failed)
-    assert decoder.decode([]) == []
+    graphs = CopyGraphs(loaded.target_vocabulary.size, crash_encode=ids[0])
+    decoder = OfflineDecoder(graphs, SearchOptions(beam_size=1), isolate=True)
+    failed, found = decoder.decode([(np.array([*ids, 3]),), (np.array([9, 3]),)])
+    assert isinstance(failed, Failed) and not isinstance(found, Failed)
+    assert list(decoder.decode([])) == []
 
 
 class Interrupted(CopyGraphs):
@@ -126,9 +125,10 @@ class Interrupted(CopyGraphs):
 def test_a_signal_is_no_failure_of_a_sentence(bundle: Path) -> None:
     """A line that was being translated when the run was stopped is translated by the next."""
     loaded = Bundle.load(bundle)
-    decoder = Decoder(Interrupted(loaded.target_vocabulary.size), SearchOptions(beam_size=1))
+    graphs = Interrupted(loaded.target_vocabulary.size)
+    decoder = OfflineDecoder(graphs, SearchOptions(beam_size=1), isolate=True)
     with pytest.raises(Stopped, match="stopped by SIGTERM"):
-        decoder.decode([(np.array([9, 3]),)])
+        list(decoder.decode([(np.array([9, 3]),)]))
 
 
 def test_segments_are_decoded_whole_and_cut_where_they_are_too_long(bundle: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.bulk import BulkOptions, BulkTranslator, Finding, Record
+from deploy.bulk import BulkOptions, BulkTranslator, LineFinding, LineResult
 from deploy.ray import blocks
 from deploy.ray.blocks import Job, Place, cut
 from deploy.ray_bulk import jobs
@@ -24,9 +24,10 @@ from tests.service.support import tiny_bundle
 class Shouting:
     """Stands in for a translator: capitals, and nothing for a line that says bad."""
 
-    def translate_block(self, lines: Sequence[bytes]) -> list[Record]:
+    def translate_block(self, lines: Sequence[bytes]) -> list[LineResult]:
         return [
-            Record(line, (Finding("odd", "it says so"),)) if b"bad" in line else Record(line.upper()) for line in lines
+            LineResult(line, (LineFinding("odd", "it says so"),)) if b"bad" in line else LineResult(line.upper())
+            for line in lines
         ]
 
 
