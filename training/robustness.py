@@ -46,7 +46,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConditionResult:
     """What became of a condition.
 
     Attributes:
@@ -104,7 +104,9 @@ def conditions(sources: Sequence[str], references: Sequence[str], *, seed: int =
     ]
 
 
-def suite(translate: Translate, sources: Sequence[str], references: Sequence[str], *, seed: int = 1) -> list[Finding]:
+def suite(
+    translate: Translate, sources: Sequence[str], references: Sequence[str], *, seed: int = 1
+) -> list[ConditionResult]:
     """Translate and judge every condition.
 
     Args:
@@ -129,7 +131,7 @@ def suite(translate: Translate, sources: Sequence[str], references: Sequence[str
     return found
 
 
-def _finding(condition: Condition, texts: Sequence[str], alone: Sequence[str]) -> Finding:
+def _finding(condition: Condition, texts: Sequence[str], alone: Sequence[str]) -> ConditionResult:
     counts: Counter[str] = Counter()
     examples: dict[str, tuple[str, str]] = {}
     for source, text, reference in zip(condition.sources, texts, condition.references, strict=True):
@@ -137,7 +139,7 @@ def _finding(condition: Condition, texts: Sequence[str], alone: Sequence[str]) -
             counts[sign] += 1
             examples.setdefault(sign, (source, text))
     scores, plain = (_scores(condition, lines) for lines in (texts, alone))
-    return Finding(condition.name, len(texts), scores, plain, dict(sorted(counts.items())), examples)
+    return ConditionResult(condition.name, len(texts), scores, plain, dict(sorted(counts.items())), examples)
 
 
 def _scores(condition: Condition, texts: Sequence[str]) -> tuple[Score, ...]:

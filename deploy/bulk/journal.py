@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,35 +20,17 @@ FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class InputMark:
-    """An input.
-
-    Attributes:
-        name: as it was given.
-        size: bytes on disk; None where it was no file.
-        digest: of these; empty where it was no file.
-    """
-
-    name: str
-    size: int | None
-    digest: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Journal:
     """Written before the first line and after the last.
 
     Attributes:
-        bundle: digest of the bundle's manifest, which has the hash of every file.
-        options: what else the translations depend on.
-        inputs: per source.
+        begun_with: what the translations depend on, by name: bundle, options, and the inputs by size and hash, which
+            are empty where an input is no file.
         finished: lines of the whole output; None while it is being written.
         output: bytes of the whole output.
     """
 
-    bundle: str
-    options: Mapping[str, str]
-    inputs: tuple[InputMark, ...]
+    begun_with: Mapping[str, str]
     finished: int | None = None
     output: int = 0
     format: int = FORMAT
@@ -80,39 +62,26 @@ class Journal:
         os.replace(unfinished, path)
         sync_folder(path.parent)
 
-    def check(self, now: Journal) -> None:
+    def check(self, now: Mapping[str, str]) -> None:
         """Refuse to go on where something is not as it was.
 
         Args:
-            now: a journal of the present inputs, bundle and options.
+            now: what the present run would begin with.
 
         Raises:
             ConfigError: every difference.
         """
-        faults = [] if self.bundle == now.bundle else ["the bundle is another one"]
-        faults += [
-            f"{name} was {self.options.get(name, 'unknown')} and is {now.options.get(name, 'unknown')}"
-            for name in sorted({*self.options, *now.options})
-            if self.options.get(name) != now.options.get(name)
+        pairs = {name: (self.begun_with.get(name), now.get(name)) for name in sorted({*self.begun_with, *now})}
+        faults = [
+            f"{name} was {old} and is {new}"
+            for name, (old, new) in pairs.items()
+            if old != new and "" not in (old, new)
         ]
-        faults += _input_faults(self.inputs, now.inputs)
         if faults:
             raise ConfigError(
                 f"cannot resume: {'; '.join(faults)}. Resume with what it began with, or remove the journal to begin"
                 " again"
             )
-
-
-def _input_faults(before: Sequence[InputMark], now: Sequence[InputMark]) -> Iterator[str]:
-    if len(before) != len(now):
-        yield f"there were {len(before)} inputs and are {len(now)}"
-    for old, new in zip(before, now, strict=False):
-        if old.size is None or new.size is None:
-            continue
-        if old.size != new.size:
-            yield f"the input {new.name} had {old.size} bytes and has {new.size}"
-        elif old.digest != new.digest:
-            yield f"the input {new.name} has changed"
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from models.bundle import Bundle
 from models.errors import ConfigError
@@ -79,7 +79,3 @@ class BulkOptions:
         beam_size = self.beam_size if self.beam_size is not None else manifest.decoding.beam_size
         sentences = splits if self.sentences is None else self.sentences
         return replace(self, sentences=sentences, language=language, beam_size=beam_size)
-
-    def mapping(self) -> dict[str, Any]:
-        """For a journal."""
-        return asdict(self)

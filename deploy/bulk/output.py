@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -98,7 +98,7 @@ class Report:
                 self._file.close()
 
 
-class Output:
+class StreamOutput:
     """Takes lines: standard output, or a device. Nothing of it can be resumed."""
 
     lines = 0
@@ -111,11 +111,11 @@ class Output:
         self._own = path is not None
         self._file: IO[bytes] = path.open("wb") if path is not None else sys.stdout.buffer
 
-    def begin(self, now: Journal, *, resume: bool) -> Journal:
+    def begin(self, now: Mapping[str, str], *, resume: bool) -> Journal:
         """Get ready to write.
 
         Args:
-            now: of the present inputs, bundle and options.
+            now: what the translations depend on, by name.
             resume: whether to go on where an earlier run stopped.
 
         Returns:
@@ -126,7 +126,7 @@ class Output:
         """
         if resume:
             raise ConfigError("--resume needs --out with the name of a file")
-        return now
+        return Journal(now)
 
     def write(self, data: bytes) -> None:
         """Add some bytes."""
@@ -147,7 +147,7 @@ class Output:
                 self._file.close()
 
 
-class FileOutput(Output):
+class FileOutput(StreamOutput):
     """A file, which has its name only when it is complete; until then its lines are appended to ``NAME.part``.
 
     ``NAME.part`` is plain text, locked for this process; what is to be compressed is compressed at the end.
@@ -166,7 +166,7 @@ class FileOutput(Output):
         """All that are written."""
         return self.out, self.part, self.journal, self._packed
 
-    def begin(self, now: Journal, *, resume: bool) -> Journal:
+    def begin(self, now: Mapping[str, str], *, resume: bool) -> Journal:
         """Look at what an earlier run has left, and go on there or begin."""
         old = Journal.read(self.journal)
         if resume and old is not None:
@@ -184,10 +184,10 @@ class FileOutput(Output):
             )
         with named(self.part):
             self._file.truncate(size)  # a line that was torn by the end of the run is done again
-        if not resume or old is None:
-            now.write(self.journal)
-        self._begun = now
-        return now
+        self._begun = old if resume and old is not None else Journal(now)
+        if self._begun is not old:
+            self._begun.write(self.journal)
+        return self._begun
 
     def write(self, data: bytes) -> None:
         """Add some bytes."""

@@ -15,10 +15,11 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from deploy.bulk.records import Line, LineResult
 from deploy.bulk.sources import InputRow
+from deploy.bulk.translator import BulkTranslator
 from models.errors import TandemError
 
 LINES_OF_A_BLOCK = 256
@@ -32,16 +33,7 @@ class WorkerDied(TandemError):
     """A process that translates ended by itself, or was ended by somebody."""
 
 
-class Translates(Protocol):
-    """What a worker does; travels to its process."""
-
-    def translate_block(self, lines: Sequence[Line]) -> list[LineResult]: ...
-    def close(self) -> None:
-        """Let go of what is open here."""
-        ...
-
-
-def translate_rows(translator: Translates, rows: Iterable[InputRow], workers: int) -> Generator[Done, None, None]:
+def translate_rows(translator: BulkTranslator, rows: Iterable[InputRow], workers: int) -> Generator[Done, None, None]:
     """Blocks of rows with what became of them, in order; with one worker, or for one block, in this process.
 
     Args:
@@ -105,10 +97,10 @@ def _all_records(block: Sequence[InputRow], translated: Sequence[LineResult]) ->
     return [next(left) if row.fault is None else LineResult(b"", (row.fault,)) for row in block]
 
 
-_translator: Translates | None = None  # a worker process' own: it is opened once, and there for every block
+_translator: BulkTranslator | None = None  # a worker process' own: it is opened once, and there for every block
 
 
-def _start(translator: Translates) -> None:
+def _start(translator: BulkTranslator) -> None:
     global _translator
     _translator = translator
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C goes to the whole group; who reads it ends the workers

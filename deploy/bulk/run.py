@@ -6,16 +6,15 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
-from deploy.bulk.journal import InputMark, Journal
-from deploy.bulk.output import FileOutput, Output, Report, Tally
+from deploy.bulk.output import FileOutput, Report, StreamOutput, Tally
 from deploy.bulk.pool import translate_rows
 from deploy.bulk.progress import ProgressMeter
 from deploy.bulk.records import LineResult
-from deploy.bulk.sources import InputRow, Oversize, Source, digest, open_sources, read_rows
+from deploy.bulk.sources import InputRow, Oversize, Source, fingerprint, open_sources, read_rows
 from deploy.bulk.stopping import stoppable
 from deploy.bulk.translator import BulkTranslator
 from models.bundle import MANIFEST, Bundle, sha256
@@ -81,11 +80,7 @@ def translate_files(translator: BulkTranslator, request: Request) -> Summary:
         sources = open_sources(request.sources, translator.widths, request.max_line_bytes)
         for source in sources:
             stack.callback(source.close)
-        marks = zip(sources, request.sources, strict=True)
-        inputs = tuple(InputMark(source.name, source.size, digest(path)) for source, path in marks)
-        options = translator.settled.mapping() | {"max_line_bytes": request.max_line_bytes}
-        plain = {name: json.dumps(value) for name, value in options.items()}
-        journal = output.begin(Journal(sha256(bundle.path / MANIFEST), plain, inputs), resume=request.resume)
+        journal = output.begin(_begun_with(translator, request), resume=request.resume)
         before = output.lines if journal.finished is None else journal.finished
         tally = report.resume(before)
         if journal.finished is None:
@@ -104,12 +99,20 @@ def translate_files(translator: BulkTranslator, request: Request) -> Summary:
     return Summary(tally, before, time.monotonic() - started, report.path if tally.bad else None)
 
 
+def _begun_with(translator: BulkTranslator, request: Request) -> dict[str, str]:
+    """What the translations depend on, by name."""
+    options = asdict(translator.settled) | {"max_line_bytes": request.max_line_bytes}
+    inputs = {f"input {number}": fingerprint(path) for number, path in enumerate(request.sources, 1)}
+    bundle = {"bundle": sha256(translator.open().path / MANIFEST)}
+    return bundle | {name: json.dumps(value) for name, value in options.items()} | inputs
+
+
 def _translate(
     translator: BulkTranslator,
     request: Request,
     rows: Iterable[InputRow],
     meter: ProgressMeter,
-    output: Output,
+    output: StreamOutput,
     report: Report,
     tally: Tally,
 ) -> None:
@@ -172,7 +175,7 @@ def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
         raise CorpusError(f"{bundle.path} has {len(bundle.sources)} sources, but {len(sources)} are given")
 
 
-def _outputs(request: Request) -> tuple[Output, Report]:
+def _outputs(request: Request) -> tuple[StreamOutput, Report]:
     """Where lines and findings go. Raises ConfigError where one file would be read and written, or written as two."""
     out, report = _real(request.out), _real(request.report)
     streams = out is None or _is_stream(out)
@@ -185,7 +188,7 @@ def _outputs(request: Request) -> tuple[Output, Report]:
                 raise ConfigError(f"{path} is both a source and written to: name another file")
     if report in files:
         raise ConfigError(f"--report must be a file of its own, but {report} is written as another one, too")
-    return Output(out) if out is None or streams else FileOutput(out), Report(report)
+    return StreamOutput(out) if out is None or streams else FileOutput(out), Report(report)
 
 
 def _real(path: Path | None) -> Path | None:

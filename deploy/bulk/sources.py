@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias, cast
+from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,29 +94,14 @@ class InputRow:
                 cell.file.close()
 
 
-class Source(Protocol):
-    """One input.
+class TextSource:
+    """Lines of a file, or of standard input (``-``).
 
     Attributes:
-        name: for messages and journals.
+        name: for messages.
         size: bytes on disk; None where nobody knows.
         position: of these, how many have been read.
     """
-
-    name: str
-    size: int | None
-
-    @property
-    def position(self) -> int: ...
-    def cells(self) -> Iterator[Cell]:
-        """Line by line. Raises CorpusError where it cannot be read."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class TextSource:
-    """Lines of a file, or of standard input (``-``)."""
 
     def __init__(self, path: Path, longest: int) -> None:
         """
@@ -193,7 +178,7 @@ class TextSource:
 
 
 class FeatureSource:
-    """Matrices of a ``.npy`` file, which stays on disk."""
+    """Matrices of a ``.npy`` file, which stays on disk; attributes as those of :class:`TextSource`."""
 
     def __init__(self, path: Path, width: int) -> None:
         """Raises CorpusError where the file is no array of features of that width, or a number is not finite."""
@@ -217,6 +202,9 @@ class FeatureSource:
 
     def close(self) -> None:
         """The map ends with the last matrix that somebody holds."""
+
+
+Source: TypeAlias = TextSource | FeatureSource
 
 
 def open_sources(paths: Sequence[Path], widths: Sequence[int], longest: int) -> list[Source]:
@@ -263,12 +251,13 @@ def read_rows(sources: Sequence[Source]) -> Iterator[InputRow]:
         before = position
 
 
-def digest(path: Path) -> str:
-    """BLAKE2b of a file as it is on disk; empty where it is none."""
+def fingerprint(path: Path) -> str:
+    """The size of a file and BLAKE2b of what is in it; empty where it is no file."""
     if not path.is_file():
         return ""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
+    return f"{path.stat().st_size} bytes ({digest})"
 
 
 @contextmanager

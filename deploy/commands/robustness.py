@@ -16,7 +16,7 @@ from deploy.bulk.translator import Opener
 from models.errors import ConfigError
 from service.runtimes import open_graphs
 from training.data.corpus import read_parallel
-from training.robustness import Finding, suite
+from training.robustness import ConditionResult, suite
 
 _BLOCK = 1024  # lines
 
@@ -73,11 +73,11 @@ def _translated(translator: BulkTranslator, lines: Sequence[str]) -> list[str]:
     return [one.text for start in starts for one in translator.translate_block(lines[start : start + _BLOCK])]
 
 
-def _mapping(finding: Finding) -> dict[str, object]:
+def _mapping(finding: ConditionResult) -> dict[str, object]:
     return {**asdict(finding), "loss": round(finding.loss, 2), "share_lost": round(finding.share_lost, 5)}
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def _print(findings: Sequence[ConditionResult]) -> None:
     table = Table("text", "segments", *(score.metric for score in findings[0].scores), "untouched", "loss", "symptoms")
     for one in findings:
         signs = ", ".join(f"{count} {sign}" for sign, count in one.symptoms.items()) or "none"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -94,7 +94,7 @@ def synthesis_command(path: Path, wanted: Synthesis, options: BulkOptions, opene
         licence=bundle.manifest.licence,
         texts=tuple(map(str, wanted.texts)),
         languages=languages,
-        options=translator.settled.mapping(),
+        options=asdict(translator.settled),
         sieve=wanted.sieve,
         pairs=pairs,
         dropped=dict(sorted(sifter.dropped.items())),

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +162,7 @@ class Job:
             raise ConfigError(f"{self.source.address}: there is no such file")
         manifest = hashlib.sha256((Path(self.bundle) / "manifest.json").read_bytes()).hexdigest()
         cuts = {"lines": LINES, "bytes": BYTES, "size": info.size, "changed": info.mtime_ns}
-        plan = {"source": self.source.address, **cuts, "bundle": manifest, "options": self.options.mapping()}
+        plan = {"source": self.source.address, **cuts, "bundle": manifest, "options": asdict(self.options)}
         kept = self.parts / _PLAN
         if not kept.exists:
             system, path = self.parts.open()

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from models.errors import CorpusError
-from training.robustness import AT_ONCE, LONG_WORDS, PLAIN, TYPO_RATE, Finding, conditions, suite
+from training.robustness import AT_ONCE, LONG_WORDS, PLAIN, TYPO_RATE, ConditionResult, conditions, suite
 
 WORDS = ("The", "station", "is", "closed,", "and", "nobody", "Knows", "why", "today.")
 SOURCES = [" ".join((*WORDS[: 3 + number % 6], f"Number{number}.")) for number in range(60)]
 
 
-def by_name(findings: Sequence[Finding]) -> dict[str, Finding]:
+def by_name(findings: Sequence[ConditionResult]) -> dict[str, ConditionResult]:
     return {one.condition: one for one in findings}
 
 
