@@ -24,13 +24,13 @@ from models.bundle import Bundle
 from models.errors import ConfigError, TandemError
 
 if TYPE_CHECKING:
-    from deploy.ray.blocks import Job
+    from deploy.ray.blocks import FileTranslation
 
 _MOST_TASKS = 10_000  # of Ray's, which hold one or several of our blocks
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class Actors:
     """The actors that translate.
 
     Attributes:
@@ -46,7 +46,7 @@ class Pool:
 class TranslateBlock:
     """One of the actors: opens the bundle once, then translates a block at each call."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: FileTranslation) -> None:
         self._job = job
         self._translator = BulkTranslator(job.bundle, job.options)
         self._translator.open()
@@ -60,7 +60,7 @@ class TranslateBlock:
         return {"bad": [self._job.translate(Block(*row), self._translator) for row in rows]}
 
 
-def translate(job: Job, pool: Pool | None = None) -> int:
+def translate(job: FileTranslation, pool: Actors | None = None) -> int:
     """Translate a file on the Ray cluster that this process is connected to.
 
     What an earlier run has done is not done again. The result appears when it is complete.
@@ -74,14 +74,14 @@ def translate(job: Job, pool: Pool | None = None) -> int:
     job.begin()
     pending = [asdict(block) for block in job.pending()]
     console = Console(stderr=True)
-    found = _translated(job, pending, pool or Pool()) if pending else iter(())
+    found = _translated(job, pending, pool or Actors()) if pending else iter(())
     shown = track(found, job.source.address, len(pending), console=console, disable=not console.is_terminal)
     bad = sum(shown)
     job.join()
     return bad
 
 
-def _translated(job: Job, pending: list[dict[str, int]], pool: Pool) -> Iterator[int]:
+def _translated(job: FileTranslation, pending: list[dict[str, int]], pool: Actors) -> Iterator[int]:
     import ray
     from ray.data import ActorPoolStrategy, DataContext
 
@@ -149,7 +149,7 @@ def main(
         todo = jobs(bundle, sources, out, options)
         connect(address)
         for job in todo:
-            bad = translate(job, Pool(actors, num_cpus, num_gpus))
+            bad = translate(job, Actors(actors, num_cpus, num_gpus))
             typer.echo(
                 f"{job.target.address}: done; bad lines now: {bad}, all findings: {job.report.address}", err=True
             )
@@ -158,7 +158,7 @@ def main(
         raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from error
 
 
-def jobs(bundle: str, sources: Sequence[str], out: str, options: BulkOptions) -> list[Job]:
+def jobs(bundle: str, sources: Sequence[str], out: str, options: BulkOptions) -> list[FileTranslation]:
     """One job per file, checked as far as this machine can.
 
     Raises:
@@ -166,7 +166,7 @@ def jobs(bundle: str, sources: Sequence[str], out: str, options: BulkOptions) ->
         ConfigError: options that do not fit it, or files of which no part can be read by itself.
     """
     try:
-        from deploy.ray.blocks import Job, Place
+        from deploy.ray.blocks import FileTranslation, SharedFile
     except ModuleNotFoundError as error:
         raise ConfigError(f"this needs the package {error.name!r}: install tandem with its extra [ray]") from error
     loaded = Bundle.load(bundle)
@@ -176,12 +176,15 @@ def jobs(bundle: str, sources: Sequence[str], out: str, options: BulkOptions) ->
     names = [PurePosixPath(source).name for source in sources]
     faults = [f"{one}: unpack it first, for machines begin to read in its middle" for one in names if _packed(one)]
     faults += [f"{one}: two files have this name, and so would their results" for one in names if names.count(one) > 1]
-    target = Place(out)
-    over = [source for source, name in zip(sources, names, strict=True) if Place(source).is_same(target / name)]
+    target = SharedFile(out)
+    over = [source for source, name in zip(sources, names, strict=True) if SharedFile(source).is_same(target / name)]
     faults += [f"{one}: its result would take its place; name another folder with --out" for one in over]
     if faults:
         raise ConfigError("; ".join(dict.fromkeys(faults)))
-    return [Job(Place(source), target / name, bundle, settled) for source, name in zip(sources, names, strict=True)]
+    return [
+        FileTranslation(SharedFile(source), target / name, bundle, settled)
+        for source, name in zip(sources, names, strict=True)
+    ]
 
 
 def _packed(name: str) -> bool:

@@ -7,26 +7,22 @@ direction makes sources for text of the target language.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
 import json
 import lzma
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
 
 from models.config import bounded, to_mapping
-from models.errors import ConfigError, CorpusError
+from models.errors import ConfigError
 from models.text import normalise
+from training.data.corpus import CHUNK, parallel_chunks
 from training.symptoms import is_loop
 
 PROVENANCE = "synthetic.json"
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +101,11 @@ def chrf(translation: str, reference: str) -> float:
     return float(CHRF().sentence_score(translation, [reference]).score)
 
 
+def nearest(candidates: Sequence[str], reference: str) -> str:
+    """The candidate with the highest chrF; of equal ones the first."""
+    return max(candidates, key=lambda text: chrf(text, reference)) if len(candidates) > 1 else candidates[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a synthetic corpus comes from.
@@ -159,28 +160,14 @@ def write_provenance(folder: Path, provenance: Provenance) -> None:
 
 
 def parallel_lines(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
-    """The lines of parallel files together, normalised, one pass, nothing held.
+    """The lines of parallel files together, normalised, read piece by piece.
 
     Raises:
         CorpusError: a file cannot be read, is not UTF-8, or ends before another.
     """
-    with ExitStack() as stack:
-        try:
-            files = [stack.enter_context(_opened(path)) for path in paths]
-            for number, row in enumerate(zip(*files, strict=True), 1):
-                try:
-                    yield tuple(normalise(line.decode("utf-8")).replace("\n", " ").strip() for line in row)
-                except UnicodeDecodeError as error:
-                    raise CorpusError(f"{' or '.join(map(str, paths))}, line {number}: not UTF-8 ({error})") from error
-        except ValueError as error:
-            raise CorpusError(f"{', '.join(map(str, paths))} must have equally many lines ({error})") from error
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-            raise CorpusError(f"{', '.join(map(str, paths))}: cannot be read ({error})") from error
-
-
-def _opened(path: Path) -> IO[bytes]:
-    opened: IO[bytes] = _OPENERS.get(path.suffix, open)(path, "rb")
-    return opened
+    for chunk in parallel_chunks(paths, CHUNK):
+        for row in zip(*chunk, strict=True):
+            yield tuple(normalise(line).replace("\n", " ").strip() for line in row)
 
 
 def file_names(languages: tuple[str, str]) -> tuple[str, str]:

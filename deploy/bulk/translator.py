@@ -132,6 +132,8 @@ class BulkTranslator:
             finding = LineFinding("decoding_failed", f"the model failed: {failures[0].why}")
             return LineResult.untranslated(line, finding, self.options.bad)
         if self._teaches and hypotheses:
+            from training.synthetic import nearest  # its metric, which translating alone does not need
+
             text = nearest([reading.write([one]) for one in hypotheses[0]], str(text_of(row[-1])))
         else:
             text = reading.write([n_best[0] for n_best in hypotheses])
@@ -152,16 +154,6 @@ class BulkTranslator:
             kept = texts[-1 if edits else 0] if texts else 0
             self._opened = _Opened(bundle, options, form, decoder, kept)
         return self._opened
-
-
-def nearest(candidates: Sequence[str], reference: str) -> str:
-    """The candidate with the highest chrF; of equal ones the first."""
-    if len(candidates) == 1:
-        return candidates[0]
-    from sacrebleu.metrics.chrf import CHRF
-
-    metric = CHRF()
-    return max(candidates, key=lambda text: metric.sentence_score(text, [reference]).score)
 
 
 def _form(bundle: Bundle, options: BulkOptions) -> Form:

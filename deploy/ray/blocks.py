@@ -41,7 +41,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SharedFile:
     """A file of which each machine can open its own part.
 
     Attributes:
@@ -60,10 +60,10 @@ class Place:
         except (ValueError, OSError) as error:
             raise ConfigError(f"{self.address}: {error}") from error
 
-    def __truediv__(self, name: str) -> Place:
-        return Place(f"{self.address}/{name}")
+    def __truediv__(self, name: str) -> SharedFile:
+        return SharedFile(f"{self.address}/{name}")
 
-    def is_same(self, other: Place) -> bool:
+    def is_same(self, other: SharedFile) -> bool:
         """Whether both are one file, by whatever names."""
         (system, path), (others, other_path) = self.open(), other.open()
         if not system.equals(others):
@@ -98,7 +98,7 @@ class Place:
         system.move(unfinished, path)
 
 
-def cut(source: Place) -> Iterator[Block]:
+def cut(source: SharedFile) -> Iterator[Block]:
     """The blocks of a file, found by reading it once."""
     system, path = source.open()
     number, start, line, lines, size = 0, 0, 1, 0, 0
@@ -126,7 +126,7 @@ def _lines(file: Any) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class FileTranslation:
     """The translation of one file, of which each block becomes a part in a folder beside the result.
 
     Attributes:
@@ -135,20 +135,20 @@ class Job:
         options: how to translate.
     """
 
-    source: Place
-    target: Place
+    source: SharedFile
+    target: SharedFile
     bundle: str
     options: BulkOptions = BulkOptions()
 
     @property
-    def parts(self) -> Place:
+    def parts(self) -> SharedFile:
         """The folder of the parts."""
-        return Place(f"{self.target.address}.parts")
+        return SharedFile(f"{self.target.address}.parts")
 
     @property
-    def report(self) -> Place:
+    def report(self) -> SharedFile:
         """Where findings are listed, one JSON object a line."""
-        return Place(f"{self.target.address}.report.jsonl")
+        return SharedFile(f"{self.target.address}.report.jsonl")
 
     def begin(self) -> None:
         """Make the folder of the parts, or find the one of an earlier run that did not end.
@@ -190,9 +190,8 @@ class Job:
         content = self.source.read(block.start, block.size)
         lines = content.removesuffix(b"\n").split(b"\n")
         records = translator.translate_block(lines)
-        found = list(_findings(records, block.line))
-        if found:
-            (self.parts / f"{_name(block)}.report").write(b"".join(found))
+        if findings := list(_findings(records, block.line)):
+            (self.parts / f"{_name(block)}.report").write(b"".join(findings))
         # The part comes last: where there is one, the block is done.
         (self.parts / _name(block)).write(b"".join(record.data + b"\n" for record in records))
         return sum(record.bad for record in records)
@@ -218,7 +217,7 @@ def _findings(records: Sequence[LineResult], first: int) -> Iterator[bytes]:
             yield json.dumps(entry, ensure_ascii=False).encode() + b"\n"
 
 
-def _concatenate(parts: Sequence[Place], target: Place) -> None:
+def _concatenate(parts: Sequence[SharedFile], target: SharedFile) -> None:
     system, path = target.open()
     local = isinstance(system, fs.LocalFileSystem)
     if local:

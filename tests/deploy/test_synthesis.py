@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from deploy.bulk import BulkOptions, BulkTranslator, Line
-from deploy.bulk.translator import nearest
 from deploy.commands.robustness import Shown, robustness_command
 from deploy.commands.synthesis import Synthesis, synthesis_command
 from models.bundle import Bundle
@@ -19,7 +18,7 @@ from models.errors import ConfigError, CorpusError
 from models.search import Failed, Graphs
 from tests.service.support import copying, tiny_bundle
 from training.data.corpus import read_lines
-from training.synthetic import Sieve
+from training.synthetic import Sieve, nearest
 
 PAIRS = (("de", "en"), ("en", "de"))
 LINES = ["wo ist der bahnhof heute", "guten morgen", "", "das haus ist gross", "guten morgen", "wie geht es dir so"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import lzma
@@ -18,7 +19,7 @@ CHUNK = 2**16  # segments that are in memory at once where a corpus is read piec
 
 
 def iterate_lines(path: Path) -> Iterator[str]:
-    """The segments of a file (``.xz``, ``.gz`` or plain) one by one, as they are, without their line ends.
+    """The segments of a file (``.xz``, ``.gz``, ``.bz2`` or plain) one by one, as they are, without their line ends.
 
     Lines end at ``\\n`` only: other characters that Unicode calls line breaks occur inside segments.
 
@@ -46,6 +47,8 @@ def _open(path: Path) -> IO[bytes]:
             return lzma.open(path)
         case ".gz":
             return cast(IO[bytes], gzip.open(path))
+        case ".bz2":
+            return bz2.open(path)
     return path.open("rb")
 
 

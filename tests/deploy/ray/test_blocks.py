@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from deploy.bulk import BulkOptions, BulkTranslator, LineFinding, LineResult
 from deploy.ray import blocks
-from deploy.ray.blocks import Job, Place, cut
+from deploy.ray.blocks import FileTranslation, SharedFile, cut
 from deploy.ray_bulk import jobs
 from models.errors import ConfigError
 from tests.service.support import tiny_bundle
@@ -34,12 +34,12 @@ class Shouting:
 SHOUTING = cast(BulkTranslator, Shouting())
 
 
-def job_of(folder: Path, content: bytes) -> Job:
+def job_of(folder: Path, content: bytes) -> FileTranslation:
     (folder / "in.txt").write_bytes(content)
     bundle = folder / "bundle"
     bundle.mkdir(exist_ok=True)
     (bundle / "manifest.json").write_text("{}")
-    return Job(Place(str(folder / "in.txt")), Place(str(folder / "new" / "out.txt")), str(bundle))
+    return FileTranslation(SharedFile(str(folder / "in.txt")), SharedFile(str(folder / "new" / "out.txt")), str(bundle))
 
 
 @given(
@@ -55,8 +55,8 @@ def test_blocks_are_whole_lines_and_the_whole_file(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "LINES", lines)
         patch.setattr(blocks, "_CHUNK", piece)
-        found = list(cut(Place(str(path))))
-    parts = [Place(str(path)).read(one.start, one.size) for one in found]
+        found = list(cut(SharedFile(str(path))))
+    parts = [SharedFile(str(path)).read(one.start, one.size) for one in found]
     assert b"".join(parts) == content
     assert [one.number for one in found] == list(range(len(found)))
     assert [one.line for one in found] == [1 + lines * number for number in range(len(found))]
@@ -66,7 +66,7 @@ def test_blocks_are_whole_lines_and_the_whole_file(
 def test_a_block_ends_with_the_line_that_fills_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BYTES", 4)
     (tmp_path / "long.txt").write_bytes(b"a\n" + b"b" * 100 + b"\nc\n")
-    assert [one.size for one in cut(Place(str(tmp_path / "long.txt")))] == [103, 2]
+    assert [one.size for one in cut(SharedFile(str(tmp_path / "long.txt")))] == [103, 2]
 
 
 def test_parts_made_in_any_order_make_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,9 +113,9 @@ def test_another_translation_does_not_go_on_with_these_parts(tmp_path: Path) -> 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     job = job_of(tmp_path, b"")
     with pytest.raises(ConfigError, match="there is no such file"):
-        replace(job, source=Place(str(tmp_path / "else.txt"))).begin()
+        replace(job, source=SharedFile(str(tmp_path / "else.txt"))).begin()
     with pytest.raises(ConfigError, match="nowhere://else: "):
-        replace(job, source=Place("nowhere://else")).begin()
+        replace(job, source=SharedFile("nowhere://else")).begin()
 
 
 @pytest.mark.parametrize(

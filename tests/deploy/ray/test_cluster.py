@@ -234,7 +234,7 @@ def test_a_file_is_translated_in_order_and_bad_lines_stay(
 ) -> None:
     from deploy.bulk import BulkOptions
     from deploy.ray import blocks
-    from deploy.ray_bulk import Pool, jobs, translate
+    from deploy.ray_bulk import Actors, jobs, translate
 
     monkeypatch.setattr(blocks, "LINES", 40)
     lines = [text_of(number)[: 30 + number % 30].encode() for number in range(200)]
@@ -248,7 +248,7 @@ def test_a_file_is_translated_in_order_and_bad_lines_stay(
     kept.write_bytes(kept.read_bytes().replace(kept.read_bytes().split(b"\n")[0], b"done before"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        assert translate(job, Pool(most=2, num_cpus=0.5)) == 1
+        assert translate(job, Actors(most=2, num_cpus=0.5)) == 1
     expected = [record.data for record in BulkTranslator(SHIPPED).translate_block(lines)]
     found = (tmp_path / "out" / "in.txt").read_bytes().split(b"\n")
     assert found == [b"done before", *expected[1:], b""]
