@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -52,44 +52,54 @@ class Tally:
 
 
 class Report:
-    """Bad lines, as JSON lines: a file that is there only if there are any, or a device or pipe."""
+    """Counts lines, and tells the bad ones as JSON lines: in a file that is there only if there are any, or a pipe.
+
+    Attributes:
+        path: of the file, device or pipe; None to tell nothing.
+        tally: of all lines so far.
+    """
 
     def __init__(self, path: Path | None) -> None:
-        self.path = path
+        self.path, self.tally = path, Tally()
         self._file: IO[bytes] | None = None
 
-    def resume(self, lines: int) -> Tally:
+    def resume(self, lines: int) -> None:
         """Keep what is told of the first so many lines, and count it."""
-        tally, kept = Tally(lines), 0
+        self.tally = Tally(lines)
         if self.path is None or not self.path.is_file():
-            return tally
-        bad = set()
-        with suppress(ValueError), self.path.open("rb") as file:  # a torn line ends it
+            return
+        bad, kept = set(), 0
+        with (
+            suppress(ValueError, KeyError, TypeError),
+            self.path.open("rb") as file,
+        ):  # what is torn or not ours ends it
             for line in file:
                 entry = json.loads(line)
-                if entry["line"] > lines:
+                if entry["line"] > lines or not line.endswith(b"\n"):
                     break
-                kept += len(line)
+                self.tally.reasons[entry["reason"]] += 1
                 bad.add(entry["line"])
-                tally.reasons[entry["reason"]] += 1
-        tally.bad = len(bad)
+                kept += len(line)
+        self.tally.bad = len(bad)
         if kept:
             os.truncate(self.path, kept)
         else:
             self.path.unlink()
-        return tally
 
-    def tell(self, line: int, record: LineResult) -> None:
-        """Add what is bad about a line, counted from 1; it is on disk before the line is."""
-        if self.path is None or not record.bad:
-            return
-        with named(self.path):
-            self._file = self._file or self.path.open("ab" if self.path.is_file() else "wb")
-            for finding in record.findings:
+    def take(self, results: Iterable[LineResult]) -> None:
+        """The next lines; what is told is on disk before the lines are written."""
+        told: list[bytes] = []
+        for result in results:
+            self.tally.count(result)
+            for finding in result.findings:
                 if finding.bad:
-                    entry = {"line": line, "reason": finding.reason, "detail": finding.detail}
-                    self._file.write(json.dumps(entry, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-            _sync(self._file)
+                    entry = {"line": self.tally.lines, "reason": finding.reason, "detail": finding.detail}
+                    told.append(json.dumps(entry, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        if self.path is not None and told:
+            with named(self.path):
+                self._file = self._file or self.path.open("ab" if self.path.is_file() else "wb")
+                self._file.write(b"".join(told))
+                _sync(self._file)
 
     def close(self) -> None:
         """Close what was opened."""

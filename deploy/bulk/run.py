@@ -82,21 +82,14 @@ def translate_files(translator: BulkTranslator, request: Request) -> Summary:
             stack.callback(source.close)
         journal = output.begin(_begun_with(translator, request), resume=request.resume)
         before = output.lines if journal.finished is None else journal.finished
-        tally = report.resume(before)
+        report.resume(before)
         if journal.finished is None:
             rows = _left(read_rows(sources), before, sources)
+            meter = ProgressMeter(_size(sources), before, sum(source.position for source in sources))
             stack.enter_context(stoppable())
-            _translate(
-                translator,
-                request,
-                rows,
-                ProgressMeter(_size(sources), before, _position(sources)),
-                output,
-                report,
-                tally,
-            )
-            output.finish(tally.lines)
-    return Summary(tally, before, time.monotonic() - started, report.path if tally.bad else None)
+            _translate(translator, request, rows, meter, output, report)
+            output.finish(report.tally.lines)
+    return Summary(report.tally, before, time.monotonic() - started, report.path if report.tally.bad else None)
 
 
 def _begun_with(translator: BulkTranslator, request: Request) -> dict[str, str]:
@@ -114,17 +107,15 @@ def _translate(
     meter: ProgressMeter,
     output: StreamOutput,
     report: Report,
-    tally: Tally,
 ) -> None:
-    """All rows, block by block; ``tally`` counts what is written."""
+    """All rows, block by block."""
     kept = None if translator.options.bad == "empty" else translator.kept
     saved = time.monotonic()
     with meter, closing(translate_rows(translator, rows, request.workers)) as blocks:
-        for block, records in blocks:
-            for row, record in zip(block, records, strict=True):
-                tally.count(record)
-                report.tell(tally.lines, record)
-                for data in _written(row, record, kept):
+        for block, results in blocks:
+            report.take(results)
+            for row, result in zip(block, results, strict=True):
+                for data in _written(row, result, kept):
                     output.write(data)
                 row.close()
             sync = time.monotonic() - saved >= request.save_every
@@ -163,10 +154,6 @@ def _size(sources: Sequence[Source]) -> int | None:
     """Bytes of all inputs; None where nobody knows."""
     sizes = [source.size for source in sources if source.size is not None]
     return sum(sizes) if len(sizes) == len(sources) else None
-
-
-def _position(sources: Sequence[Source]) -> int:
-    return sum(source.position for source in sources)
 
 
 def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:

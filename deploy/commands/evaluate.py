@@ -58,8 +58,8 @@ def evaluate(
 
     Example: tandem evaluate bundles/de-en --source test.de --references test.en --against bundles/old --report new.html
     """
-    from deploy.commands.decoding import Decoding
-    from deploy.commands.evaluation import Wanted, evaluate_command
+    from deploy.evaluation.decoding import Decoding
+    from deploy.evaluation.evaluation import Wanted, evaluate_command
 
     decoding = Decoding(runtime.value, precision, beam_size, limit, threads, target)
     wanted = Wanted(
@@ -106,8 +106,8 @@ def compare(
 
     Example: tandem compare bundles/a bundles/b --source de=test.de --source fr=test.fr --references test.en
     """
-    from deploy.commands.comparison import Output, compare_command
-    from deploy.commands.decoding import Decoding
+    from deploy.evaluation.comparison import Output, compare_command
+    from deploy.evaluation.decoding import Decoding
 
     decoding = Decoding(runtime.value, precision, beam_size, limit, threads, target)
     compare_command(bundles, sources, references, baseline, decoding, Output(hypotheses, markdown, as_json))
@@ -132,8 +132,8 @@ def analyse(
 
     Example: tandem analyse bundles/de-en --source test.de --references test.en --beam-sizes 1,5
     """
-    from deploy.commands.analysis import Scope, analyse_command, parse_beam_sizes
-    from deploy.commands.decoding import Decoding
+    from deploy.evaluation.analysis import Scope, analyse_command, parse_beam_sizes
+    from deploy.evaluation.decoding import Decoding
 
     scope = Scope(attention_sentences, heat_maps, longest, parse_beam_sizes(beam_sizes), passes)
     analyse_command(bundle, sources, references, out, Decoding(runtime.value, precision, None, limit, threads), scope)
@@ -169,7 +169,7 @@ def robustness(
     Example: tandem robustness bundles/de-en --source test.de --references test.en --max-lost 0.01
     """
     from deploy.bulk import BulkOptions
-    from deploy.commands.robustness import Shown, robustness_command
+    from deploy.evaluation.robustness import Shown, robustness_command
 
     options = BulkOptions(
         runtime.value, precision, beam_size, threads, sentences=sentences, language=language, target=target

@@ -77,8 +77,8 @@ def translate(
     echo "Wo ist der Bahnhof?" | tandem translate bundles/de-en
     """
     from deploy.bulk import BulkOptions
+    from deploy.bulk.command import run_command
     from deploy.bulk.run import Request
-    from deploy.commands.translation import run_command
     from service.telemetry.cgroups import usable_cores
 
     options = BulkOptions(
@@ -123,7 +123,7 @@ def distil(
     corpora/tatoeba-de-en/train.en.xz --out corpora/distilled-de-en
     """
     from deploy.bulk import BulkOptions
-    from deploy.commands.synthesis import Synthesis, run_command
+    from deploy.bulk.synthesis import Synthesis, run_command
     from service.telemetry.cgroups import usable_cores
     from training.synthetic import Sieve
 
@@ -157,7 +157,7 @@ def backtranslate(
     Example: tandem backtranslate bundles/en-de --text news.en.xz --out corpora/back-de-en
     """
     from deploy.bulk import BulkOptions
-    from deploy.commands.synthesis import Synthesis, run_command
+    from deploy.bulk.synthesis import Synthesis, run_command
     from service.telemetry.cgroups import usable_cores
     from training.synthetic import Sieve
 

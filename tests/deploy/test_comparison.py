@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app, main
-from deploy.commands.systems import Sources
+from deploy.evaluation.systems import Sources
 from models.bundle import Bundle, Training, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from tests.deploy.small import SMALL, VOCABULARY, Make, Write, make, text

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app, main
-from deploy.commands.evaluation import store_scores
-from deploy.commands.systems import load_systems
+from deploy.evaluation.evaluation import store_scores
+from deploy.evaluation.systems import load_systems
 from models.bundle import Bundle, Score, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from models.search import SearchOptions

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from deploy.bulk import BulkOptions
+from deploy.bulk.command import translate_command
 from deploy.commands import verify as verify_command
-from deploy.commands.decoding import Decoding
-from deploy.commands.evaluation import Wanted, evaluate_command
-from deploy.commands.translation import translate_command
+from deploy.evaluation.decoding import Decoding
+from deploy.evaluation.evaluation import Wanted, evaluate_command
 from models.bundle import Bundle
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, CorpusError

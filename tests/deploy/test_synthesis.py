@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deploy.bulk import BulkOptions, BulkTranslator, Line
-from deploy.commands.robustness import Shown, robustness_command
-from deploy.commands.synthesis import Synthesis, synthesis_command
+from deploy.bulk.synthesis import Synthesis, synthesis_command
+from deploy.evaluation.robustness import Shown, robustness_command
 from models.bundle import Bundle
 from models.errors import ConfigError, CorpusError
 from models.search import Failed, Graphs

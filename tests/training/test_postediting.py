@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from deploy.bulk import BulkOptions
-from deploy.commands.decoding import Decoding
-from deploy.commands.evaluation import Wanted, evaluate_command
-from deploy.commands.translation import translate_command
+from deploy.bulk.command import translate_command
+from deploy.evaluation.decoding import Decoding
+from deploy.evaluation.evaluation import Wanted, evaluate_command
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.rendering import Renderer

@@ -101,7 +101,7 @@ def test_parallel_lines_of_any_form(tmp_path: Path) -> None:
     (tmp_path / "b.gz").write_bytes(gzip.compress(b"one\ntwo"))
     (tmp_path / "c.xz").write_bytes(lzma.compress(b"un\ndeux\ntrois\n"))
     assert list(parallel_lines([tmp_path / "a.txt", tmp_path / "b.gz"]))[1] == ("zwei", "two")
-    with pytest.raises(CorpusError, match="no counterpart; it has 3 lines, but .* has 2"):
+    with pytest.raises(CorpusError, match=r"no counterpart; it has 3 lines, but .* has 2"):
         list(parallel_lines([tmp_path / "b.gz", tmp_path / "c.xz"]))
     (tmp_path / "d.txt").write_bytes(b"fine\n\xff\n")
     with pytest.raises(CorpusError, match=r"line 2: not UTF-8"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploy.bulk import BulkOptions
-from deploy.commands.translation import translate_command
+from deploy.bulk.command import translate_command
 from models.bundle import Bundle
 from models.graphs import TorchGraphs
 from models.loading import load_bundle_model

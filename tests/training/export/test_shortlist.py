@@ -12,9 +12,9 @@ import onnx
 import pytest
 
 from deploy.bulk import BulkOptions
-from deploy.commands.decoding import Decoding
-from deploy.commands.evaluation import Wanted, evaluate_command
-from deploy.commands.translation import translate_command
+from deploy.bulk.command import translate_command
+from deploy.evaluation.decoding import Decoding
+from deploy.evaluation.evaluation import Wanted, evaluate_command
 from models.bundle import Bundle, sha256
 from models.errors import BundleError, ConfigError, CorpusError
 from models.graphs import graph_modules

@@ -13,9 +13,9 @@ from pathlib import Path
 from rich.table import Table
 
 from deploy.bench.report import console as report_console
-from deploy.commands.decoding import Decoding
 from deploy.commands.outputs import check_file, check_folder
-from deploy.commands.systems import (
+from deploy.evaluation.decoding import Decoding
+from deploy.evaluation.systems import (
     UNEDITED,
     Sources,
     System,

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from deploy.bulk.run import check_count
-from deploy.commands.decoding import Decoding, attended_lines, decode_lines
 from deploy.commands.outputs import check_folder
+from deploy.evaluation.decoding import Decoding, attended_lines, decode_lines
 from models.bundle import Bundle
 from models.command import LARGEST_BEAM
 from models.errors import ConfigError

@@ -12,10 +12,18 @@ from pathlib import Path
 from rich.table import Table
 
 from deploy.bench.report import console as report_console
-from deploy.commands.decoding import Decoding
 from deploy.commands.outputs import check_file
-from deploy.commands.reports import Evaluation, Measured, write_report
-from deploy.commands.systems import UNEDITED, Sources, System, decode_system, load_systems, read_test, same_translation
+from deploy.evaluation.decoding import Decoding
+from deploy.evaluation.reports import Evaluation, Measured, write_report
+from deploy.evaluation.systems import (
+    UNEDITED,
+    Sources,
+    System,
+    decode_system,
+    load_systems,
+    read_test,
+    same_translation,
+)
 from models.bundle import Bundle, Score, extend_bundle
 from models.errors import ConfigError, CorpusError
 from models.shortlist import WITH_SHORTLIST

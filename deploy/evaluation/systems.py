@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deploy.bulk import BulkOptions
 from deploy.bulk.translator import check_shortlist
-from deploy.commands.decoding import Decoding, timed_lines
+from deploy.evaluation.decoding import Decoding, timed_lines
 from models.bundle import Bundle, Manifest
 from models.errors import ConfigError
 from models.translator import Column
