@@ -1,37 +1,35 @@
 """Translates files on all machines of a Ray cluster: ``python -m deploy.ray_bulk BUNDLE FILE... --out FOLDER``.
 
-For what is too much for ``tandem translate`` on one machine; both translate with ``deploy.bulk``. Ray Data, and not
-tasks of our own over Ray, Spark or Dask: its pool of actors opens the model once in each, grows and shrinks with the
-cluster, takes no more blocks than it can work on, and does those of a machine that has died again. Spark and Dask have
-that too, but Ray is what serves here already.
+For what is too much for the cores of one machine. It is ``tandem translate`` with actors in the place of processes: one
+driver reads, writes and resumes, and blocks of lines go to the actors and come back. A line of text is little beside
+what its translation costs, so that one driver keeps a cluster busy.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import track
 
 from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.pool import AHEAD, Done, WorkerDied, cut, in_order
+from deploy.bulk.run import Request, translate_files
+from deploy.bulk.sources import InputRow
 from models.bundle import Bundle
 from models.errors import ConfigError, TandemError
 
-if TYPE_CHECKING:
-    from deploy.ray.blocks import FileTranslation
-
-_MOST_TASKS = 10_000  # of Ray's, which hold one or several of our blocks
+_RETRIES = 3  # of a block whose machine has died
 
 
 @dataclass(frozen=True, slots=True)
 class Actors:
-    """The actors that translate.
+    """Those that translate.
 
     Attributes:
         most: of them; 0 = as many as the cluster has room for.
@@ -42,70 +40,54 @@ class Actors:
     num_cpus: float = 1.0
     num_gpus: float = 0.0
 
+    def translate(
+        self, translator: BulkTranslator, rows: Iterable[InputRow], workers: int
+    ) -> Generator[Done, None, None]:
+        """Blocks of rows with what became of them, in order, on the cluster that this process is connected to.
 
-class TranslateBlock:
-    """One of the actors: opens the bundle once, then translates a block at each call."""
+        A block whose machine dies is given to another.
 
-    def __init__(self, job: FileTranslation) -> None:
-        self._job = job
-        self._translator = BulkTranslator(job.bundle, job.options)
-        self._translator.open()
+        Raises:
+            ConfigError: the cluster has no room.
+            WorkerDied: an actor failed, also again.
+        """
+        import ray
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, list[int]]:
-        """Bad lines of each block; the translation goes where the job says, and not through Ray."""
-        from deploy.ray.blocks import Block
+        translator.close()
+        threads = {"env_vars": {"OMP_NUM_THREADS": str(translator.options.threads)}}
+        actor = ray.remote(BulkTranslator).options(
+            num_cpus=self.num_cpus,
+            num_gpus=self.num_gpus,
+            runtime_env=threads,
+            max_restarts=_RETRIES,
+            max_task_retries=_RETRIES,
+        )
+        actors: list[Any] = [
+            actor.remote(translator.path, translator.options, translator.opener) for _ in range(self._count())
+        ]
+        turns = cycle(actors)
+        try:
+            yield from in_order(
+                cut(rows), lambda lines: next(turns).translate_block.remote(lines), ray.get, AHEAD * len(actors)
+            )
+        except ray.exceptions.RayError as error:
+            raise WorkerDied(f"an actor that translates has failed: {error}") from error
+        finally:
+            for one in actors:
+                ray.kill(one)
 
-        fields = ("number", "start", "size", "line")
-        rows = zip(*(batch[name].tolist() for name in fields), strict=True)
-        return {"bad": [self._job.translate(Block(*row), self._translator) for row in rows]}
+    def _count(self) -> int:
+        import ray
 
-
-def translate(job: FileTranslation, pool: Actors | None = None) -> int:
-    """Translate a file on the Ray cluster that this process is connected to.
-
-    What an earlier run has done is not done again. The result appears when it is complete.
-
-    Returns:
-        How many lines of those translated now are bad; the report beside the result has all.
-
-    Raises:
-        ConfigError: the source is not there, or the run that is to be continued was another one.
-    """
-    job.begin()
-    pending = [asdict(block) for block in job.pending()]
-    console = Console(stderr=True)
-    found = _translated(job, pending, pool or Actors()) if pending else iter(())
-    shown = track(found, job.source.address, len(pending), console=console, disable=not console.is_terminal)
-    bad = sum(shown)
-    job.join()
-    return bad
-
-
-def _translated(job: FileTranslation, pending: list[dict[str, int]], pool: Actors) -> Iterator[int]:
-    import ray
-    from ray.data import ActorPoolStrategy, DataContext
-
-    DataContext.get_current().enable_progress_bars = False  # there is one of ours
-    logging.getLogger("ray.data").setLevel(logging.WARNING)
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    room = int(resources.get("CPU", 0) / pool.num_cpus)
-    if pool.num_gpus:
-        room = min(room, int(resources.get("GPU", 0) / pool.num_gpus))
-    if room < 1:
-        raise ConfigError(f"the cluster has no room for an actor of {pool.num_cpus:g} cores, {pool.num_gpus:g} GPUs")
-    most = max(1, min(pool.most or room, len(pending)))
-    blocks = ray.data.from_items(pending, override_num_blocks=min(len(pending), _MOST_TASKS))
-    done = blocks.map_batches(
-        TranslateBlock,
-        fn_constructor_args=(job,),
-        batch_size=1,
-        compute=ActorPoolStrategy(min_size=1, max_size=most),
-        num_cpus=pool.num_cpus,
-        num_gpus=pool.num_gpus,
-        runtime_env={"env_vars": {"OMP_NUM_THREADS": str(job.options.threads)}},
-    )
-    for row in done.iter_rows():
-        yield int(row["bad"])
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        room = int(resources.get("CPU", 0) / self.num_cpus)
+        if self.num_gpus:
+            room = min(room, int(resources.get("GPU", 0) / self.num_gpus))
+        if room < 1:
+            raise ConfigError(
+                f"the cluster has no room for an actor of {self.num_cpus:g} cores, {self.num_gpus:g} GPUs"
+            )
+        return min(self.most or room, room)
 
 
 def connect(address: str = "") -> None:
@@ -129,11 +111,9 @@ def connect(address: str = "") -> None:
 
 
 def main(
-    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="Bundle folder, at the same path on every machine.")],
-    sources: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Files or addresses that all machines reach.")
-    ],
-    out: Annotated[str, typer.Option(help="Folder or address for the results, which get the names of the files.")],
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Bundle folder, at the same path on every machine.")],
+    sources: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files that this machine reads.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results, which get the names of the files.")],
     address: Annotated[str, typer.Option(help="Of the Ray cluster. [RAY_ADDRESS, or one made here]")] = "",
     actors: Annotated[int, typer.Option(min=0, help="Actors at most; 0 = as many as there is room for.")] = 0,
     num_cpus: Annotated[float, typer.Option(min=0.1, help="Cores of an actor.")] = 1.0,
@@ -146,49 +126,39 @@ def main(
     """Translate files line by line on a Ray cluster. Run it again to go on where it stopped."""
     options = BulkOptions(runtime, precision, beam_size, bad="empty" if empty else "keep")
     try:
-        todo = jobs(bundle, sources, out, options)
+        requests = plan(bundle, sources, out)
         connect(address)
-        for job in todo:
-            bad = translate(job, Actors(actors, num_cpus, num_gpus))
-            typer.echo(
-                f"{job.target.address}: done; bad lines now: {bad}, all findings: {job.report.address}", err=True
-            )
+        for request in requests:
+            translator = BulkTranslator(bundle, options)
+            summary = translate_files(translator, request, Actors(actors, num_cpus, num_gpus).translate)
+            told = f", of which {summary.report} tells" if summary.report else ""
+            typer.echo(f"{request.out}: {summary.counts.lines:,} lines, {summary.counts.bad:,} bad{told}", err=True)
     except TandemError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from error
 
 
-def jobs(bundle: str, sources: Sequence[str], out: str, options: BulkOptions) -> list[FileTranslation]:
-    """One job per file, checked as far as this machine can.
+def plan(bundle: Path, sources: Sequence[Path], out: Path) -> list[Request]:
+    """One request per file, which goes on where an earlier one ended.
 
     Raises:
         BundleError: the bundle is refused.
-        ConfigError: options that do not fit it, or files of which no part can be read by itself.
+        ConfigError: it does not read one file of text, or results would have one name.
     """
-    try:
-        from deploy.ray.blocks import FileTranslation, SharedFile
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"this needs the package {error.name!r}: install tandem with its extra [ray]") from error
     loaded = Bundle.load(bundle)
     if len(loaded.sources) != 1 or any(loaded.feature_widths):
         raise ConfigError(f"{bundle} does not read one file of text; translate with `tandem translate`")
-    settled = options.settled(loaded)
-    names = [PurePosixPath(source).name for source in sources]
-    faults = [f"{one}: unpack it first, for machines begin to read in its middle" for one in names if _packed(one)]
-    faults += [f"{one}: two files have this name, and so would their results" for one in names if names.count(one) > 1]
-    target = SharedFile(out)
-    over = [source for source, name in zip(sources, names, strict=True) if SharedFile(source).is_same(target / name)]
-    faults += [f"{one}: its result would take its place; name another folder with --out" for one in over]
-    if faults:
-        raise ConfigError("; ".join(dict.fromkeys(faults)))
+    names = [source.name for source in sources]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"{', '.join(twice)}: two files have this name, and so would their results")
+    out.mkdir(parents=True, exist_ok=True)
+    targets = [out / name for name in names]
+    pairs = zip(sources, targets, strict=True)
     return [
-        FileTranslation(SharedFile(source), target / name, bundle, settled)
-        for source, name in zip(sources, names, strict=True)
+        Request((source,), target, resume=target.with_name(f"{target.name}.journal").exists())
+        for source, target in pairs
     ]
-
-
-def _packed(name: str) -> bool:
-    return PurePosixPath(name).suffix in (".gz", ".xz", ".bz2", ".zst", ".zip")
 
 
 if __name__ == "__main__":

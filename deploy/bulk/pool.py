@@ -11,11 +11,12 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from itertools import chain, islice
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from deploy.bulk.records import Line, LineResult
 from deploy.bulk.sources import InputRow
@@ -24,13 +25,18 @@ from models.errors import TandemError
 
 LINES_OF_A_BLOCK = 256
 BYTES_OF_A_BLOCK = 64 << 10  # some seconds of work: what a sudden end may cost for each block that is being translated
-_AHEAD = 2  # blocks for each worker: nobody waits while the oldest one is being finished
+AHEAD = 2  # blocks for each worker: nobody waits while the oldest one is being finished
 
+T = TypeVar("T")
 Done: TypeAlias = tuple[list[InputRow], list[LineResult]]
 
 
 class WorkerDied(TandemError):
     """A process that translates ended by itself, or was ended by somebody."""
+
+
+RowTranslator: TypeAlias = Callable[[BulkTranslator, Iterable[InputRow], int], Generator[Done, None, None]]
+"""Translates rows in order, as :func:`translate_rows` does."""
 
 
 def translate_rows(translator: BulkTranslator, rows: Iterable[InputRow], workers: int) -> Generator[Done, None, None]:
@@ -44,23 +50,17 @@ def translate_rows(translator: BulkTranslator, rows: Iterable[InputRow], workers
     Raises:
         WorkerDied: a process is gone.
     """
-    blocks = _blocks(rows)
+    blocks = cut(rows)
     first = list(islice(blocks, min(workers, 2)))
+    blocks = chain(first, blocks)
     if len(first) < 2:
-        for block in chain(first, blocks):
-            yield block, _all_records(block, translator.translate_block(_lines(block)))
+        yield from in_order(blocks, translator.translate_block, lambda results: results, ahead=0)
         return
     translator.close()  # what is open here would be one more than there are workers
     # Spawned: a fork would copy the locks of a runtime's threads.
     executor = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start, (translator,))
-    waiting: deque[tuple[list[InputRow], Future[list[LineResult]]]] = deque()
     try:
-        for block in chain(first, blocks):
-            waiting.append((block, executor.submit(_work, _lines(block))))
-            if len(waiting) > _AHEAD * workers:
-                yield _finish(waiting)
-        while waiting:
-            yield _finish(waiting)
+        yield from in_order(blocks, partial(executor.submit, _work), Future.result, AHEAD * workers)
     except BrokenProcessPool as error:  # found out by whichever looks first, who submits or who waits
         message = "a process that translates has ended, perhaps for want of memory: try fewer --workers"
         raise WorkerDied(message) from error
@@ -68,12 +68,41 @@ def translate_rows(translator: BulkTranslator, rows: Iterable[InputRow], workers
         executor.shutdown(cancel_futures=True)
 
 
-def _finish(waiting: deque[tuple[list[InputRow], Future[list[LineResult]]]]) -> Done:
-    block, records = waiting.popleft()
-    return block, _all_records(block, records.result())
+def in_order(
+    blocks: Iterable[list[InputRow]],
+    submit: Callable[[list[Line]], T],
+    result: Callable[[T], list[LineResult]],
+    ahead: int,
+) -> Iterator[Done]:
+    """Each block with what became of it.
+
+    Args:
+        blocks: of rows.
+        submit: begins to translate the lines of a block.
+        result: waits for what was begun.
+        ahead: how many blocks are begun before the oldest is waited for.
+    """
+    waiting: deque[tuple[list[InputRow], T]] = deque()
+    for block in blocks:
+        # What is too long is not sent; what stands in its place needs no translator.
+        waiting.append((block, submit([_line(row) for row in block if row.fault is None])))
+        if len(waiting) > ahead:
+            yield _finished(*waiting.popleft(), result)
+    while waiting:
+        yield _finished(*waiting.popleft(), result)
 
 
-def _blocks(rows: Iterable[InputRow]) -> Iterator[list[InputRow]]:
+def _finished(block: list[InputRow], begun: T, result: Callable[[T], list[LineResult]]) -> Done:
+    translated = iter(result(begun))
+    return block, [next(translated) if row.fault is None else LineResult(b"", (row.fault,)) for row in block]
+
+
+def _line(row: InputRow) -> Line:
+    return row.fields[0] if len(row.cells) == 1 else row.fields
+
+
+def cut(rows: Iterable[InputRow]) -> Iterator[list[InputRow]]:
+    """Rows in blocks of so many lines and bytes."""
     block: list[InputRow] = []
     size = 0
     for row in rows:
@@ -84,17 +113,6 @@ def _blocks(rows: Iterable[InputRow]) -> Iterator[list[InputRow]]:
             block, size = [], 0
     if block:
         yield block
-
-
-def _lines(block: Sequence[InputRow]) -> list[Line]:
-    """What can be translated of a block."""
-    return [row.fields[0] if len(row.cells) == 1 else row.fields for row in block if row.fault is None]
-
-
-def _all_records(block: Sequence[InputRow], translated: Sequence[LineResult]) -> list[LineResult]:
-    """One for each row; those that were not translated have their fault."""
-    left = iter(translated)
-    return [next(left) if row.fault is None else LineResult(b"", (row.fault,)) for row in block]
 
 
 _translator: BulkTranslator | None = None  # a worker process' own: it is opened once, and there for every block

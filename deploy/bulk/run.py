@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from deploy.bulk.output import FileOutput, Report, StreamOutput, Tally
-from deploy.bulk.pool import translate_rows
+from deploy.bulk.pool import Done, RowTranslator, translate_rows
 from deploy.bulk.progress import ProgressMeter
 from deploy.bulk.records import LineResult
 from deploy.bulk.sources import InputRow, Oversize, Source, fingerprint, open_sources, read_rows
@@ -61,8 +61,8 @@ class Summary:
     report: Path | None
 
 
-def translate_files(translator: BulkTranslator, request: Request) -> Summary:
-    """Translate line by line, in order.
+def translate_files(translator: BulkTranslator, request: Request, translate: RowTranslator = translate_rows) -> Summary:
+    """Translate line by line, in order; ``translate`` says where.
 
     Raises:
         ConfigError, CorpusError, BundleError: input, output, bundle and options are not what they must be.
@@ -87,7 +87,10 @@ def translate_files(translator: BulkTranslator, request: Request) -> Summary:
             rows = _left(read_rows(sources), before, sources)
             meter = ProgressMeter(_size(sources), before, sum(source.position for source in sources))
             stack.enter_context(stoppable())
-            _translate(translator, request, rows, meter, output, report)
+            with meter, closing(translate(translator, rows, request.workers)) as blocks:
+                kept = None if translator.options.bad == "empty" else translator.kept
+                for rows_of_block in _write(blocks, output, report, kept, request.save_every):
+                    meter.advance(len(rows_of_block), sum(row.span for row in rows_of_block))
             output.finish(report.tally.lines)
     return Summary(report.tally, before, time.monotonic() - started, report.path if report.tally.bad else None)
 
@@ -100,28 +103,21 @@ def _begun_with(translator: BulkTranslator, request: Request) -> dict[str, str]:
     return bundle | {name: json.dumps(value) for name, value in options.items()} | inputs
 
 
-def _translate(
-    translator: BulkTranslator,
-    request: Request,
-    rows: Iterable[InputRow],
-    meter: ProgressMeter,
-    output: StreamOutput,
-    report: Report,
-) -> None:
-    """All rows, block by block."""
-    kept = None if translator.options.bad == "empty" else translator.kept
+def _write(
+    blocks: Iterable[Done], output: StreamOutput, report: Report, kept: int | None, save_every: float
+) -> Iterator[list[InputRow]]:
+    """Write block by block; yields the rows of each."""
     saved = time.monotonic()
-    with meter, closing(translate_rows(translator, rows, request.workers)) as blocks:
-        for block, results in blocks:
-            report.take(results)
-            for row, result in zip(block, results, strict=True):
-                for data in _written(row, result, kept):
-                    output.write(data)
-                row.close()
-            sync = time.monotonic() - saved >= request.save_every
-            output.flush(sync=sync)
-            saved = time.monotonic() if sync else saved
-            meter.advance(len(block), sum(row.span for row in block))
+    for block, results in blocks:
+        report.take(results)
+        for row, result in zip(block, results, strict=True):
+            for data in _written(row, result, kept):
+                output.write(data)
+            row.close()
+        sync = time.monotonic() - saved >= save_every
+        output.flush(sync=sync)
+        saved = time.monotonic() if sync else saved
+        yield block
 
 
 def _written(row: InputRow, record: LineResult, kept: int | None) -> Iterator[bytes]:

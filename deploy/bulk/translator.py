@@ -1,4 +1,4 @@
-"""Lines to lines, in the calling process and thread: the piece that a process pool and Ray Data multiply."""
+"""Lines to lines, in the calling process and thread: the piece that a process pool and a Ray cluster multiply."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The service on several machines with Ray: replicas of the engine (Ray Serve), and files in bulk (Ray Data)."""
+"""The service on several machines with Ray: replicas of the engine (Ray Serve), and files in bulk (actors)."""

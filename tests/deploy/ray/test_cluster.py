@@ -1,4 +1,4 @@
-"""The Ray application and Ray Data on a cluster of this machine, as ``serve deploy`` and ``deploy.ray_bulk`` use it."""
+"""The Ray application and actors for files on a cluster of this machine, as ``serve deploy`` and ``deploy.ray_bulk`` use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import urllib.request
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import pytest
 import yaml
 
 from deploy.bulk import BulkTranslator
+from models.errors import ConfigError
 
 pytestmark = [
     pytest.mark.slow,
@@ -229,33 +230,24 @@ def test_ray_exports_the_metrics_of_each_replica(cluster: Cluster) -> None:
     wait_for(lambda: ours <= replicas(), "metrics of both replicas")
 
 
-def test_a_file_is_translated_in_order_and_bad_lines_stay(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from deploy.bulk import BulkOptions
-    from deploy.ray import blocks
-    from deploy.ray_bulk import Actors, jobs, translate
+def test_a_file_is_translated_in_order_and_bad_lines_stay(cluster: Cluster, tmp_path: Path) -> None:
+    from deploy.bulk.run import translate_files
+    from deploy.ray_bulk import Actors, plan
 
-    monkeypatch.setattr(blocks, "LINES", 40)
-    lines = [text_of(number)[: 30 + number % 30].encode() for number in range(200)]
+    lines = [text_of(number)[: 30 + number % 30].encode() for number in range(600)]
     lines[70] = b"kein \xff Text"
     (tmp_path / "in.txt").write_bytes(b"\n".join(lines) + b"\n")
-    (job,) = jobs(str(SHIPPED), [str(tmp_path / "in.txt")], str(tmp_path / "out"), BulkOptions())
-    job.begin()
-    first, *others = job.pending()
-    job.translate(first, BulkTranslator(SHIPPED))
-    kept = tmp_path / "out" / "in.txt.parts" / "000000000"
-    kept.write_bytes(kept.read_bytes().replace(kept.read_bytes().split(b"\n")[0], b"done before"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        assert translate(job, Actors(most=2, num_cpus=0.5)) == 1
+    (request,) = plan(SHIPPED, [tmp_path / "in.txt"], tmp_path / "out")
+    actors = Actors(most=2, num_cpus=0.5)
+    summary = translate_files(BulkTranslator(SHIPPED), request, actors.translate)
+    assert (summary.counts.lines, summary.counts.bad) == (600, 1)
     expected = [record.data for record in BulkTranslator(SHIPPED).translate_block(lines)]
     found = (tmp_path / "out" / "in.txt").read_bytes().split(b"\n")
-    assert found == [b"done before", *expected[1:], b""]
-    assert len(others) == 4 and found[70] == lines[70]
+    assert found == [*expected, b""] and found[70] == lines[70]
     (finding,) = map(json.loads, (tmp_path / "out" / "in.txt.report.jsonl").read_text().splitlines())
     assert (finding["line"], finding["reason"]) == (71, "invalid_utf8")
-    assert not (tmp_path / "out" / "in.txt.parts").exists()
+    with pytest.raises(ConfigError, match="no room for an actor of 1000 cores"):
+        translate_files(BulkTranslator(SHIPPED), replace(request, out=tmp_path / "x"), Actors(num_cpus=1000).translate)
 
 
 def test_replicas_follow_the_load(cluster: Cluster) -> None:
