@@ -1,4 +1,4 @@
-"""The Ray application and actors for files on a cluster of this machine, as ``serve deploy`` and ``deploy.ray_bulk`` use it."""
+"""The Ray application and files on a cluster of this machine, as ``serve deploy`` and ``deploy.ray_bulk`` use it."""
 
 from __future__ import annotations
 
