@@ -60,7 +60,7 @@ def translate(
     ] = None,
     fail_on_bad: Annotated[bool, typer.Option("--fail-on-bad", help="Exit status 1 where a line is bad.")] = False,
     workers: Workers = 0,
-    save_every: Annotated[float, typer.Option(min=0.0, help="Seconds after which what is written is put on disk for good.")] = 10.0,
+    save_every: Annotated[float, typer.Option(min=0.0, help="Seconds until lines are on disk for good.")] = 10.0,
     max_line_bytes: Annotated[int, typer.Option(min=1, help="Longer lines are bad.")] = 1 << 20,
     runtime: UsedRuntime = Runtime.onnx,
     precision: Precision = "int8",
