@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from itertools import chain, islice
 from typing import TypeAlias, TypeVar
 
@@ -60,7 +59,7 @@ def translate_rows(translator: BulkTranslator, rows: Iterable[InputRow], workers
     # Spawned: a fork would copy the locks of a runtime's threads.
     executor = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start, (translator,))
     try:
-        yield from in_order(blocks, partial(executor.submit, _work), Future.result, AHEAD * workers)
+        yield from in_order(blocks, lambda lines: executor.submit(_work, lines), Future.result, AHEAD * workers)
     except BrokenProcessPool as error:  # found out by whichever looks first, who submits or who waits
         message = "a process that translates has ended, perhaps for want of memory: try fewer --workers"
         raise WorkerDied(message) from error

@@ -1,7 +1,9 @@
 """The one driver for decoding with nobody waiting: validation, evaluation, proofs, corpora, files of any size.
 
 Sentences are read a window at a time and sorted by length. The longest begin; where so many have ended that half of the
-budget is free, the next ones join the running batch. What comes out is in the order of what went in.
+budget is free, the next ones join the running batch. What comes out is in the order of what went in. (Joining was once
+measured beside batches of like length from first step to last, on 600 real sentences and one core: as many sentences
+for a second of processor time. It is here for what has more cores, and for lines of unlike length.)
 """
 
 from __future__ import annotations
