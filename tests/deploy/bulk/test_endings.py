@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from deploy.bulk.pool import LINES_OF_A_BLOCK
 from tests.deploy.bulk.support import numbered, shout, write_lines
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,7 +91,7 @@ def test_workers_end_with_a_killed_parent(bundle: Path, tmp_path: Path) -> None:
     process.kill()
     process.communicate(timeout=PATIENCE)
     wait_for(lambda: not any(path.exists() for path in workers))
-    assert finished(started(bundle, tmp_path, workers=2))["before"] > 0
+    assert finished(started(bundle, tmp_path, workers=2))["before"] >= LINES_OF_A_BLOCK
     assert (tmp_path / "out").read_bytes() == whole()
 
 
@@ -102,7 +103,7 @@ def test_a_worker_that_is_killed_ends_the_run_and_loses_nothing(bundle: Path, tm
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "a process that translates has ended" in err
-    assert finished(started(bundle, tmp_path, workers=2))["before"] > 0
+    assert finished(started(bundle, tmp_path, workers=2))["before"] >= LINES_OF_A_BLOCK
     assert (tmp_path / "out").read_bytes() == whole()
 
 
