@@ -11,11 +11,9 @@ from deploy.bulk.forms import Sources, plain
 from deploy.bulk.records import Field, Finding
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
-from service.api.schemas import TranslateRequest
-from service.settings import Settings
+from service.bundles.served import ServedModel, Tokeniser
 from service.text import Document
 from service.text.loops import cut_loops
-from service.translation.decoding import Codec, search_options
 
 
 class TextForm:
@@ -31,28 +29,23 @@ class TextForm:
             language: of the lines.
             search: how to decode; tokens that the service never writes uninvited are suppressed here, too.
         """
-        self._codec, self._language = Codec(bundle), language
-        self._target = bundle.manifest.target_language
-        request = TranslateRequest(q="", source=language, target=self._target)
-        # The defaults, not those of the environment: what a server allows its callers binds nobody here.
-        served = search_options(request, bundle, Settings.model_construct())
-        self.options = replace(served, beam_size=search.beam_size)
+        self._model, self._language = ServedModel.of(bundle), language
+        self.options = replace(self._model.options, beam_size=search.beam_size)
 
     def read(self, fields: Sequence[Field]) -> TextDraft:
         """A line; without a letter it stays as it is."""
         (text,) = map(str, fields)
-        codec = self._codec
-        document = Document.parse(plain(text), self._language, self._target, codec.limit, codec.measure)
-        pieces = (codec.encode((piece.text,)) for piece in document.sentences)
-        ids = tuple(tuple(np.array(source, np.int64) for source in piece) for piece in pieces)
-        return TextDraft(codec, text, document, ids)
+        model, tokens = self._model, Tokeniser(self._model)
+        document = Document.parse(plain(text), self._language, model.target, model.limit, tokens.measure)
+        ids = tuple((np.array(tokens.ids(piece.text), np.int64),) for piece in document.sentences)
+        return TextDraft(model, text, document, ids)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextDraft:
     """A text in sentences."""
 
-    codec: Codec
+    model: ServedModel
     text: str
     document: Document
     sentences: tuple[Sources, ...]
@@ -66,4 +59,4 @@ class TextDraft:
         return self.document.join([self._line(piece.text, hypothesis) for piece, hypothesis in pairs])[0]
 
     def _line(self, sentence: str, hypothesis: Hypothesis) -> str:
-        return cut_loops(self.codec.decode(hypothesis, (sentence,)), sentence)[0]
+        return cut_loops(self.model.decode(hypothesis, (sentence,)), sentence)[0]
