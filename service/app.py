@@ -15,8 +15,8 @@ from starlette.middleware.cors import CORSMiddleware
 
 from service.access import Access
 from service.bundles.loading import build_engine
+from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
-from service.bundles.shelf import ModelShelf
 from service.engine import Engine
 from service.files import routes as file_routes
 from service.files.jobs import FileJobs
@@ -33,10 +33,10 @@ from service.http.json_bounds import JsonBounds
 from service.http.middleware import RequestBody, RequestContext, error_response
 from service.http.routes import detect, docs, info, models, operations, page, texts
 from service.http.shedding import DECODING_PATHS, LoadShedding
+from service.http.tracing import OFF, TraceContext, open_tracing
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
-from service.telemetry.tracing import OFF, TraceContext, open_tracing
 from service.translation.texts import TextService
 
 _log = structlog.get_logger("tandem.app")
@@ -117,10 +117,10 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 @asynccontextmanager
 async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
-    text_service = TextService(engine, settings)
+    text_service = TextService(engine, settings.request_limits())
     glossaries = await asyncio.to_thread(Glossaries.of, settings)
     access = await asyncio.to_thread(Access, settings)
-    shelf = await asyncio.to_thread(ModelShelf, engine, settings)
+    manager = await asyncio.to_thread(ModelManager, engine, settings)
     files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access)
     parts = Parts(
         engine,
@@ -131,7 +131,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         settings,
         glossaries,
         access,
-        shelf,
+        manager,
         files,
     )
     metrics.watch(engine, parts.readiness)
@@ -146,7 +146,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         yield parts
     finally:
         engine.close()
-        await shelf.close()
+        await manager.close()
         finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
         await files.close()
         parts.texts.close()

@@ -10,8 +10,8 @@ from fastapi import Depends, Request
 
 from service.access import Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
-from service.bundles.shelf import ModelShelf
 from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
 from service.http.intake import read_fields
@@ -19,7 +19,7 @@ from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
 from service.text.detection import Detector
-from service.translation.decoding import priority_of
+from service.translation.requests import priority_of
 from service.translation.texts import TextService
 
 
@@ -35,7 +35,7 @@ class Parts:
     settings: Settings
     glossaries: Glossaries
     access: Access
-    models: ModelShelf
+    models: ModelManager
     files: FileJobs
 
 
@@ -72,7 +72,7 @@ def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..
         caller = access.caller(request, fields.api_key)
         texts = (fields.texts, *fields.further_texts.values())
         characters = sum(len(text) for group in texts for text in group)
-        note_priority(request, priority_of(characters, fields.priority, running.settings))
+        note_priority(request, priority_of(characters, fields.priority, running.settings.bulk_characters))
         async with access.charged(caller, characters) as receipt:
             yield caller
             if request.scope["state"].get("failed"):  # after the reply has begun

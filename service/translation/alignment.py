@@ -25,15 +25,13 @@ from numpy.typing import NDArray
 from models.edits import Operations, origins
 from models.search import Array, Hypothesis
 from models.vocabulary import EOS, Vocabulary, WordVocabulary
+from service.bundles.served import ServedModel
 from service.text.locating import locate, locate_words
-from service.text.spans import Span
-from service.translation.decoding import Codec
+from service.text.spans import WORD, Span
 
 THRESHOLD = 0.6
 """Least product of both sides' shares with which words are a pair; half of it is enough for a written word's best."""
 
-# Words with inner hyphens and apostrophes, or a single mark. Joiners and combining marks belong to their word.
-_WORD = re.compile(r"\w[\w\u0300-\u036f\u200c\u200d]*(?:['’\-]\w[\w\u0300-\u036f\u200c\u200d]*)*|[^\w\s]")
 _LEAST = 1e-9  # attention below this is none
 _MARK = re.compile(r"[.,;:!?…。、，；：！？¿¡؟،()\[\]{}'\"«»‹›„“”‚‘’–—-]+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -43,7 +41,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AlignedToken:
     """A vocabulary's piece and the characters that it stands for; an empty span where none are left of it."""
 
     piece: str
@@ -69,8 +67,8 @@ class Alignment:
         words: spans of source words and of target words that belong together, in the target's order.
     """
 
-    source: tuple[Token, ...]
-    target: tuple[Token, ...]
+    source: tuple[AlignedToken, ...]
+    target: tuple[AlignedToken, ...]
     weights: Array
     words: tuple[tuple[Span, Span], ...]
 
@@ -85,14 +83,14 @@ class Alignment:
 
 
 def align_words(
-    codec: Codec, source: str, target: str, hypothesis: Hypothesis, ids: Sequence[int] | None = None
+    model: ServedModel, source: str, target: str, hypothesis: Hypothesis, ids: Sequence[int] | None = None
 ) -> Alignment:
     """Align a sentence of a model with one source with its translation; see ``align_sources``."""
-    return align_sources(codec, (source,), target, hypothesis, None if ids is None else (ids,))[0]
+    return align_sources(model, (source,), target, hypothesis, None if ids is None else (ids,))[0]
 
 
 def align_sources(
-    codec: Codec,
+    model: ServedModel,
     sentence: Sequence[str],
     target: str,
     hypothesis: Hypothesis,
@@ -101,31 +99,31 @@ def align_sources(
     """Align a sentence in each of its sources with its translation.
 
     Args:
-        codec: of the bundle that translated it.
-        sentence: its text per source, as it was given to ``Codec.encode``, or before parts of it became placeholders.
-        target: what ``Codec.decode`` returned, or the same with its placeholders replaced.
+        model: translated it.
+        sentence: its text per source, as it was given to ``ServedModel.encode``, or before parts became placeholders.
+        target: what ``ServedModel.decode`` returned, or the same with its placeholders replaced.
         hypothesis: with its attention (``SearchOptions.attention``).
-        ids: per source the tokens that were decoded (``Job.sources``); None = those of ``Codec.encode``.
+        ids: per source the tokens that were decoded (``Job.sources``); None = those of ``ServedModel.encode``.
 
     Raises:
         ValueError: the hypothesis has no attention.
     """
     if hypothesis.attention is None:
         raise ValueError("a hypothesis without attention aligns with nothing; decode it with SearchOptions.attention")
-    given = [_without_end(one) for one in (codec.encode(sentence) if ids is None else ids)]
-    written, steps = _written(codec, hypothesis, given)
-    vocabulary = codec.bundle.target_vocabulary
+    given = [_without_end(one) for one in (model.encode(sentence) if ids is None else ids)]
+    written, steps = _written(model, hypothesis, given)
+    vocabulary = model.bundle.target_vocabulary
     targets = _tokens(vocabulary, written, target)
     found = []
     for number, (text, read) in enumerate(zip(sentence, given, strict=True)):
         weights = _weights(hypothesis.attention[number], steps, len(read), edited=number == len(given) - 1)
-        sources = _tokens(codec.bundle.source_vocabularies[number], read, text)
+        sources = _tokens(model.bundle.source_vocabularies[number], read, text)
         found.append(Alignment(sources, targets, weights, word_pairs(weights, text, sources, target, targets)))
     return tuple(found)
 
 
 def word_pairs(
-    weights: Array, source: str, sources: Sequence[Token], target: str, targets: Sequence[Token]
+    weights: Array, source: str, sources: Sequence[AlignedToken], target: str, targets: Sequence[AlignedToken]
 ) -> tuple[tuple[Span, Span], ...]:
     """Words that belong together, in the target's order: of each written word those that it looked at most.
 
@@ -147,13 +145,13 @@ def word_pairs(
     return tuple((read[place], written[row]) for row, place in np.argwhere(paired).tolist())
 
 
-def words_of(text: str, tokens: Sequence[Token]) -> list[Span]:
+def words_of(text: str, tokens: Sequence[AlignedToken]) -> list[Span]:
     """The words of a text and its punctuation marks; in scripts without spaces between words, the tokens.
 
     What one token stands for is one word, even where that is an address with punctuation marks in it.
     """
     words: list[Span] = []
-    for match in _WORD.finditer(text):
+    for match in WORD.finditer(text):
         start, end = match.span()
         borders = {start, end}
         if _UNSPACED.search(text, start, end):
@@ -162,7 +160,7 @@ def words_of(text: str, tokens: Sequence[Token]) -> list[Span]:
     return _merged(words, tokens)
 
 
-def _merged(words: Sequence[Span], tokens: Sequence[Token]) -> list[Span]:
+def _merged(words: Sequence[Span], tokens: Sequence[AlignedToken]) -> list[Span]:
     """Words in order, one where several share a token."""
     merged: list[Span] = []
     spans = iter(sorted(token.span for token in tokens))
@@ -183,7 +181,7 @@ def _marks(text: str, words: Sequence[Span]) -> NDArray[np.bool_]:
     return np.array([_MARK.fullmatch(text, *word) is not None for word in words])
 
 
-def _membership(words: Sequence[Span], tokens: Sequence[Token]) -> Floats:
+def _membership(words: Sequence[Span], tokens: Sequence[AlignedToken]) -> Floats:
     """Words x tokens: the share of a token's characters that stand in the word."""
     word_WE, token_TE = np.array(words), np.array([token.span for token in tokens])
     ends_WT = np.minimum(word_WE[:, None, 1], token_TE[None, :, 1])
@@ -211,11 +209,13 @@ class _Step:
     kept: int | None = None
 
 
-def _written(codec: Codec, hypothesis: Hypothesis, given: Sequence[Sequence[int]]) -> tuple[list[int], list[_Step]]:
+def _written(
+    model: ServedModel, hypothesis: Hypothesis, given: Sequence[Sequence[int]]
+) -> tuple[list[int], list[_Step]]:
     """The tokens of the text that a hypothesis stands for: its own, or what its script of edits makes of a text."""
-    if codec.bundle.manifest.target_form == "text":
+    if model.bundle.manifest.target_form == "text":
         return list(hypothesis.tokens), [_Step(row) for row in range(len(hypothesis.tokens))]
-    operations = Operations.of(codec.bundle.target_vocabulary)
+    operations = Operations.of(model.bundle.target_vocabulary)
     moving = [row for row, token in enumerate(hypothesis.tokens) if token in (operations.keep, operations.delete)]
     edited = given[-1]
     tokens, steps = [], []
@@ -242,10 +242,10 @@ def _without_end(ids: Sequence[int]) -> list[int]:
     return [*ids[:-1]] if ids and ids[-1] == EOS else [*ids]
 
 
-def _tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+def _tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> tuple[AlignedToken, ...]:
     pieces = [vocabulary.piece_of(token) for token in ids]
     if isinstance(vocabulary, WordVocabulary):
         pieces = [f" {piece}" for piece in pieces]
         spans = locate_words(len(pieces), text) or locate(pieces, text)
-        return tuple(Token(piece.strip(), span) for piece, span in zip(pieces, spans, strict=True))
-    return tuple(map(Token, pieces, locate(pieces, text)))
+        return tuple(AlignedToken(piece.strip(), span) for piece, span in zip(pieces, spans, strict=True))
+    return tuple(map(AlignedToken, pieces, locate(pieces, text)))
