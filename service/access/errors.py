@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
-from service.http.errors import HttpError
+from service.errors import Refused
 
 
-class KeyMissing(HttpError):
-    """The route asks for a key, and the request has none."""
+class KeyMissing(Refused):
+    """A key is asked for, and there is none."""
 
-    status, code = 401, "key_missing"
+    code = "key_missing"
 
     def __init__(self, place: str = "") -> None:
         """``place``: where the field must stand, if that matters."""
         field = f"the field api_key {place}".rstrip()
         super().__init__(f"this server asks for a key; send it as 'Authorization: Bearer KEY', or as {field}")
 
-    def headers(self) -> Mapping[str, str]:
-        """How to authenticate, which a 401 has to say."""
-        return {"WWW-Authenticate": 'Bearer realm="tandem"'}
 
-
-class KeyInvalid(HttpError):
+class KeyInvalid(Refused):
     """Unknown, revoked or expired; which of them is nobody's business."""
 
-    status, code = 403, "key_invalid"
+    code = "key_invalid"
 
     def __init__(self) -> None:
         super().__init__("this key is not valid, or not any more; ask those who run this server for one")
 
 
-class AdminRequired(HttpError):
+class AdminRequired(Refused):
     """The route is for administrators."""
 
-    status, code = 403, "admin_required"
+    code = "admin_required"
 
     @classmethod
     def for_other_key(cls) -> AdminRequired:
@@ -51,22 +46,10 @@ class AdminRequired(HttpError):
         )
 
 
-class _Later(HttpError):
-    """To be asked again later."""
-
-    def __init__(self, message: str, detail: object, retry_after: float) -> None:
-        super().__init__(message, detail)
-        self.retry_after = max(1, math.ceil(retry_after))
-
-    def headers(self) -> Mapping[str, str]:
-        """When it may work again, in seconds."""
-        return {"Retry-After": str(self.retry_after)}
-
-
-class RateLimited(_Later):
+class RateLimited(Refused):
     """Too many requests a minute."""
 
-    status, code = 429, "rate_limited"
+    code = "rate_limited"
 
     def __init__(self, bound: int, retry_after: float) -> None:
         super().__init__(
@@ -76,10 +59,10 @@ class RateLimited(_Later):
         )
 
 
-class QuotaExceeded(_Later):
+class QuotaExceeded(Refused):
     """The month's characters are used up, or this request has more than are left."""
 
-    status, code = 429, "quota_exceeded"
+    code = "quota_exceeded"
 
     def __init__(self, bound: int, used: int, characters: int, retry_after: float) -> None:
         super().__init__(
@@ -90,10 +73,10 @@ class QuotaExceeded(_Later):
         )
 
 
-class LimitsUnavailable(_Later):
+class LimitsUnavailable(Refused):
     """The store of counters is down, and the server was told to answer nothing uncounted."""
 
-    status, code = 503, "limits_unavailable"
+    code = "limits_unavailable"
 
     def __init__(self, retry_after: float) -> None:
         super().__init__("requests cannot be counted now; try again later", None, retry_after)

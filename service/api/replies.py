@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -235,6 +236,40 @@ class ModelChange(BaseModel):
     )
     model: str | None = Field(default=None, description="What was loaded or switched to.")
     unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
+
+
+class DetectedFileLanguage(BaseModel):
+    """The language that a file was found to be in."""
+
+    language: str
+    confidence: float = Field(description="Per cent, 0..100.")
+
+
+class FileStatus(BaseModel):
+    """A file that is translated in the background."""
+
+    id: str = Field(description="Unguessable; names the job in every request about it.")
+    name: str = Field(description="Of the file that was sent.")
+    status: Literal["queued", "running", "done", "failed", "cancelled", "expired"]
+    progress: float = Field(description="Share of the characters that are translated, 0..1.")
+    source: str
+    target: str
+    model: str | None = None
+    detectedLanguage: DetectedFileLanguage | None = Field(default=None, description="Where `source` was `auto`.")
+    characters: int = Field(description="To translate.")
+    created: datetime
+    finished: datetime | None = None
+    expires: datetime | None = Field(default=None, description="When the files of a finished job are deleted.")
+    error: str | None = Field(default=None, description="Of a job that failed: a sentence for people.")
+    code: str | None = Field(default=None, description="Of a job that failed: for machines.")
+    result: str | None = Field(default=None, description="Path of the result, once it is there.")
+    result_name: str | None = Field(default=None, description="The result's file name.")
+
+
+class FileUrl(BaseModel):
+    """Where a translated file can be fetched."""
+
+    translatedFileUrl: str = Field(description="Unguessable, and good without a key until the file expires.")
 
 
 class Status(BaseModel):

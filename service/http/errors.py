@@ -3,9 +3,9 @@
     TandemError
     └── HttpError          carries status, code and headers of its reply
         ├── BadRequest 400, ModelNotFound / PairNotServed / LanguageNotServed 404, TooLarge 413,
-        ├── NotOffered / GlossaryLimit 400, SuggestionsOff 403, GlossaryNotFound 404,
+        ├── NotOffered 400, SuggestionsOff 403,
         ├── ModelInUse 409, ModelRefused 422, BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
-        └── (the engine's errors and ``OptionError`` are mapped by ``reply_for``)
+        └── (the engine's errors, ``Refused`` and ``OptionError`` are mapped by ``reply_for``)
 
 Replies are ``{"error", "code", "detail"?, "request_id"}`` and hold no traceback, no path and nothing of the model.
 """
@@ -21,11 +21,33 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
+from service.access import KeyMissing
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
-from service.http.wording import bound_of, quoted, shown
+from service.errors import Refused
+from service.files.runner import Explanation
 from service.storage.database import StorageError
+from service.storage.glossaries import InvalidGlossary
+from service.wording import bound_of, quoted, shown
 
 _DRAIN_RETRY = 5
+_STATUSES: Mapping[str, int] = {
+    "key_missing": 401,
+    "key_invalid": 403,
+    "admin_required": 403,
+    "rate_limited": 429,
+    "quota_exceeded": 429,
+    "limits_unavailable": 503,
+    "too_many_files": 429,
+    "files_full": 503,
+    "file_too_large": 413,
+    "unsupported_file": 415,
+    "broken_file": 422,
+    "file_too_complex": 422,
+    "file_gone": 410,
+    "glossary_limit": 400,
+    "glossary_not_found": 404,
+}
+"""Of what keys, files and glossaries refuse, by its code."""
 _LONGEST_NAME = 80
 
 
@@ -111,22 +133,6 @@ class SuggestionsOff(HttpError):
     status, code = 403, "suggestions_off"
 
 
-class GlossaryNotFound(HttpError):
-    """The caller has stored no such glossary, or it has no dictionary for that language pair."""
-
-    status, code = 404, "glossary_not_found"
-
-
-class GlossaryLimit(HttpError):
-    """The caller stores as much as it may; names the bound and the value."""
-
-    code = "glossary_limit"
-
-    def __init__(self, what: str, bound: int, value: int) -> None:
-        message = f"a caller may store at most {bound} {what}, and this would make {value}; delete some first"
-        super().__init__(message, {"bound": bound, "value": value})
-
-
 class BodyTimeout(HttpError):
     """The body did not arrive in time."""
 
@@ -173,6 +179,10 @@ class NotReady(HttpError):
 
 def reply_for(error: BaseException) -> ErrorReply:
     """The reply to any error that a request can end with; unknown ones are a bare 500."""
+    if isinstance(error, InvalidGlossary):
+        error = InvalidFields.of(error.field, error.bound, error.value)
+    if isinstance(error, Refused):
+        return ErrorReply(_STATUSES[error.code], error.code, str(error), error.detail, _headers_of(error))
     if isinstance(error, HttpError):
         headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers()}
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
@@ -195,6 +205,12 @@ def reply_for(error: BaseException) -> ErrorReply:
     if isinstance(error, HTTPException):
         return _reply_for_route(error)
     return ErrorReply(500, "internal", "something went wrong on our side; quote the request id when you report it")
+
+
+def explain(error: Exception) -> Explanation | None:
+    """What a client is told of an error where there is no reply to tell it with; None = nothing."""
+    reply = reply_for(error)
+    return None if reply.code == "internal" else Explanation(reply.message, reply.code, reply.status == 503)
 
 
 def invalid_fields(error: ValidationError) -> InvalidFields:
@@ -246,6 +262,12 @@ def _reply_for_route(error: HTTPException) -> ErrorReply:
         message = f"this route answers {allowed or 'another method'}"
         return ErrorReply(405, "method_not_allowed", message, headers=headers)
     return ErrorReply(error.status_code, "http_error", str(error.detail), headers=headers)
+
+
+def _headers_of(error: Refused) -> dict[str, str]:
+    if isinstance(error, KeyMissing):
+        return {"WWW-Authenticate": 'Bearer realm="tandem"'}  # which a 401 has to have
+    return {} if error.retry_after is None else _retry(error.retry_after)
 
 
 def _retry(seconds: float) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Annotated, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId
 from service.http.dialects.deepl.document import (
     CHANGE_EXAMPLES,
@@ -20,7 +21,7 @@ from service.http.dialects.deepl.document import (
 )
 from service.http.dialects.deepl.entries import format_tsv, parse_entries
 from service.http.dialects.deepl.intake import read_request
-from service.http.dialects.deepl.routes import CallerDep, caller_of, served_pairs, traced
+from service.http.dialects.deepl.routes import CallerDep, served_pairs, traced
 from service.http.dialects.deepl.schemas import (
     DeepLGlossaries,
     DeepLGlossary,
@@ -34,8 +35,15 @@ from service.http.dialects.deepl.schemas import (
     MultilingualGlossary,
     MultilingualGlossaryRequest,
 )
-from service.http.errors import GlossaryNotFound, InvalidFields
-from service.storage.glossaries import MAX_DICTIONARIES, Dictionary, DictionarySize, StoredGlossary, base_language
+from service.http.errors import InvalidFields
+from service.storage.glossaries import (
+    MAX_DICTIONARIES,
+    Dictionary,
+    DictionarySize,
+    GlossaryNotFound,
+    StoredGlossary,
+    base_language,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,7 +65,7 @@ Code = Annotated[str, Query(max_length=35)]
 async def create(request: Request, parts: PartsDep) -> DeepLGlossary:
     """Store a glossary of one language pair."""
     fields = await read_request(request, GlossaryRequest)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     dictionaries = await asyncio.to_thread(_dictionaries, parts, [fields])
     return _of_one_pair(await asyncio.to_thread(parts.glossaries.create, caller.name, fields.name, dictionaries))
 
@@ -105,7 +113,7 @@ async def delete(identifier: Identifier, parts: PartsDep, caller: CallerDep, req
 async def create_multilingual(request: Request, parts: PartsDep) -> MultilingualGlossary:
     """Store a glossary of several language pairs."""
     fields = await read_request(request, MultilingualGlossaryRequest)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     dictionaries = await asyncio.to_thread(_dictionaries, parts, fields.dictionaries)
     return _of_any_pairs(await asyncio.to_thread(parts.glossaries.create, caller.name, fields.name, dictionaries))
 
@@ -131,7 +139,7 @@ async def get_multilingual(identifier: Identifier, parts: PartsDep, caller: Call
 async def change(request: Request, identifier: Identifier, parts: PartsDep) -> MultilingualGlossary:
     """Rename a glossary, or add terms to its dictionaries, which are made where there is none of that pair."""
     fields = await read_request(request, GlossaryChange)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     if fields.name is None and not fields.dictionaries:
         raise InvalidFields.of("name", "must be given, or dictionaries", None)
     dictionaries = await asyncio.to_thread(_dictionaries, parts, fields.dictionaries)
@@ -147,7 +155,7 @@ async def change(request: Request, identifier: Identifier, parts: PartsDep) -> M
 async def replace_dictionary(request: Request, identifier: Identifier, parts: PartsDep) -> DictionaryInfo:
     """Store a dictionary in the place of the one of its language pair."""
     fields = await read_request(request, DictionaryFields)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     (dictionary,) = await asyncio.to_thread(_dictionaries, parts, [fields])
     return _size(await asyncio.to_thread(parts.glossaries.replace, caller.name, identifier, dictionary))
 

@@ -15,9 +15,9 @@ from service.http.dialects.deepl.schemas import (
     DeepLTranslation,
     SplitSentences,
 )
-from service.http.errors import GlossaryNotFound, InvalidFields, NotOffered
+from service.http.errors import InvalidFields, NotOffered
 from service.http.intake import validate
-from service.storage.glossaries import base_language
+from service.storage.glossaries import GlossaryNotFound, base_language
 from service.text import Splitting
 from service.text.markup import MarkupOptions
 

@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 
 from service.api.schemas import MAX_GLOSSARY, MAX_TERM
 from service.http.dialects.deepl.entries import format_tsv, parse_entries
-from service.http.errors import GlossaryLimit, GlossaryNotFound, InvalidFields
+from service.http.errors import InvalidFields
 from service.settings import Settings
-from service.storage.glossaries import MAX_DICTIONARIES, MAX_NAME, Dictionary, Glossaries
+from service.storage.glossaries import (
+    MAX_DICTIONARIES,
+    MAX_NAME,
+    Dictionary,
+    Glossaries,
+    GlossaryLimit,
+    GlossaryNotFound,
+    InvalidGlossary,
+)
 
 RAILWAY = {"Gleis": "track", "Bahnsteig": "platform"}
 
@@ -91,12 +99,12 @@ def test_what_a_caller_may_store_is_bounded(glossaries: Glossaries) -> None:
 
 
 def test_one_dictionary_per_pair_and_not_too_many(glossaries: Glossaries) -> None:
-    with pytest.raises(InvalidFields, match="one dictionary per language pair"):
+    with pytest.raises(InvalidGlossary, match="one dictionary per language pair"):
         glossaries.create("ada", "twice", [railway(), Dictionary.of("de", "EN-US", RAILWAY)])
-    with pytest.raises(InvalidFields, match=f"must be 1 to {MAX_DICTIONARIES}"):
+    with pytest.raises(InvalidGlossary, match=f"must be 1 to {MAX_DICTIONARIES}"):
         glossaries.create("ada", "none", [])
     for name in ("", " ", "n" * (MAX_NAME + 1)):
-        with pytest.raises(InvalidFields, match=f"1 to {MAX_NAME} characters"):
+        with pytest.raises(InvalidGlossary, match=f"1 to {MAX_NAME} characters"):
             glossaries.create("ada", name, [railway()])
 
 
@@ -113,7 +121,7 @@ def test_one_dictionary_per_pair_and_not_too_many(glossaries: Glossaries) -> Non
     ],
 )
 def test_terms_that_are_none(entries: dict[str, str], message: str) -> None:
-    with pytest.raises(InvalidFields, match=message):
+    with pytest.raises(InvalidGlossary, match=message):
         Dictionary.of("de", "en", entries)
 
 

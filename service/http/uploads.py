@@ -1,30 +1,27 @@
-"""Reads a multipart request with a file: the file goes to disk in pieces and is never in memory as a whole."""
+"""Reads a multipart request with a file: the file goes to disk in pieces and is never in memory as a whole.
+
+Who sends it is found out, and the request counted, as early as the request tells.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import shutil
 import unicodedata
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import IO
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from service.access import Caller
-from service.files.disk import sync_folder
-from service.files.entrance import Entrance, Entry
-from service.files.errors import UnknownFileType
+from service.access import Access, Caller, KeyMissing
+from service.files.bounds import FileRefused
+from service.files.disk import Upload
 from service.files.formats import FORMATS
-from service.http.errors import BadRequest, InvalidFields, UnsupportedMedia
-from service.storage.database import StorageError
+from service.http.credentials import caller_of, key_before_body
+from service.http.errors import BadRequest, HttpError, InvalidFields, UnsupportedMedia
 
 FORM_BYTES = 64 << 10
 """Bytes of a request besides the file, and of what may come before it."""
@@ -32,38 +29,102 @@ _MAX_FIELDS = 50
 _FIELDS = {"source": 35, "target": 35, "model": 200, "api_key": 512}
 """Text fields, with the characters that each may have."""
 _STEM_BYTES = 150
+UNKNOWN_UPLOADS = 2
+"""Files that may come in at a time before a key that is required."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff/\\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A request to translate a file.
+class UploadsBusy(HttpError):
+    """A key is required, none came before the file, and enough files of such requests are coming in."""
 
-    Attributes:
-        name: of the file, without folders and control characters.
-        format: see ``FORMATS``.
-        source, target: language codes, or ``auto`` for the first.
-        model: bundle to use; None = any.
-        file: its content, from the beginning on.
-    """
+    status, code = 503, "uploads_busy"
 
-    name: str
-    format: str
-    source: str
-    target: str
-    model: str | None
-    file: IO[bytes]
+    def __init__(self, bound: int) -> None:
+        message = (
+            f"at most {bound} files may come in at a time before their key; send the key as 'Authorization: Bearer "
+            "KEY', or as the field api_key before the file, or try again later"
+        )
+        super().__init__(message, {"bound": bound})
 
-    async def save(self, path: Path) -> int:
-        """Write the file and put it on disk. Returns its bytes.
+
+class Entrance:
+    """Lets uploads in, one ``Entry`` each. Belongs to one event loop."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._unknown = asyncio.Semaphore(UNKNOWN_UPLOADS)
+
+    @asynccontextmanager
+    async def enter(self, request: Request, key_may_follow: bool) -> AsyncIterator[Entry]:
+        """An upload while its body is read. A key in the header or the query string is checked before that.
+
+        Args:
+            request: whose body nobody has begun to read.
+            key_may_follow: whether a key that is required may come behind the file, as some clients send it.
 
         Raises:
-            StorageError: it cannot be written.
+            KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
         """
-        try:
-            return await asyncio.to_thread(_save, self.file, path)
-        except OSError as error:
-            raise StorageError(f"an upload cannot be kept ({type(error).__name__})") from error
+        async with AsyncExitStack() as slots:
+            entry = Entry(self._access, request, self._unknown if key_may_follow else None, slots)
+            if key_before_body(request):
+                await entry.admit(None)
+            yield entry
+
+
+class Entry:
+    """One upload on its way in.
+
+    Attributes:
+        caller: None until it is known.
+    """
+
+    def __init__(
+        self, access: Access, request: Request, unknown: asyncio.Semaphore | None, slots: AsyncExitStack
+    ) -> None:
+        self._access, self._request, self._unknown, self._slots = access, request, unknown, slots
+        self._waits = False
+        self.caller: Caller | None = None
+
+    async def admit(self, api_key: str | None) -> Caller:
+        """The caller, whose request is counted: once, however often this is asked.
+
+        Args:
+            api_key: of the field; not looked at where a key came before the body.
+
+        Raises:
+            KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
+        """
+        if self.caller is None:
+            caller = caller_of(self._request, self._access, key_before_body(self._request) or api_key)
+            await self._access.charge(caller, 0)
+            self.caller = caller
+        return self.caller
+
+    async def file_begins(self, api_key: str | None) -> None:
+        """To be called before more than the first piece of a file is taken; may be called again.
+
+        Where no key came before the file and none is required, one may still follow: ``admit`` is asked at the end.
+
+        Args:
+            api_key: the field, if it came before the file.
+
+        Raises:
+            KeyMissing: a key is required, and had to come before the file.
+            UploadsBusy: it may follow, but as many files as may be are coming in already without one.
+            KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
+        """
+        if self.caller is not None or self._waits:
+            return
+        if api_key:
+            await self.admit(api_key)
+        elif self._access.requires_key:
+            if self._unknown is None:
+                raise KeyMissing("before the file")
+            if self._unknown.locked():
+                raise UploadsBusy(UNKNOWN_UPLOADS)
+            await self._slots.enter_async_context(self._unknown)
+        self._waits = True
 
 
 @asynccontextmanager
@@ -80,7 +141,7 @@ async def read_upload(
         BadRequest: the body is no multipart form, or has more than one file.
         UnsupportedMedia: another content type or character set.
         InvalidFields: a field is missing or too long.
-        UnknownFileType: a file of a type that is not translated, by its name.
+        FileRefused: a file of a type that is not translated, by its name.
     """
     async with entrance.enter(request, key_may_follow) as entry:
         _check_type(request)
@@ -172,23 +233,14 @@ def clean_name(name: str) -> tuple[str, str]:
     """A file name as sent, as stem and ending: no folders, no characters that steer a terminal, not too long.
 
     Raises:
-        UnknownFileType: the ending is of no type that is translated.
+        FileRefused: the ending is of no type that is translated.
     """
     base = unicodedata.normalize("NFC", re.split(r"[/\\]", name)[-1])
     stem, dot, ending = _CONTROL.sub("", base).rpartition(".")
     if not dot or ending.lower() not in FORMATS:
         what = f"files ending in {'.' + ending[:20]!r}" if dot else "files without an ending"
         known = ", ".join(f".{known}" for known in sorted(FORMATS))
-        raise UnknownFileType(f"{what} are not translated here; send one of {known}", {"endings": sorted(FORMATS)})
+        message = f"{what} are not translated here; send one of {known}"
+        raise FileRefused("unsupported_file", message, {"endings": sorted(FORMATS)})
     short = stem.encode()[:_STEM_BYTES].decode(errors="ignore").strip(" .")
     return short or "file", ending.lower()
-
-
-def _save(file: IO[bytes], path: Path) -> int:
-    with path.open("xb") as kept:
-        shutil.copyfileobj(file, kept, 1 << 18)
-        kept.flush()
-        os.fsync(kept.fileno())
-        size = kept.tell()
-    sync_folder(path.parent)
-    return size

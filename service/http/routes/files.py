@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from service.api.replies import DetectedFileLanguage, FileStatus, FileUrl
 from service.engine import Draining
-from service.files.errors import FileFailed, FileGone, FileNotFound, FileNotReady, FileUnfinished
 from service.files.formats import FORMATS
 from service.files.records import OPEN, FileJob
-from service.files.schemas import FileStatus, result_name
-from service.files.sending import Attachment
-from service.files.uploads import FORM_BYTES, read_upload
+from service.http.attachments import Attachment
+from service.http.credentials import caller_of
 from service.http.dependencies import PartsDep
+from service.http.errors import HttpError
 from service.http.openapi import error_responses, reply_example
+from service.http.uploads import FORM_BYTES, read_upload
 from service.settings import Settings
 
 router = APIRouter(tags=["files"])
@@ -34,10 +36,44 @@ _SENT: dict[int | str, dict[str, Any]] = {
 _ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /files` returned it.")]
 
 
-class FileUrl(BaseModel):
-    """Where a translated file can be fetched."""
+class FileNotFound(HttpError):
+    """No job or result of that name, or none of the caller's: which of them is nobody's business."""
 
-    translatedFileUrl: str = Field(description="Unguessable, and good without a key until the file expires.")
+    status, code = 404, "file_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("there is no such file here, or it is not yours")
+
+
+class FileGone(HttpError):
+    """The result was deleted: its time was over, or the job was cancelled."""
+
+    status, code = 410, "file_gone"
+
+
+class FileNotReady(HttpError):
+    """There is no result yet, or never will be."""
+
+    status, code = 409, "file_not_ready"
+
+
+class FileFailed(HttpError):
+    """The job that the request waited for failed; the message is the job's."""
+
+    status, code = 500, "file_failed"
+
+
+class FileUnfinished(HttpError):
+    """The job that the request waited for was not finished in time; it goes on."""
+
+    status, code = 504, "deadline"
+
+    def __init__(self, job: str, seconds: float) -> None:
+        message = (
+            f"the file was not finished within {seconds:g} s and is still being translated as job {job}; ask for it "
+            f"with GET /files/{job}"
+        )
+        super().__init__(message, {"id": job})
 
 
 def upload_bounds(settings: Settings) -> dict[str, int]:
@@ -89,10 +125,10 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
     Who has none, or a bad one, or is over a rate, is refused before the file is taken in. A refused file counts as a
     request too.
     """
-    async with read_upload(request, parts.files.entrance) as (upload, caller):
+    async with read_upload(request, parts.entrance) as (upload, caller):
         job = await parts.files.accept(upload, caller)
     response.headers["Location"] = f"/files/{job.id}"
-    return FileStatus.of(job)
+    return _status(job)
 
 
 @router.get(
@@ -113,13 +149,13 @@ async def list_files(
 
     Callers without a key are many people: they see the files whose ids they name, and no others.
     """
-    caller = parts.access.caller(request)
+    caller = caller_of(request, parts.access)
     if id:
         found = [await parts.files.find(one, caller) for one in dict.fromkeys(id)]
-        return [FileStatus.of(job) for job in found if job is not None]
+        return [_status(job) for job in found if job is not None]
     if parts.files.is_shared(caller):
         return []
-    return [FileStatus.of(job) for job in await parts.files.listed(caller, _MOST_LISTED)]
+    return [_status(job) for job in await parts.files.listed(caller, _MOST_LISTED)]
 
 
 @router.get(
@@ -130,7 +166,7 @@ async def list_files(
 )
 async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
     """How far a file is. Only who sent it, or an administrator, can ask."""
-    return FileStatus.of(await _find(request, parts, id))
+    return _status(await _find(request, parts, id))
 
 
 @router.get(
@@ -169,7 +205,7 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
     is read too, but few such files may come in at a time; further ones get 503.
     """
     until = asyncio.get_running_loop().time() + parts.settings.request_timeout
-    async with read_upload(request, parts.files.entrance, key_may_follow=True) as (upload, caller):
+    async with read_upload(request, parts.entrance, key_may_follow=True) as (upload, caller):
         job = await parts.files.accept(upload, caller)
     try:
         done = await parts.files.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
@@ -180,7 +216,7 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
         raise
     if done is None or done.status != "done":
         raise FileFailed((done.error if done else None) or "the file was deleted before it was finished")
-    name = quote(f"{done.download}.{result_name(done)}", safe="")
+    name = quote(f"{done.download}.{done.result_name}", safe="")
     return FileUrl(translatedFileUrl=str(request.url_for("download_file", name=name)))
 
 
@@ -200,7 +236,7 @@ async def download_file(parts: PartsDep, name: Annotated[str, Path(max_length=40
 
 
 async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:
-    job = await parts.files.find(id, parts.access.caller(request))
+    job = await parts.files.find(id, caller_of(request, parts.access))
     if job is None:
         raise FileNotFound
     return job
@@ -213,6 +249,36 @@ async def _send_result(parts: PartsDep, job: FileJob) -> Response:
         raise FileNotReady(f"the file could not be translated: {job.error}")
     path, form = parts.files.result_path(job), FORMATS[job.format]
     try:
-        return await asyncio.to_thread(Attachment, path, result_name(job), form.media_type)
+        return await asyncio.to_thread(Attachment, path, job.result_name, form.media_type)
     except FileNotFoundError as error:
         raise FileGone("the file is gone: it was cancelled, or its time was over; send it again") from error
+
+
+def _status(job: FileJob) -> FileStatus:
+    """What a job looks like from outside."""
+    done = job.status == "done"
+    detected = None
+    if job.confidence is not None:
+        detected = DetectedFileLanguage(language=job.source, confidence=round(job.confidence, 2))
+    return FileStatus(
+        id=job.id,
+        name=job.name,
+        status=job.status,  # type: ignore[arg-type]  # one of these, as the store writes them
+        progress=round(job.progress, 4),
+        source=job.source,
+        target=job.target,
+        model=job.model,
+        detectedLanguage=detected,
+        characters=job.characters,
+        created=_when(job.created),
+        finished=None if job.finished is None else _when(job.finished),
+        expires=None if job.expires is None else _when(job.expires),
+        error=job.error,
+        code=job.code,
+        result=f"/files/{job.id}/result" if done else None,
+        result_name=job.result_name if done else None,
+    )
+
+
+def _when(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
