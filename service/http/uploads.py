@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
-from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
@@ -22,6 +21,7 @@ from service.files.disk import Upload
 from service.files.formats import FORMATS
 from service.http.credentials import caller_of, key_before_body
 from service.http.errors import BadRequest, HttpError, InvalidFields, UnsupportedMedia
+from service.http.intake import content_type
 
 FORM_BYTES = 64 << 10
 """Bytes of a request besides the file, and of what may come before it."""
@@ -144,7 +144,9 @@ async def read_upload(
         FileRefused: a file of a type that is not translated, by its name.
     """
     async with entrance.enter(request, key_may_follow) as entry:
-        _check_type(request)
+        if (kind := content_type(request)) != "multipart/form-data":
+            message = f"content type {kind[:80]!r} is not read here; send the file as multipart/form-data"
+            raise UnsupportedMedia(message)
         form = await _Form(request, entry).parse()
         try:
             caller = await entry.admit(_field(form, "api_key"))
@@ -190,16 +192,6 @@ class _Form(MultiPartParser):
                     await entry.file_begins(_field(FormData(self._before_file), "api_key"))
                 elif taken > FORM_BYTES:
                     raise BadRequest(f"the file must begin within the first {FORM_BYTES} bytes of the body")
-
-
-def _check_type(request: Request) -> None:
-    kind, options = parse_options_header(request.headers.get("content-type", ""))
-    if kind != b"multipart/form-data":
-        given = kind.decode("latin-1")[:80]
-        raise UnsupportedMedia(f"content type {given!r} is not read here; send the file as multipart/form-data")
-    charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
-    if charset not in ("utf-8", "utf8", "us-ascii"):  # others can make lone surrogates
-        raise UnsupportedMedia(f"character set {charset[:40]!r} is not read here; send UTF-8")
 
 
 def _upload(form: FormData) -> Upload:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from service.api.examples import DETECT_EXAMPLES
 from service.api.schemas import DetectedLanguage, DetectRequest
 from service.http.credentials import caller_of
 from service.http.dependencies import PartsDep
@@ -23,8 +22,7 @@ async def detect_request(request: Request) -> DetectRequest:
 
 @router.post(
     "/detect",
-    responses={200: {"content": {"application/json": {"example": [{"language": "de", "confidence": 100.0}]}}}},
-    openapi_extra=request_body(DetectRequest, DETECT_EXAMPLES),
+    openapi_extra=request_body(DetectRequest),
 )
 async def detect(
     request: Request, fields: Annotated[DetectRequest, Depends(detect_request)], parts: PartsDep

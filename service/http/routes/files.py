@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -19,19 +18,21 @@ from service.http.attachments import Attachment
 from service.http.credentials import caller_of
 from service.http.dependencies import PartsDep
 from service.http.errors import HttpError
-from service.http.openapi import error_responses, reply_example
+from service.http.openapi import error_responses
 from service.http.uploads import FORM_BYTES, read_upload
 from service.settings import Settings
 
 router = APIRouter(tags=["files"])
 
 _MOST_LISTED = 100
-_EXAMPLE: dict[str, Any] = {
-    "id": "q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh", "name": "letter.docx", "status": "running", "progress": 0.25,
-    "source": "de", "target": "en", "characters": 4021, "created": "2025-05-06T07:08:09Z",
-}  # fmt: skip
 _SENT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
+}
+_ACCEPTED: dict[int | str, dict[str, Any]] = {
+    202: {
+        "description": "Kept, and queued.",
+        "headers": {"Location": {"schema": {"type": "string"}, "description": "Path of the job."}},
+    }
 }
 _ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /files` returned it.")]
 
@@ -99,19 +100,12 @@ def _form(needed: list[str]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 
-def _accepted(example: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
-    header = {"Location": {"schema": {"type": "string"}, "description": "Path of the job."}}
-    content = {"application/json": {"example": example}}
-    return {202: {"description": "Kept, and queued.", "headers": header, "content": content}}
-
-
 @router.post(
     "/files",
     status_code=202,
     response_model=FileStatus,
     response_model_exclude_none=True,
-    responses=_accepted(_EXAMPLE | {"status": "queued", "progress": 0.0})
-    | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 503),
+    responses=_ACCEPTED | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 503),
     openapi_extra=_form(["file", "target"]),
 )
 async def send_file(request: Request, parts: PartsDep, response: Response) -> FileStatus:
@@ -135,7 +129,7 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
     "/files",
     response_model=list[FileStatus],
     response_model_exclude_none=True,
-    responses=reply_example([_EXAMPLE]) | error_responses(401, 403, 422, 503),
+    responses=error_responses(401, 403, 422, 503),
 )
 async def list_files(
     request: Request,
@@ -162,7 +156,7 @@ async def list_files(
     "/files/{id}",
     response_model=FileStatus,
     response_model_exclude_none=True,
-    responses=reply_example(_EXAMPLE) | error_responses(401, 403, 404, 422, 503),
+    responses=error_responses(401, 403, 404, 422, 503),
 )
 async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
     """How far a file is. Only who sent it, or an administrator, can ask."""
@@ -191,8 +185,7 @@ async def delete_file(request: Request, parts: PartsDep, id: _ID) -> None:
 @router.post(
     "/translate_file",
     tags=["LibreTranslate"],
-    responses=reply_example({"translatedFileUrl": "https://example.org/download_file/AbC…xyz.letter.en.docx"})
-    | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504),
+    responses=error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504),
     openapi_extra=_form(["file", "source", "target"]),
 )
 async def translate_file(request: Request, parts: PartsDep) -> FileUrl:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from service.api.replies import AbsentModel, ModelChange, ModelInfo
 from service.engine import alias_of
 from service.http.dependencies import PartsDep, admin
-from service.http.openapi import error_responses, reply_example
+from service.http.openapi import error_responses
 
 router = APIRouter(tags=["models"])
 
@@ -36,10 +36,7 @@ async def models(parts: PartsDep) -> list[ModelInfo | AbsentModel]:
 
 @router.post(
     "/models/{name}",
-    responses={
-        **reply_example({"alias": "de-en", "current": "de-en@2", "model": "de-en@2"}),
-        **error_responses(401, 403, 404, 409, 422, 503),
-    },
+    responses=error_responses(401, 403, 404, 409, 422, 503),
     **_CHANGES,
 )
 async def load(name: ModelName, parts: PartsDep, switch: Switch = True) -> ModelChange:
@@ -55,10 +52,7 @@ async def load(name: ModelName, parts: PartsDep, switch: Switch = True) -> Model
 
 @router.post(
     "/models/{alias}/rollback",
-    responses={
-        **reply_example({"alias": "de-en", "current": "de-en@1", "model": "de-en@1"}),
-        **error_responses(401, 403, 404, 409, 422, 503),
-    },
+    responses=error_responses(401, 403, 404, 409, 422, 503),
     **_CHANGES,
 )
 async def roll_back(alias: Alias, parts: PartsDep) -> ModelChange:
@@ -69,10 +63,7 @@ async def roll_back(alias: Alias, parts: PartsDep) -> ModelChange:
 
 @router.delete(
     "/models/{name}",
-    responses={
-        **reply_example({"alias": "de-en", "current": "de-en@2", "unloaded": ["de-en@1"]}),
-        **error_responses(401, 403, 404, 409),
-    },
+    responses=error_responses(401, 403, 404, 409),
     **_CHANGES,
 )
 async def unload(name: ModelName, parts: PartsDep) -> ModelChange:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from service.access import Caller
 from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
-from service.http.dialects.deepl.document import TRANSLATE_EXAMPLES, TRANSLATE_REPLY, deepl_body, deepl_errors
+from service.http.dialects.deepl.document import deepl_body, deepl_errors
 from service.http.dialects.deepl.intake import MAX_BODY_BYTES, read_request
 from service.http.dialects.deepl.languages import DeepLLanguage, source_languages, target_languages
 from service.http.dialects.deepl.schemas import (
@@ -48,11 +48,8 @@ router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[Depends(traced)])
     "/translate",
     response_model=DeepLTranslateReply,
     response_model_exclude_none=True,
-    responses={
-        200: {"content": {"application/json": {"example": TRANSLATE_REPLY}}},
-        **deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
-    },
-    openapi_extra=deepl_body(DeepLTranslateRequest, TRANSLATE_EXAMPLES),
+    responses=deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
+    openapi_extra=deepl_body(DeepLTranslateRequest),
 )
 async def translate_texts(request: Request, parts: PartsDep, request_id: RequestId) -> DeepLTranslateReply:
     """Translate texts as DeepL does. What is asked for and not offered here is refused, never left out silently."""
