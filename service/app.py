@@ -28,12 +28,11 @@ from service.http.dialects.deepl import routes as deepl
 from service.http.dialects.deepl.intake import MAX_BODY_BYTES
 from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
-from service.http.json_bounds import JsonBounds
-from service.http.middleware import RequestBody, RequestContext, error_response
-from service.http.routes import detect, docs, info, models, operations, page, texts
+from service.http.intake import JsonBounds
+from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
+from service.http.routes import detect, info, models, operations, page, texts
 from service.http.routes import files as file_routes
-from service.http.shedding import DECODING_PATHS, LoadShedding
-from service.http.uploads import Entrance
+from service.http.uploads import UploadGate
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
@@ -80,7 +79,6 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         models.router,
         operations.router,
         page.router,
-        docs.router,
         libretranslate.router,
         deepl.router,
         deepl_glossaries.router,
@@ -134,7 +132,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         access,
         shelf,
         files,
-        Entrance(access),
+        UploadGate(access),
     )
     metrics.watch(engine, parts.readiness)
     metrics.watch_files(files)

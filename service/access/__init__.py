@@ -1,6 +1,6 @@
 """Who may do how much: keys, rate limits, quotas."""
 
-from service.access.access import ADMIN, ANONYMOUS, Access, Caller, Usage
+from service.access.access import ADMIN, ANONYMOUS, Access, Caller, MonthUsage
 from service.access.errors import (
     AdminRequired,
     KeyInvalid,
@@ -24,9 +24,9 @@ __all__ = [
     "KeyStore",
     "Limits",
     "LimitsUnavailable",
+    "MonthUsage",
     "NewKey",
     "QuotaExceeded",
     "RateLimited",
     "Receipt",
-    "Usage",
 ]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from service.errors import Refused
+from service.errors import ServiceError
 
 
-class KeyMissing(Refused):
+class KeyMissing(ServiceError):
     """A key is asked for, and there is none."""
-
-    code = "key_missing"
 
     def __init__(self, place: str = "") -> None:
         """``place``: where the field must stand, if that matters."""
@@ -18,19 +17,15 @@ class KeyMissing(Refused):
         super().__init__(f"this server asks for a key; send it as 'Authorization: Bearer KEY', or as {field}")
 
 
-class KeyInvalid(Refused):
+class KeyInvalid(ServiceError):
     """Unknown, revoked or expired; which of them is nobody's business."""
-
-    code = "key_invalid"
 
     def __init__(self) -> None:
         super().__init__("this key is not valid, or not any more; ask those who run this server for one")
 
 
-class AdminRequired(Refused):
+class AdminRequired(ServiceError):
     """The route is for administrators."""
-
-    code = "admin_required"
 
     @classmethod
     def for_other_key(cls) -> AdminRequired:
@@ -46,10 +41,16 @@ class AdminRequired(Refused):
         )
 
 
-class RateLimited(Refused):
-    """Too many requests a minute."""
+class _Later(ServiceError):
+    """To be asked again after ``retry_after`` seconds."""
 
-    code = "rate_limited"
+    def __init__(self, message: str, detail: Any, retry_after: float) -> None:
+        self.retry_after = retry_after
+        super().__init__(message, detail)
+
+
+class RateLimited(_Later):
+    """Too many requests a minute."""
 
     def __init__(self, bound: int, retry_after: float) -> None:
         super().__init__(
@@ -59,10 +60,8 @@ class RateLimited(Refused):
         )
 
 
-class QuotaExceeded(Refused):
+class QuotaExceeded(_Later):
     """The month's characters are used up, or this request has more than are left."""
-
-    code = "quota_exceeded"
 
     def __init__(self, bound: int, used: int, characters: int, retry_after: float) -> None:
         super().__init__(
@@ -73,10 +72,8 @@ class QuotaExceeded(Refused):
         )
 
 
-class LimitsUnavailable(Refused):
+class LimitsUnavailable(_Later):
     """The store of counters is down, and the server was told to answer nothing uncounted."""
-
-    code = "limits_unavailable"
 
     def __init__(self, retry_after: float) -> None:
         super().__init__("requests cannot be counted now; try again later", None, retry_after)

@@ -31,7 +31,7 @@ from service.api.replies import (
     Usage,
     WordPair,
 )
-from service.text.glossary import MAX_GLOSSARY, MAX_TERM
+from service.limits import MAX_GLOSSARY, MAX_TERM
 
 __all__ = [
     "LIST_FIELDS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from service.errors import Refused
+from service.errors import ServiceError
 
 if TYPE_CHECKING:
     from service.settings import Settings  # which the process that reads a file does without
@@ -14,8 +14,12 @@ _SLICE_TEXTS = 50
 _MARKUP_CHARACTERS = 4_000  # of a text that cannot be cut: as predicted tokens it must fit into the engine's queue
 
 
-class FileRefused(Refused):
-    """A file cannot be translated, and why: another type than its name says, broken, or over a bound."""
+class FileRefused(ServiceError):
+    """A file cannot be translated, and why: another type than its name says, broken, or over a bound.
+
+    Attributes:
+        code: for machines.
+    """
 
     def __init__(self, code: str, message: str, detail: Any = None) -> None:
         self.code = code

@@ -20,7 +20,7 @@ from service.engine import Draining, Engine
 from service.files.bounds import Bounds
 from service.files.disk import Upload, hold
 from service.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
-from service.files.runner import Explain, Runner, Work
+from service.files.runner import Explain, JobActions, Runner
 from service.files.sandbox import Contents, Sandbox
 from service.files.slices import Slice, read_slices, sample_of
 from service.files.store import JobStore
@@ -75,8 +75,8 @@ class FileJobs:
         self._database = Database(self._data / JOBS_FILE, MIGRATIONS)
         self._store = JobStore(self._database, folder)
         self._sandbox = Sandbox(Bounds.of(settings))
-        work = Work(self._translate, self._finish, self._stopped, explain)
-        self._runner = Runner(self._store, self._sandbox, work, retry_seconds)
+        actions = JobActions(self._translate, self._finish, self._stopped, explain)
+        self._runner = Runner(self._store, self._sandbox, actions, retry_seconds)
         self._accepting = asyncio.Lock()
         self._waiting: set[tuple[str, asyncio.Event]] = set()  # for jobs, until they are finished
         self._sweeper: asyncio.Task[None] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from service.errors import Refused
+from service.errors import ServiceError
 from service.settings import Settings
 
 MIGRATIONS = (
@@ -27,7 +27,6 @@ MIGRATIONS = (
 )
 OPEN = ("queued", "running")
 """Statuses of jobs that are not finished."""
-_A_FILE = 30.0  # seconds that a file takes, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +97,18 @@ class Holdings:
     oldest: float | None = None
 
 
-class TooManyFiles(Refused):
+class TooManyFiles(ServiceError):
     """The caller has as much here as it may have; names the bound and the value."""
 
-    code = "too_many_files"
+    retry_after = 30.0  # seconds: a file takes about that long
 
     def __init__(self, what: str, bound: int, value: int, remedy: str, whose: str = "of yours") -> None:
         message = f"at most {bound} {what} {whose} may be here at a time, and this file would make {value}; {remedy}"
-        super().__init__(message, {"bound": bound, "value": value}, _A_FILE)
+        super().__init__(message, {"bound": bound, "value": value})
 
 
 class FilesFull(TooManyFiles):
     """The server stores as much as it may, of all callers."""
-
-    code = "files_full"
 
 
 def check_room(settings: Settings, own: Holdings, everybody: Holdings, size: int, characters: int) -> None:

@@ -47,7 +47,7 @@ Explain = Callable[[Exception], Explanation | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class JobActions:
     """What the runner does with a job besides reading and writing its file.
 
     Attributes:
@@ -74,14 +74,14 @@ class _Trouble:
 class Runner:
     """Takes the next slice of the next caller's oldest job, so that a long file keeps nobody else waiting."""
 
-    def __init__(self, store: JobStore, sandbox: Sandbox, work: Work, wait: float = 1.0) -> None:
+    def __init__(self, store: JobStore, sandbox: Sandbox, actions: JobActions, wait: float = 1.0) -> None:
         """
         Args:
             store, sandbox: of the jobs.
-            work: what is done with them.
+            actions: what is done with them.
             wait: seconds before a refused slice is tried again; doubled each time.
         """
-        self._store, self._sandbox, self._work, self._wait = store, sandbox, work, wait
+        self._store, self._sandbox, self._actions, self._wait = store, sandbox, actions, wait
         self._jobs: dict[str, deque[str]] = defaultdict(deque)  # by caller, the oldest first
         self._turns: asyncio.Queue[str] = asyncio.Queue()  # each caller with jobs once, unless a worker has it
         self._steps: dict[str, asyncio.Task[float]] = {}
@@ -129,7 +129,7 @@ class Runner:
                 step.add_done_callback(lambda _, job=job: self._steps.pop(job, None))  # type: ignore[misc]
             wait = _outcome(step)
             if wait == _STOP:
-                self._work.stopped()
+                self._actions.stopped()
                 return
             if wait == _OVER:
                 self._trouble.pop(jobs.popleft(), None)
@@ -152,14 +152,14 @@ class Runner:
         except Exception as error:
             wait = self._wait_after(job, error)
             if wait is None:
-                await self._work.finish(job, "failed", self._fault(error))
+                await self._actions.finish(job, "failed", self._fault(error))
                 return _OVER
             return wait
 
     def _wait_after(self, job: str, error: Exception) -> float | None:
         """Seconds after which a slice that failed is tried again; None = not at all."""
         trouble = self._trouble[job]
-        told = self._work.explain(error)
+        told = self._actions.explain(error)
         if isinstance(error, Overloaded | StorageError) or (told is not None and told.passes):
             trouble.refused += 1
             asked = error.retry_after if isinstance(error, Overloaded) else 0.0
@@ -174,7 +174,7 @@ class Runner:
         """A sentence for people and a code for machines."""
         if isinstance(error, FileRefused):
             return str(error), error.code
-        told = self._work.explain(error)
+        told = self._actions.explain(error)
         if told is not None:
             return f"a part of the file could not be translated: {told.message}", told.code
         incident = secrets.token_hex(6)
@@ -188,10 +188,10 @@ class Runner:
         following = await asyncio.to_thread(self._store.next_slice, job)
         if following is None:
             await self._write(found)
-            await self._work.finish(job, "done", None)
+            await self._actions.finish(job, "done", None)
             return _OVER
         number, one = following
-        translations = await self._work.translate(found, one)
+        translations = await self._actions.translate(found, one)
         await asyncio.to_thread(self._store.keep_slice, job, number, translations)
         self._trouble.pop(job, None)
         return 0.0

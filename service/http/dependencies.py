@@ -16,7 +16,7 @@ from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
 from service.http.credentials import admin_of, caller_of
 from service.http.intake import read_fields
-from service.http.uploads import Entrance
+from service.http.uploads import UploadGate
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
@@ -39,7 +39,7 @@ class Parts:
     access: Access
     models: ModelShelf
     files: FileJobs
-    entrance: Entrance
+    uploads: UploadGate
 
 
 async def parts(request: Request) -> Parts:

@@ -5,7 +5,7 @@
         ├── BadRequest 400, ModelNotFound / PairNotServed / LanguageNotServed 404, TooLarge 413,
         ├── NotOffered 400, SuggestionsOff 403,
         ├── ModelInUse 409, ModelRefused 422, BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
-        └── (the engine's errors, ``Refused`` and ``OptionError`` are mapped by ``reply_for``)
+        └── (the engine's errors, ``ServiceError`` and ``OptionError`` are mapped by ``reply_for``)
 
 Replies are ``{"error", "code", "detail"?, "request_id"}`` and hold no traceback, no path and nothing of the model.
 """
@@ -21,34 +21,37 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
-from service.access import KeyMissing
+from service.access import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
-from service.errors import Refused
+from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption, ServiceError
+from service.files.bounds import FileRefused
+from service.files.records import FilesFull, TooManyFiles
 from service.files.runner import Explanation
 from service.storage.database import StorageError
-from service.storage.glossaries import InvalidGlossary
 from service.wording import bound_of, quoted, shown
 
 _DRAIN_RETRY = 5
-_STATUSES: Mapping[str, int] = {
-    "key_missing": 401,
-    "key_invalid": 403,
-    "admin_required": 403,
-    "rate_limited": 429,
-    "quota_exceeded": 429,
-    "limits_unavailable": 503,
-    "too_many_files": 429,
-    "files_full": 503,
+_LONGEST_NAME = 80
+_SERVICE_ERRORS: Mapping[type[ServiceError], tuple[int, str]] = {
+    GlossaryNotFound: (404, "glossary_not_found"),
+    GlossaryLimit: (400, "glossary_limit"),
+    KeyMissing: (401, "key_missing"),
+    KeyInvalid: (403, "key_invalid"),
+    AdminRequired: (403, "admin_required"),
+    RateLimited: (429, "rate_limited"),
+    QuotaExceeded: (429, "quota_exceeded"),
+    LimitsUnavailable: (503, "limits_unavailable"),
+    TooManyFiles: (429, "too_many_files"),
+    FilesFull: (503, "files_full"),
+}
+_FILE_STATUSES: Mapping[str, int] = {
     "file_too_large": 413,
     "unsupported_file": 415,
     "broken_file": 422,
     "file_too_complex": 422,
     "file_gone": 410,
-    "glossary_limit": 400,
-    "glossary_not_found": 404,
 }
-"""Of what keys, files and glossaries refuse, by its code."""
-_LONGEST_NAME = 80
+"""Of a refused file, by its code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +182,15 @@ class NotReady(HttpError):
 
 def reply_for(error: BaseException) -> ErrorReply:
     """The reply to any error that a request can end with; unknown ones are a bare 500."""
-    if isinstance(error, InvalidGlossary):
-        error = InvalidFields.of(error.field, error.bound, error.value)
-    if isinstance(error, Refused):
-        return ErrorReply(_STATUSES[error.code], error.code, str(error), error.detail, _headers_of(error))
+    if isinstance(error, FileRefused):
+        return ErrorReply(_FILE_STATUSES[error.code], error.code, str(error), error.detail)
     if isinstance(error, HttpError):
         headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers()}
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
+    if isinstance(error, InvalidOption):
+        return reply_for(InvalidFields.of(error.field, error.bound, error.value, error.remedy))
+    if isinstance(error, ServiceError):
+        return ErrorReply(*_SERVICE_ERRORS[type(error)], str(error), error.detail, _headers_of(error))
     if isinstance(error, OptionError):
         fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
         return ErrorReply(422, "invalid_field", _sentence(fault), [fault])
@@ -264,10 +269,11 @@ def _reply_for_route(error: HTTPException) -> ErrorReply:
     return ErrorReply(error.status_code, "http_error", str(error.detail), headers=headers)
 
 
-def _headers_of(error: Refused) -> dict[str, str]:
+def _headers_of(error: ServiceError) -> dict[str, str]:
     if isinstance(error, KeyMissing):
         return {"WWW-Authenticate": 'Bearer realm="tandem"'}  # which a 401 has to have
-    return {} if error.retry_after is None else _retry(error.retry_after)
+    seconds = getattr(error, "retry_after", None)
+    return {} if seconds is None else _retry(seconds)
 
 
 def _retry(seconds: float) -> dict[str, str]:

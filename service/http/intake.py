@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -24,8 +25,44 @@ _CHARSET = re.compile(r";\s*charset=[^;]*", re.I)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPEATED = ("q", "text", "translation", *LIST_FIELDS)
 _TEXT_FIELDS = frozenset(("q", "text", "translation", "prefix"))
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
 _FLAG = TypeAdapter(bool)
 _ANYWHERE = ("stream",)  # also read from the query string of a request with a JSON body
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBounds:
+    """What a JSON body may amount to besides its bytes, before a parser recurses into it or converts a number.
+
+    Attributes:
+        depth: levels to which its arrays and objects nest.
+        number: characters of a number.
+    """
+
+    depth: int
+    number: int
+
+    def check(self, body: bytes) -> None:
+        """Linear in the body's length, and next to nothing for one that holds little but a text.
+
+        Raises:
+            BadRequest: over a bound, with bound and value.
+        """
+        number = re.compile(rb"[0-9][-+.0-9eE]{%d}" % self.number)
+        deep = body.count(b"[") + body.count(b"{") > self.depth
+        if not deep and not number.search(body):
+            return
+        outside = _STRING.sub(b'""', body)
+        if number.search(outside):
+            message = f"a number in the JSON body may have at most {self.number} characters, but one has more"
+            raise BadRequest(message, {"bound": self.number})
+        depth = 0
+        for match in _BRACKET.finditer(outside):
+            depth += 1 if match[0] in b"[{" else -1
+            if depth > self.depth:
+                message = f"the JSON body may nest at most {self.depth} levels deep, but this one goes deeper"
+                raise BadRequest(message, {"bound": self.depth})
 
 
 async def read_fields(request: Request, model: type[T]) -> T:

@@ -47,15 +47,15 @@ class UploadsBusy(HttpError):
         super().__init__(message, {"bound": bound})
 
 
-class Entrance:
-    """Lets uploads in, one ``Entry`` each. Belongs to one event loop."""
+class UploadGate:
+    """Lets uploads in, one ``GatedUpload`` each. Belongs to one event loop."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._unknown = asyncio.Semaphore(UNKNOWN_UPLOADS)
 
     @asynccontextmanager
-    async def enter(self, request: Request, key_may_follow: bool) -> AsyncIterator[Entry]:
+    async def enter(self, request: Request, key_may_follow: bool) -> AsyncIterator[GatedUpload]:
         """An upload while its body is read. A key in the header or the query string is checked before that.
 
         Args:
@@ -66,13 +66,13 @@ class Entrance:
             KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
         """
         async with AsyncExitStack() as slots:
-            entry = Entry(self._access, request, self._unknown if key_may_follow else None, slots)
+            entry = GatedUpload(self._access, request, self._unknown if key_may_follow else None, slots)
             if key_before_body(request):
                 await entry.admit(None)
             yield entry
 
 
-class Entry:
+class GatedUpload:
     """One upload on its way in.
 
     Attributes:
@@ -129,21 +129,21 @@ class Entry:
 
 @asynccontextmanager
 async def read_upload(
-    request: Request, entrance: Entrance, key_may_follow: bool = False
+    request: Request, gate: UploadGate, key_may_follow: bool = False
 ) -> AsyncIterator[tuple[Upload, Caller]]:
     """The fields of a multipart request with one file, and who sends it; what it keeps on disk is gone afterwards.
 
     The caller is looked for, and the request counted, before the body is read, or once the file begins: who may not
-    send a file has at most one piece of it taken in. See ``Entrance`` for ``key_may_follow``.
+    send a file has at most one piece of it taken in. See ``UploadGate`` for ``key_may_follow``.
 
     Raises:
-        KeyMissing, KeyInvalid, UploadsBusy, RateLimited, LimitsUnavailable: see ``Entry``.
+        KeyMissing, KeyInvalid, UploadsBusy, RateLimited, LimitsUnavailable: see ``GatedUpload``.
         BadRequest: the body is no multipart form, or has more than one file.
         UnsupportedMedia: another content type or character set.
         InvalidFields: a field is missing or too long.
         FileRefused: a file of a type that is not translated, by its name.
     """
-    async with entrance.enter(request, key_may_follow) as entry:
+    async with gate.enter(request, key_may_follow) as entry:
         if (kind := content_type(request)) != "multipart/form-data":
             message = f"content type {kind[:80]!r} is not read here; send the file as multipart/form-data"
             raise UnsupportedMedia(message)
@@ -160,15 +160,15 @@ async def read_upload(
 
 
 class _Form(MultiPartParser):
-    """Starlette's parser, which asks at the entrance before it takes a file in."""
+    """Starlette's parser, which asks at the gate before it takes a file in."""
 
-    def __init__(self, request: Request, entry: Entry) -> None:
+    def __init__(self, request: Request, entry: GatedUpload) -> None:
         pieces = self._pieces(request, entry)
         super().__init__(request.headers, pieces, max_files=1, max_fields=_MAX_FIELDS, max_part_size=FORM_BYTES)
         self._before_file: list[tuple[str, str | UploadFile]] | None = None
 
     async def parse(self) -> FormData:
-        """The form. Raises BadRequest, and what the entrance raises."""
+        """The form. Raises BadRequest, and what the gate raises."""
         async with aclosing(self.stream):
             try:
                 return await super().parse()
@@ -182,7 +182,7 @@ class _Form(MultiPartParser):
         if self._current_part.file is not None and self._before_file is None:
             self._before_file = list(self.items)
 
-    async def _pieces(self, request: Request, entry: Entry) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, request: Request, entry: GatedUpload) -> AsyncGenerator[bytes, None]:
         taken = 0
         async with aclosing(request.stream()) as stream:
             async for piece in stream:

@@ -13,13 +13,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from models.errors import TandemError
-from service.errors import Refused
+from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
+from service.limits import MAX_GLOSSARY, MAX_TERM
 from service.settings import Settings
 from service.storage.database import Database
-from service.text.glossary import MAX_GLOSSARY, MAX_TERM
 from service.text.languages import bare_code
-from service.wording import quoted, shown
 
 MAX_NAME = 200
 MAX_DICTIONARIES = 50
@@ -44,36 +42,6 @@ CREATE TABLE dictionary (
 _SIZES = "SELECT source, target, count FROM dictionary WHERE glossary = ? ORDER BY rowid"
 
 
-class InvalidGlossary(TandemError):
-    """A field of a glossary breaks its bounds.
-
-    Attributes:
-        field: its name, with the place in it.
-        bound: that it breaks, to follow the name.
-        value: what was given.
-    """
-
-    def __init__(self, field: str, bound: str, value: object) -> None:
-        self.field, self.bound, self.value = field, bound, value
-        super().__init__(f"{field}: {bound}, but is {quoted(shown(value))}")
-
-
-class GlossaryNotFound(Refused):
-    """The caller has stored no such glossary, or it has no dictionary for that language pair."""
-
-    code = "glossary_not_found"
-
-
-class GlossaryLimit(Refused):
-    """The caller stores as much as it may; names the bound and the value."""
-
-    code = "glossary_limit"
-
-    def __init__(self, what: str, bound: int, value: int) -> None:
-        message = f"a caller may store at most {bound} {what}, and this would make {value}; delete some first"
-        super().__init__(message, {"bound": bound, "value": value})
-
-
 @dataclass(frozen=True, slots=True)
 class Dictionary:
     """The terms of one language pair.
@@ -89,11 +57,11 @@ class Dictionary:
 
     @classmethod
     def of(cls, source: str, target: str, entries: Mapping[str, str]) -> Dictionary:
-        """Checks terms and bounds, and takes the region off the codes. Raises InvalidGlossary."""
+        """Checks terms and bounds, and takes the region off the codes. Raises InvalidOption."""
         if not entries:
-            raise InvalidGlossary("entries", "must hold at least one term", "")
+            raise InvalidOption("entries", "must hold at least one term", "")
         if len(entries) > MAX_GLOSSARY:
-            raise InvalidGlossary("entries", f"may hold at most {MAX_GLOSSARY} terms", len(entries))
+            raise InvalidOption("entries", f"may hold at most {MAX_GLOSSARY} terms", len(entries))
         for number, (term, translation) in enumerate(entries.items(), 1):
             _check_term(number, "source", term)
             _check_term(number, "target", translation)
@@ -149,7 +117,7 @@ class Glossaries:
         self._database.close()
 
     def create(self, owner: str, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
-        """Store a new glossary. Raises InvalidGlossary, GlossaryLimit."""
+        """Store a new glossary. Raises InvalidOption, GlossaryLimit."""
         _check_name(name)
         _check_dictionaries(dictionaries)
         identifier = str(uuid.uuid4())
@@ -182,7 +150,7 @@ class Glossaries:
             return _entries(connection, identifier, base_language(source), base_language(target))
 
     def rename(self, owner: str, identifier: str, name: str) -> StoredGlossary:
-        """Give a glossary another name. Raises GlossaryNotFound, InvalidGlossary."""
+        """Give a glossary another name. Raises GlossaryNotFound, InvalidOption."""
         return self.change(owner, identifier, name, ())
 
     def change(
@@ -191,7 +159,7 @@ class Glossaries:
         """Rename where a name is given, and add terms: new ones of a known pair take the place of equal source terms.
 
         Raises:
-            GlossaryNotFound, InvalidGlossary, GlossaryLimit: nothing was changed.
+            GlossaryNotFound, InvalidOption, GlossaryLimit: nothing was changed.
         """
         if name is not None:
             _check_name(name)
@@ -281,26 +249,26 @@ def _write(connection: sqlite3.Connection, identifier: str, dictionary: Dictiona
 
 def _check_name(name: str) -> None:
     if not name.strip() or len(name) > MAX_NAME:
-        raise InvalidGlossary("name", f"must have 1 to {MAX_NAME} characters", name)
+        raise InvalidOption("name", f"must have 1 to {MAX_NAME} characters", name)
 
 
 def _check_dictionaries(dictionaries: Sequence[Dictionary]) -> None:
     if not 1 <= len(dictionaries) <= MAX_DICTIONARIES:
-        raise InvalidGlossary("dictionaries", f"must be 1 to {MAX_DICTIONARIES}", len(dictionaries))
+        raise InvalidOption("dictionaries", f"must be 1 to {MAX_DICTIONARIES}", len(dictionaries))
     pairs = [(one.source, one.target) for one in dictionaries]
     for pair in pairs:
         if pairs.count(pair) > 1:
-            raise InvalidGlossary("dictionaries", "may hold one dictionary per language pair", "-".join(pair))
+            raise InvalidOption("dictionaries", "may hold one dictionary per language pair", "-".join(pair))
 
 
 def _check_term(number: int, side: str, term: str) -> None:
     place = f"entries.{number}.{side}"
     if not term.strip():
-        raise InvalidGlossary(place, "must not be empty", term)
+        raise InvalidOption(place, "must not be empty", term)
     if len(term) > MAX_TERM:
-        raise InvalidGlossary(place, f"may have at most {MAX_TERM} characters", len(term))
+        raise InvalidOption(place, f"may have at most {MAX_TERM} characters", len(term))
     if any(_breaks_lines(char) for char in term):
-        raise InvalidGlossary(place, "must not hold control characters or line breaks", term)
+        raise InvalidOption(place, "must not hold control characters or line breaks", term)
 
 
 def _breaks_lines(char: str) -> bool:

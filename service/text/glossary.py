@@ -23,8 +23,6 @@ from service.text.masking import Hidden
 from service.text.protect import is_unspaced
 from service.text.spans import Span
 
-MAX_GLOSSARY = 5_000  # terms
-MAX_TERM = 500  # characters
 _JOINERS = "\u200c\u200d"
 
 

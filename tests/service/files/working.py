@@ -112,7 +112,7 @@ async def file_jobs(
     texts, access = TextService(engine, chosen), Access(chosen)
     jobs = FileJobs(chosen, texts, engine, access, explain, clock or Clock(), retry_seconds=0.01)
     if translate is not None:
-        jobs._runner._work = replace(jobs._runner._work, translate=translate)
+        jobs._runner._actions = replace(jobs._runner._actions, translate=translate)
     if not processes:
         jobs._sandbox = jobs._runner._sandbox = InProcess(Bounds.of(chosen))
     engine.start()

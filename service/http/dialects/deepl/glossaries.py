@@ -9,6 +9,7 @@ from typing import Annotated, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from service.errors import GlossaryNotFound
 from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId
 from service.http.dialects.deepl.document import deepl_body, deepl_errors
@@ -33,7 +34,6 @@ from service.storage.glossaries import (
     MAX_DICTIONARIES,
     Dictionary,
     DictionarySize,
-    GlossaryNotFound,
     StoredGlossary,
     base_language,
 )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from service.api.schemas import MAX_GLOSSARY, DetectedLanguage, TranslateReply, TranslateRequest
+from service.errors import GlossaryNotFound
 from service.http.dependencies import Parts
 from service.http.dialects.deepl.formatting import preserve
 from service.http.dialects.deepl.languages import source_code
@@ -17,7 +18,7 @@ from service.http.dialects.deepl.schemas import (
 )
 from service.http.errors import InvalidFields, NotOffered
 from service.http.intake import validate
-from service.storage.glossaries import GlossaryNotFound, base_language
+from service.storage.glossaries import base_language
 from service.text import Splitting
 from service.text.markup import MarkupOptions
 
