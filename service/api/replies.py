@@ -219,7 +219,7 @@ class ModelInfo(BaseModel):
     pairs: list[Direction] | None = Field(
         default=None, description="Every direction, where the model translates into more than one language."
     )
-    architecture: str = Field(examples=["dpn"])
+    architecture: str = Field(examples=["…"])
     runtime: str = Field(examples=["onnx"])
     precision: str = Field(examples=["int8"])
     licence: str = Field(examples=["CC-BY-2.0"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -37,44 +37,12 @@ _ACCEPTED: dict[int | str, dict[str, Any]] = {
 _ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /files` returned it.")]
 
 
-class FileNotFound(HttpError):
-    """No job or result of that name, or none of the caller's: which of them is nobody's business."""
+class FileError(HttpError):
+    """What a request about a file job ends with; the message is for people, the code for machines."""
 
-    status, code = 404, "file_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("there is no such file here, or it is not yours")
-
-
-class FileGone(HttpError):
-    """The result was deleted: its time was over, or the job was cancelled."""
-
-    status, code = 410, "file_gone"
-
-
-class FileNotReady(HttpError):
-    """There is no result yet, or never will be."""
-
-    status, code = 409, "file_not_ready"
-
-
-class FileFailed(HttpError):
-    """The job that the request waited for failed; the message is the job's."""
-
-    status, code = 500, "file_failed"
-
-
-class FileUnfinished(HttpError):
-    """The job that the request waited for was not finished in time; it goes on."""
-
-    status, code = 504, "deadline"
-
-    def __init__(self, job: str, seconds: float) -> None:
-        message = (
-            f"the file was not finished within {seconds:g} s and is still being translated as job {job}; ask for it "
-            f"with GET /files/{job}"
-        )
-        super().__init__(message, {"id": job})
+    def __init__(self, status: int, code: str, message: str, detail: Any = None) -> None:
+        self.status, self.code = status, code
+        super().__init__(message, detail)
 
 
 def upload_bounds(settings: Settings) -> dict[str, int]:
@@ -203,12 +171,18 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
     try:
         done = await parts.files.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
     except TimeoutError as error:
-        raise FileUnfinished(job.id, parts.settings.request_timeout) from error
+        seconds = f"{parts.settings.request_timeout:g} s"
+        message = (
+            f"the file was not finished within {seconds} and is still being translated as job {job.id}; ask for it "
+            f"with GET /files/{job.id}"
+        )
+        raise FileError(504, "deadline", message, {"id": job.id}) from error
     except (asyncio.CancelledError, Draining):
         await asyncio.shield(parts.files.remove(job))
         raise
     if done is None or done.status != "done":
-        raise FileFailed((done.error if done else None) or "the file was deleted before it was finished")
+        message = (done.error if done else None) or "the file was deleted before it was finished"
+        raise FileError(500, "file_failed", message)
     name = quote(f"{done.download}.{done.result_name}", safe="")
     return FileUrl(translatedFileUrl=str(request.url_for("download_file", name=name)))
 
@@ -224,54 +198,45 @@ async def download_file(parts: PartsDep, name: Annotated[str, Path(max_length=40
     """A translated file, to whoever knows its address, until it expires."""
     job = await parts.files.of_download(name.partition(".")[0])
     if job is None:
-        raise FileNotFound
+        raise _not_found()
     return await _send_result(parts, job)
 
 
 async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:
     job = await parts.files.find(id, caller_of(request, parts.access))
     if job is None:
-        raise FileNotFound
+        raise _not_found()
     return job
+
+
+def _not_found() -> FileError:
+    """No job or result of that name, or none of the caller's: which of them is nobody's business."""
+    return FileError(404, "file_not_found", "there is no such file here, or it is not yours")
 
 
 async def _send_result(parts: PartsDep, job: FileJob) -> Response:
     if job.status in OPEN:
-        raise FileNotReady(f"the file is not translated yet, but {job.progress:.0%} of it; try again later")
+        message = f"the file is not translated yet, but {job.progress:.0%} of it; try again later"
+        raise FileError(409, "file_not_ready", message)
     if job.status == "failed":
-        raise FileNotReady(f"the file could not be translated: {job.error}")
+        raise FileError(409, "file_not_ready", f"the file could not be translated: {job.error}")
     path, form = parts.files.result_path(job), FORMATS[job.format]
     try:
         return await asyncio.to_thread(Attachment, path, job.result_name, form.media_type)
     except FileNotFoundError as error:
-        raise FileGone("the file is gone: it was cancelled, or its time was over; send it again") from error
+        message = "the file is gone: it was cancelled, or its time was over; send it again"
+        raise FileError(410, "file_gone", message) from error
 
 
 def _status(job: FileJob) -> FileStatus:
-    """What a job looks like from outside."""
-    done = job.status == "done"
-    detected = None
+    """What a job looks like from outside: its record without what is nobody else's business, and its result."""
+    done, detected = job.status == "done", None
     if job.confidence is not None:
         detected = DetectedFileLanguage(language=job.source, confidence=round(job.confidence, 2))
-    return FileStatus(
-        id=job.id,
-        name=job.name,
-        status=job.status,  # type: ignore[arg-type]  # one of these, as the store writes them
-        progress=round(job.progress, 4),
-        source=job.source,
-        target=job.target,
-        model=job.model,
-        detectedLanguage=detected,
-        characters=job.characters,
-        created=_when(job.created),
-        finished=None if job.finished is None else _when(job.finished),
-        expires=None if job.expires is None else _when(job.expires),
-        error=job.error,
-        code=job.code,
-        result=f"/files/{job.id}/result" if done else None,
-        result_name=job.result_name if done else None,
-    )
-
-
-def _when(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    shown = {
+        "progress": round(job.progress, 4),
+        "detectedLanguage": detected,
+        "result": f"/files/{job.id}/result" if done else None,
+        "result_name": job.result_name if done else None,
+    }
+    return FileStatus.model_validate(asdict(job) | shown)
