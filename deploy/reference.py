@@ -1,30 +1,35 @@
-"""Writes the reference pages from the code they describe: ``python -m deploy.reference``.
+"""Writes what the reference pages take from the code: ``python -m deploy.reference``.
 
-``docs/configuration.md`` comes from the service's settings, ``docs/api.md`` from its OpenAPI document,
-``docs/recipes.md`` from the recipe's dataclasses and the recipes, ``docs/corpora.md`` from the table of corpora; and
-``.env.example`` with the list of variables that the compose files pass on. A test fails when one no longer matches.
+A page is written by hand but for its blocks, which lie between two lines with "written by python -m deploy.reference"
+and "until here"; ``docs/corpora.md`` is written whole. A test fails where a page no longer matches the code.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
+import textwrap
 import typing
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import training
-from deploy.api_page import api_page
-from deploy.env_example import env_example, passed_settings
-from deploy.settings_page import configuration_page
 from models.registry import ARCHITECTURES
 from models.search import SearchOptions
+from service.app import create_app
+from service.configuration import flag_of, is_secret, variable_of
+from service.flags import plain_default
+from service.http.document import FORM
+from service.settings import Settings
 from training.corpora.page import corpora_page
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, NoiseConfig, VocabularyConfig
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig, load_recipe
 
+ROOT = Path(__file__).resolve().parent.parent
 RECIPES = Path(training.__file__).parent / "recipes"
 _TABLES: tuple[tuple[str, str, type[Any]], ...] = (
     ("(top level)", "Name, task and languages.", Recipe),
@@ -42,42 +47,141 @@ _TABLES: tuple[tuple[str, str, type[Any]], ...] = (
     ("[training]", "How long and with what numbers.", TrainingConfig),
     ("[decoding]", "The bundle's decoding defaults.", SearchOptions),
 )
+# Settings that the image makes, since folders, address and port inside a container are nobody's choice.
+OF_THE_IMAGE = ("config", "bundles", "data", "host", "port")
+# What uvicorn and OpenTelemetry read themselves; not OTEL_RESOURCE_ATTRIBUTES, which `docker` sets for itself.
+OF_LIBRARIES = (
+    "FORWARDED_ALLOW_IPS",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_SERVICE_NAME",
+    "OTEL_TRACES_SAMPLER",
+    "OTEL_TRACES_SAMPLER_ARG",
+)
+PAGES = ("docs/configuration.md", "docs/api.md", "docs/recipes.md", ".env.example", "deploy/docker/settings.env")
+_BLOCK = re.compile(
+    r"(^[^\n]*written by python -m deploy\.reference: (\w+)[^\n]*\n).*?(^[^\n]*until here)", re.M | re.S
+)
 
 
-def recipes_page() -> str:
-    """Every key of a recipe, and every recipe, as tables."""
-    lines = [
-        "# Recipes",
-        "",
-        "A recipe is one TOML file: everything that makes a bundle. This page has its keys, and at the end the recipes",
-        "under `training/recipes/` with what the papers print. It is written by `python -m deploy.reference`.",
-        "",
-        'Unknown keys are errors that list the known ones. With `base = "dpn.toml"`, a path relative to the recipe, a',
-        "recipe starts from another: it takes over every key that it does not have itself, tables key by key, lists",
-        "whole. Two tables are not taken over: `[published]`, and `[model]` where the recipe names another",
-        "architecture.",
+def pages(root: Path = ROOT, names: Sequence[str] = PAGES) -> dict[str, str]:
+    """Pages as they should be, by their paths below ``root``; raises KeyError for a block that nothing writes."""
+    return {name: _BLOCK.sub(_written, (root / name).read_text(encoding="utf-8")) for name in names}
+
+
+def _written(block: re.Match[str]) -> str:
+    gap = "\n" if block[1].startswith("<!--") else ""  # Markdown wants a blank line around a table
+    return f"{block[1]}{gap}" + "\n".join(_BLOCKS[block[2]]()) + f"\n{gap}{block[3]}"
+
+
+def openapi_document() -> dict[str, Any]:
+    """What a server with default settings says of itself, whatever the environment is."""
+    return create_app(Settings.model_construct()).openapi()
+
+
+def _routes() -> Iterator[str]:
+    yield from ("| route | does | key |", "|---|---|---|")
+    for path, operations in openapi_document()["paths"].items():
+        for method, operation in operations.items():
+            text = " ".join(str(operation.get("description") or operation["summary"]).split("\n\n")[0].split())
+            kinds = operation["security"]
+            key = "" if not kinds else "where asked for" if {} in kinds else "admin"
+            yield f"| `{method.upper()} {path}` | {_cell(text)} | {key} |"
+
+
+def _errors() -> Iterator[str]:
+    """Every status that some route answers, with an example; DeepL's routes word theirs in a way of their own."""
+    yield from ("| status | of DeepL's routes | meaning | example |", "|---|---|---|---|")
+    found: dict[tuple[str, bool], tuple[str, str]] = {}
+    for path, operations in openapi_document()["paths"].items():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                example = response.get("content", {}).get("application/json", {}).get("example", {})
+                if not status.startswith("2") and example:
+                    said = f"`{example['code']}`: {example['error']}" if "code" in example else example["message"]
+                    found.setdefault((status, path.startswith(("/v2/", "/v3/"))), (response["description"], said))
+    for (status, deepl), (meaning, said) in sorted(found.items(), key=lambda item: (item[0][1], item[0][0])):
+        yield f"| {status} | {'yes' if deepl else ''} | {_cell(meaning)} | {_cell(said)} |"
+
+
+def _objects() -> Iterator[str]:
+    """Every object that a request or reply holds; those of forms are the same as those of JSON."""
+    for name, schema in sorted(openapi_document()["components"]["schemas"].items()):
+        if schema.get("properties") and not name.endswith(FORM):
+            yield from (f"### {name}", "", " ".join(schema.get("description", "").split()), "")
+            yield from ("| field | type | default | meaning |", "|---|---|---|---|")
+            for field, about in schema["properties"].items():
+                default = "required" if field in schema.get("required", ()) else _json(about.get("default"))
+                meaning = _cell(about.get("description", ""))
+                yield f"| `{field}` | {_cell(_schema_type(about))} | {default} | {meaning} |"
+            yield ""
+
+
+def _schema_type(schema: dict[str, Any]) -> str:
+    """A value's type with its bounds, as JSON Schema names them, and links to objects."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_schema_type(kind) for kind in schema["anyOf"] if kind.get("type") != "null")
+    if "enum" in schema or "const" in schema:
+        return " or ".join(map(_json, schema.get("enum") or [schema["const"]]))
+    kind = str(schema.get("type", "anything"))
+    inner = schema.get("items") or schema.get("additionalProperties")
+    bounds = [
+        f"{name} {value}" for name, value in schema.items() if re.fullmatch(r"(exclusive)?(max|min)\w+", name, re.I)
     ]
+    return (
+        kind
+        + (f" of {_schema_type(inner)}" if isinstance(inner, dict) else "")
+        + (f" ({', '.join(bounds)})" if bounds else "")
+    )
+
+
+def _json(value: Any) -> str:
+    return "" if value is None else f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _settings() -> Iterator[str]:
+    yield from ("| setting, key of the file | variable | flag | default | meaning |", "|---|---|---|---|---|")
+    for name, field in Settings.model_fields.items():
+        flag = "" if is_secret(name) else f"`{flag_of(name)}`"
+        default = plain_default(field.default) or "none"
+        yield f"| `{name}` | `{variable_of(name)}` | {flag} | `{default}` | {_cell(field.description or '')} |"
+
+
+def _environment() -> Iterator[str]:
+    """Every setting that a container takes, as a comment that can be uncommented."""
+    for name, field in Settings.model_fields.items():
+        if name not in OF_THE_IMAGE:
+            meaning = f"{field.description} Secret." if is_secret(name) else field.description or ""
+            yield ""
+            yield from textwrap.wrap(meaning, 118, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+            yield f"#{variable_of(name)}={plain_default(field.default)}"
+    yield ""
+
+
+def _passed() -> list[str]:
+    """Names of the variables that reach the service's container."""
+    return [*(variable_of(name) for name in Settings.model_fields if name not in OF_THE_IMAGE), *OF_LIBRARIES]
+
+
+def _keys() -> Iterator[str]:
+    """Every key of a recipe, a table for each of its tables."""
     for title, text, config in _TABLES:
-        lines += ["", f"## `{title}`", "", *([text, ""] if text else []), "| key | type | default | meaning |"]
-        lines.append("|---|---|---|---|")
+        yield from (f"## `{title}`", "", *([text, ""] if text else []))
+        yield from ("| key | type | default | meaning |", "|---|---|---|---|")
         meanings = attribute_docs(config)
         for field in dataclasses.fields(config):
             kind = _type_name(typing.get_type_hints(config)[field.name])
-            meaning = meanings.get(field.name, "")
-            lines.append(f"| `{field.name}` | {kind} | {_default(field)} | {meaning} |")
-    return "\n".join([*lines, "", *_recipes_table()]) + "\n"
+            yield f"| `{field.name}` | {kind} | {_default(field)} | {meanings.get(field.name, '')} |"
+        if config is not _TABLES[-1][2]:
+            yield ""
 
 
-def _recipes_table() -> list[str]:
-    lines = [
-        "## The recipes",
-        "",
-        "Scores are those that the papers print, and so are sizes, at the papers' vocabularies (`tandem describe`",
-        "counts any recipe's). Recipes without them are this project's own.",
-        "",
-        "| recipe | task | architecture | published in | scores | parameters |",
-        "|---|---|---|---|---|--:|",
-    ]
+def _recipes() -> Iterator[str]:
+    yield "| recipe | task | architecture | published in | scores | parameters |"
+    yield "|---|---|---|---|---|--:|"
     for path in sorted(RECIPES.rglob("*.toml")):
         recipe = load_recipe(path)
         numbers = {key: value for key, value in recipe.published.items() if isinstance(value, float)}
@@ -85,8 +189,19 @@ def _recipes_table() -> list[str]:
         parameters = f"{recipe.published['parameters']:,}" if "parameters" in recipe.published else ""
         task = f"{'+'.join(recipe.source_languages)} → {recipe.target_language}, {recipe.task}"
         cells = (task, recipe.architecture, recipe.published.get("table", ""), scores, parameters)
-        lines.append(f"| `{path.relative_to(RECIPES).as_posix()}` | {' | '.join(cells)} |")
-    return lines
+        yield f"| `{path.relative_to(RECIPES).as_posix()}` | {' | '.join(cells)} |"
+
+
+_BLOCKS: dict[str, Callable[[], Iterator[str] | list[str]]] = {
+    "routes": _routes,
+    "errors": _errors,
+    "objects": _objects,
+    "settings": _settings,
+    "environment": _environment,
+    "passed": _passed,
+    "keys": _keys,
+    "recipes": _recipes,
+}
 
 
 def _score_name(key: str) -> str:
@@ -133,16 +248,14 @@ def _default(field: dataclasses.Field[Any]) -> str:
     return f"`{str(list(value) if isinstance(value, tuple) else value).lower()}`"
 
 
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
 def main() -> None:
     """Write the pages."""
-    root = Path(__file__).resolve().parent.parent
-    docs = root / "docs"
-    (docs / "configuration.md").write_text(configuration_page(), encoding="utf-8")
-    (docs / "api.md").write_text(api_page(), encoding="utf-8")
-    (docs / "recipes.md").write_text(recipes_page(), encoding="utf-8")
-    (docs / "corpora.md").write_text(corpora_page(), encoding="utf-8")
-    (root / ".env.example").write_text(env_example(), encoding="utf-8")
-    (root / "deploy" / "docker" / "settings.env").write_text(passed_settings(), encoding="utf-8")
+    for name, text in (pages() | {"docs/corpora.md": corpora_page()}).items():
+        (ROOT / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

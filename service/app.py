@@ -18,7 +18,6 @@ from service.bundles.loading import build_engine
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
 from service.engine import Engine
-from service.files import routes as file_routes
 from service.files.jobs import FileJobs
 from service.http import openapi
 from service.http.connections import ConnectionLimit
@@ -27,13 +26,14 @@ from service.http.dialects import libretranslate
 from service.http.dialects.deepl import glossaries as deepl_glossaries
 from service.http.dialects.deepl import routes as deepl
 from service.http.dialects.deepl.intake import MAX_BODY_BYTES
-from service.http.errors import invalid_parameters
+from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
-from service.http.json_bounds import JsonBounds
-from service.http.middleware import RequestBody, RequestContext, error_response
-from service.http.routes import detect, docs, info, models, operations, page, texts
-from service.http.shedding import DECODING_PATHS, LoadShedding
+from service.http.intake import JsonBounds
+from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
+from service.http.routes import detect, info, models, operations, page, texts
+from service.http.routes import files as file_routes
 from service.http.tracing import OFF, TraceContext, open_tracing
+from service.http.uploads import UploadGate
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
@@ -79,7 +79,6 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         models.router,
         operations.router,
         page.router,
-        docs.router,
         libretranslate.router,
         deepl.router,
         deepl_glossaries.router,
@@ -121,7 +120,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     glossaries = await asyncio.to_thread(Glossaries.of, settings)
     access = await asyncio.to_thread(Access, settings)
     manager = await asyncio.to_thread(ModelManager, engine, settings)
-    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access)
+    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, explain)
     parts = Parts(
         engine,
         text_service,
@@ -133,6 +132,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         access,
         manager,
         files,
+        UploadGate(access),
     )
     metrics.watch(engine, parts.readiness)
     metrics.watch_files(files)

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr, ValidationError
 
 from models.errors import ConfigError
-from service.http.wording import bound_of
-from service.settings import Settings, file_content
+from service.settings import PREFIX, Settings, file_content
+from service.wording import bound_of
 
-PREFIX = "TANDEM_"
 # What Kubernetes puts into the environment of every container where a service is called "tandem".
 _FOREIGN = re.compile(r"TANDEM_(SERVICE_.*|PORT_\d+_.*)")
 MASK = "***"

@@ -18,7 +18,6 @@ from pydantic_settings import (
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from models.bundle.manifest import NAME
@@ -27,6 +26,7 @@ from service.engine import EngineOptions, SchedulerLimits
 from service.limits import RequestLimits
 from service.telemetry.cgroups import usable_cores
 
+PREFIX = "TANDEM_"
 _QUEUE_TOKENS = 8_192  # for each decode worker: some four seconds of a model of 12M parameters on an ordinary core
 
 
@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     """How to serve. ``TANDEM_BUNDLES=/srv/bundles TANDEM_PORT=8080 tandem serve`` sets two of them."""
 
     # A variable that is there and empty is one that nobody has set: Compose and others pass on names without values.
-    model_config = SettingsConfigDict(env_prefix="TANDEM_", env_ignore_empty=True, extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     config: Path | None = Field(
         default=None,
@@ -235,11 +235,10 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flags before environment before file. Raises ConfigError where the file cannot be read."""
         given = init_settings.init_kwargs if isinstance(init_settings, InitSettingsSource) else {}
-        path = given.get("config") or os.environ.get("TANDEM_CONFIG")
+        path = given.get("config") or os.environ.get(f"{PREFIX}CONFIG")
         if not path:
             return init_settings, env_settings
-        file_content(path)
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=path)
+        return init_settings, env_settings, InitSettingsSource(settings_cls, file_content(path))
 
     @field_validator("bundles", mode="before")
     @classmethod

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 import structlog
-from starlette.datastructures import Headers
-from starlette.requests import HTTPConnection
-from starlette.types import Scope
 
 from models.errors import ConfigError
 from service.access import counters, keys
@@ -35,7 +32,6 @@ KEYS_FILE = "keys.db"
 LIMITS_FILE = "limits.db"
 
 _log = structlog.get_logger("tandem.access")
-_SCHEMES = ("bearer", "deepl-auth-key")
 _REFRESH = 1.0  # seconds after which a change of the keys by another process holds here
 _THREADS = 2
 
@@ -128,12 +124,8 @@ class Access:
         """Whether callers without a key are refused."""
         return self._settings.require_key
 
-    def key_before_body(self, connection: HTTPConnection) -> str | None:
-        """What a request has as its key outside of its body: in ``Authorization``, else in the query string."""
-        return _from_header(connection.scope) or connection.query_params.get("api_key") or None
-
-    def caller(self, connection: HTTPConnection | Scope, api_key: str | None = None) -> Caller:
-        """Who sends this request: from ``Authorization``, else from the field ``api_key``. Does not block.
+    def caller(self, secret: str | None) -> Caller:
+        """Whose key that is. Does not block.
 
         Where no keys are required, what is no key of ours counts as none: clients of other services always send one.
 
@@ -141,35 +133,29 @@ class Access:
             KeyMissing: keys are required, and there is none.
             KeyInvalid: the key is unknown, revoked or expired.
         """
-        scope = connection.scope if isinstance(connection, HTTPConnection) else connection
-        secret = _from_header(scope) or api_key
-        found = self._find(secret) if secret else None
-        if found is None:
-            if secret and (self._settings.require_key or secret.startswith(PREFIX)):
-                raise KeyInvalid
-            if self._settings.require_key:
-                raise KeyMissing
-            found = Caller(ANONYMOUS)
-        scope.setdefault("state", {})["caller"] = found.name
-        structlog.contextvars.bind_contextvars(caller=found.name)
-        return found
+        found = self.find(secret)
+        if found is not None:
+            return found
+        if secret and (self._settings.require_key or secret.startswith(PREFIX)):
+            raise KeyInvalid
+        if self._settings.require_key:
+            raise KeyMissing
+        return Caller(ANONYMOUS)
 
-    def admin(self, connection: HTTPConnection | Scope) -> Caller:
-        """The administrator who sends this request; the key is taken from the header only.
+    def admin(self, secret: str | None) -> Caller:
+        """The administrator whose key that is.
 
         Raises:
-            KeyMissing, KeyInvalid: see ``caller``.
+            KeyMissing, KeyInvalid: there is none, or it is unknown, revoked or expired.
             AdminRequired: the key is no admin's, or there is no admin key at all.
         """
-        scope = connection.scope if isinstance(connection, HTTPConnection) else connection
         if self._admin_digest is None and not self._snapshot.has_admin:
             raise AdminRequired.without_any()
-        secret = _from_header(scope)
         if not secret:
             raise KeyMissing
-        if self._find(secret) is None:
+        found = self.find(secret)
+        if found is None:
             raise KeyInvalid
-        found = self.caller(scope)
         if not found.admin:
             raise AdminRequired.for_other_key()
         return found
@@ -227,7 +213,10 @@ class Access:
             return self._anonymous
         return self._snapshot.limits_of(name) or Limits()
 
-    def _find(self, secret: str) -> Caller | None:
+    def find(self, secret: str | None) -> Caller | None:
+        """Who has that key; None where it is nobody's."""
+        if not secret:
+            return None
         if self._admin_digest is not None and hmac.compare_digest(digest_of(secret), self._admin_digest):
             return Caller(ADMIN, admin=True)
         key = self._snapshot.find(secret, self._clock())
@@ -258,9 +247,3 @@ def make_meter(settings: Settings, opened: list[Database], clock: Callable[[], f
         return Meter(counters.shared_counters(settings.limits_url.get_secret_value()), settings.limits_failure, clock)
     opened.append(Database(settings.data and settings.data / LIMITS_FILE, counters.MIGRATIONS))
     return Meter(counters.SqliteCounters(opened[-1], clock), settings.limits_failure, clock)
-
-
-def _from_header(scope: Scope) -> str | None:
-    """A key in the Authorization header; other schemes are a proxy's business."""
-    scheme, _, value = Headers(scope=scope).get("authorization", "").partition(" ")
-    return value.strip() or None if scheme.lower() in _SCHEMES else None

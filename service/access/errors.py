@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from typing import Any
 
-from service.http.errors import HttpError
+from service.errors import ServiceError
 
 
-class KeyMissing(HttpError):
-    """The route asks for a key, and the request has none."""
-
-    status, code = 401, "key_missing"
+class KeyMissing(ServiceError):
+    """A key is asked for, and there is none."""
 
     def __init__(self, place: str = "") -> None:
         """``place``: where the field must stand, if that matters."""
         field = f"the field api_key {place}".rstrip()
         super().__init__(f"this server asks for a key; send it as 'Authorization: Bearer KEY', or as {field}")
 
-    def headers(self) -> Mapping[str, str]:
-        """How to authenticate, which a 401 has to say."""
-        return {"WWW-Authenticate": 'Bearer realm="tandem"'}
 
-
-class KeyInvalid(HttpError):
+class KeyInvalid(ServiceError):
     """Unknown, revoked or expired; which of them is nobody's business."""
-
-    status, code = 403, "key_invalid"
 
     def __init__(self) -> None:
         super().__init__("this key is not valid, or not any more; ask those who run this server for one")
 
 
-class AdminRequired(HttpError):
+class AdminRequired(ServiceError):
     """The route is for administrators."""
-
-    status, code = 403, "admin_required"
 
     @classmethod
     def for_other_key(cls) -> AdminRequired:
@@ -51,22 +41,16 @@ class AdminRequired(HttpError):
         )
 
 
-class _Later(HttpError):
-    """To be asked again later."""
+class _Later(ServiceError):
+    """To be asked again after ``retry_after`` seconds."""
 
-    def __init__(self, message: str, detail: object, retry_after: float) -> None:
+    def __init__(self, message: str, detail: Any, retry_after: float) -> None:
+        self.retry_after = retry_after
         super().__init__(message, detail)
-        self.retry_after = max(1, math.ceil(retry_after))
-
-    def headers(self) -> Mapping[str, str]:
-        """When it may work again, in seconds."""
-        return {"Retry-After": str(self.retry_after)}
 
 
 class RateLimited(_Later):
     """Too many requests a minute."""
-
-    status, code = 429, "rate_limited"
 
     def __init__(self, bound: int, retry_after: float) -> None:
         super().__init__(
@@ -79,8 +63,6 @@ class RateLimited(_Later):
 class QuotaExceeded(_Later):
     """The month's characters are used up, or this request has more than are left."""
 
-    status, code = 429, "quota_exceeded"
-
     def __init__(self, bound: int, used: int, characters: int, retry_after: float) -> None:
         super().__init__(
             f"at most {bound} characters a month, of which {used} are used; this request has {characters}. The next "
@@ -92,8 +74,6 @@ class QuotaExceeded(_Later):
 
 class LimitsUnavailable(_Later):
     """The store of counters is down, and the server was told to answer nothing uncounted."""
-
-    status, code = 503, "limits_unavailable"
 
     def __init__(self, retry_after: float) -> None:
         super().__init__("requests cannot be counted now; try again later", None, retry_after)

@@ -111,10 +111,6 @@ POSTEDIT_EXAMPLES: Examples = {
         }
     },
 }
-POSTEDIT_REPLIES: Examples = {
-    "sentence": {"value": {"translatedText": "Klicken Sie auf die Schaltfläche OK."}},
-}
-
 SUMMARIZE_EXAMPLES: Examples = {
     "abstract": {"value": {"q": "We study how ... Our experiments show that ...", "max_length": 30}},
     "texts with alternatives": {
@@ -138,8 +134,6 @@ SUMMARIZE_EVENTS = (
     '"usage":{"characters":46,"source_tokens":11,"target_tokens":4},'
     '"time":{"queue":0.0003,"encode":0.0042,"decode":0.0127,"total":0.019}}\n\n'
 )
-
-DETECT_EXAMPLES: Examples = {"sentence": {"value": {"q": "Wo ist der Bahnhof?"}}}
 
 ERRORS: dict[int, tuple[str, str, str]] = {
     400: ("Malformed: broken JSON, invalid UTF-8.", "bad_request", "the request is not valid UTF-8 at byte 7"),

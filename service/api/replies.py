@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -92,8 +93,8 @@ class TextDetail(BaseModel):
 class DetectedLanguage(BaseModel):
     """The language that a text seems to be written in."""
 
-    language: str
-    confidence: float = Field(ge=0, le=100, description="Percent.")
+    language: str = Field(examples=["de"])
+    confidence: float = Field(examples=[98.0], ge=0, le=100, description="Percent.")
 
 
 class ProtectedSpan(BaseModel):
@@ -139,14 +140,16 @@ class TranslateReply(DecodingReply):
 class PosteditReply(DecodingReply):
     """The corrected translation; a list where `q` was one."""
 
-    translatedText: str | list[str]
+    translatedText: str | list[str] = Field(examples=["Klicken Sie auf die Schaltfläche OK."])
 
 
 class SummarizeReply(DecodingReply):
     """A summary; a list where `q` was one."""
 
     summary: str | list[str]
-    truncated: bool | list[bool] = Field(description="Whether the text was longer than the model takes, and was cut.")
+    truncated: bool | list[bool] = Field(
+        examples=[False], description="Whether the text was longer than the model takes, and was cut."
+    )
 
 
 class SentenceEvent(BaseModel):
@@ -180,9 +183,11 @@ class Combination(BaseModel):
 class Language(BaseModel):
     """A language and what it can be translated into."""
 
-    code: str
-    name: str
-    targets: list[str] = Field(description="Of this language alone; empty where it is only translated into.")
+    code: str = Field(examples=["de"])
+    name: str = Field(examples=["German"])
+    targets: list[str] = Field(
+        examples=[["en"]], description="Of this language alone; empty where it is only translated into."
+    )
     combinations: list[Combination] | None = Field(
         default=None, description="Together with further source languages, which `others` of POST /translate takes."
     )
@@ -198,22 +203,32 @@ class Direction(BaseModel):
 class ModelInfo(BaseModel):
     """A loaded bundle."""
 
-    name: str = Field(description="With its version where it has one: `de-en@2`. Requests take it as `model`.")
-    alias: str = Field(description="Its name without the version: stands for one version, and can be switched.")
-    current: bool = Field(description="Whether the alias stands for this version.")
-    task: str
-    source_languages: list[str]
-    sources: int = Field(description="Texts that it reads at once: 1 of any source language, or one of each.")
-    target_language: str
+    name: str = Field(
+        examples=["de-en@2"], description="With its version where it has one: `de-en@2`. Requests take it as `model`."
+    )
+    alias: str = Field(
+        examples=["de-en"], description="Its name without the version: stands for one version, and can be switched."
+    )
+    current: bool = Field(examples=[True], description="Whether the alias stands for this version.")
+    task: str = Field(examples=["translate"])
+    source_languages: list[str] = Field(examples=[["de"]])
+    sources: int = Field(
+        examples=[1], description="Texts that it reads at once: 1 of any source language, or one of each."
+    )
+    target_language: str = Field(examples=["en"])
     pairs: list[Direction] | None = Field(
         default=None, description="Every direction, where the model translates into more than one language."
     )
-    architecture: str
-    runtime: str
-    precision: str
-    licence: str
-    attribution: list[str] = Field(description="Of the training text.")
-    scores: list[dict[str, Any]]
+    architecture: str = Field(examples=["…"])
+    runtime: str = Field(examples=["onnx"])
+    precision: str = Field(examples=["int8"])
+    licence: str = Field(examples=["CC-BY-2.0"])
+    attribution: list[str] = Field(
+        examples=[["Sentences from www.manythings.org/anki and tatoeba.org"]], description="Of the training text."
+    )
+    scores: list[dict[str, Any]] = Field(
+        examples=[[{"metric": "BLEU", "value": 41.7, "test_set": "tatoeba-de-en/test"}]]
+    )
     state: Literal["ready", "draining"]
 
 
@@ -229,18 +244,68 @@ class AbsentModel(BaseModel):
 class ModelChange(BaseModel):
     """What loading, rolling back or unloading has come to."""
 
-    alias: str
+    alias: str = Field(examples=["de-en"])
     current: str | None = Field(
-        default=None, description="The version that the alias stands for now; absent where it stands for none."
+        examples=["de-en@2"],
+        default=None,
+        description="The version that the alias stands for now; absent where it stands for none.",
     )
     model: str | None = Field(default=None, description="What was loaded or switched to.")
     unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
 
 
+class DetectedFileLanguage(BaseModel):
+    """The language that a file was found to be in."""
+
+    language: str
+    confidence: float = Field(description="Per cent, 0..100.")
+
+
+class FileStatus(BaseModel):
+    """A file that is translated in the background."""
+
+    id: str = Field(
+        examples=["q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh"],
+        description="Unguessable; names the job in every request about it.",
+    )
+    name: str = Field(examples=["letter.docx"], description="Of the file that was sent.")
+    status: Literal["queued", "running", "done", "failed", "cancelled", "expired"] = Field(examples=["done"])
+    progress: float = Field(examples=[1.0], description="Share of the characters that are translated, 0..1.")
+    source: str = Field(examples=["de"])
+    target: str = Field(examples=["en"])
+    model: str | None = None
+    detectedLanguage: DetectedFileLanguage | None = Field(default=None, description="Where `source` was `auto`.")
+    characters: int = Field(examples=[1840], description="To translate.")
+    created: datetime = Field(examples=["2030-12-31T09:30:00Z"])
+    finished: datetime | None = Field(default=None, examples=["2030-12-31T09:30:04.120000Z"])
+    expires: datetime | None = Field(
+        examples=["2031-01-01T09:30:04.120000Z"],
+        default=None,
+        description="When the files of a finished job are deleted.",
+    )
+    error: str | None = Field(default=None, description="Of a job that failed: a sentence for people.")
+    code: str | None = Field(default=None, description="Of a job that failed: for machines.")
+    result: str | None = Field(
+        examples=["/files/q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh/result"],
+        default=None,
+        description="Path of the result, once it is there.",
+    )
+    result_name: str | None = Field(examples=["letter.en.docx"], default=None, description="The result's file name.")
+
+
+class FileUrl(BaseModel):
+    """Where a translated file can be fetched."""
+
+    translatedFileUrl: str = Field(
+        examples=["https://example.org/download_file/AbC…xyz.letter.en.docx"],
+        description="Unguessable, and good without a key until the file expires.",
+    )
+
+
 class Status(BaseModel):
     """State of the process."""
 
-    status: str
+    status: str = Field(examples=["ok"])
 
 
 class Fault(BaseModel):

@@ -260,7 +260,11 @@ class DetectRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    q: str = Field(validation_alias=AliasChoices("q", "text"), description="The text; `text` is an alias of `q`.")
+    q: str = Field(
+        examples=["Wo ist der Bahnhof?"],
+        validation_alias=AliasChoices("q", "text"),
+        description="The text; `text` is an alias of `q`.",
+    )
     api_key: str | None = Field(
         default=None,
         max_length=512,

@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from models.errors import TandemError
+from service.errors import ServiceError
+
+if TYPE_CHECKING:
+    from service.settings import Settings  # which the process that reads a file does without
+
+_SLICE_TEXTS = 50
+_MARKUP_CHARACTERS = 4_000  # of a text that cannot be cut: as predicted tokens it must fit into the engine's queue
 
 
-class FileRefused(TandemError):
+class FileRefused(ServiceError):
     """A file cannot be translated, and why: another type than its name says, broken, or over a bound.
 
     Attributes:
-        status: 413 over a bound of size, 415 another type, 422 broken.
         code: for machines.
-        detail: bound and value, where there are any.
     """
 
-    def __init__(self, status: int, code: str, message: str, detail: Any = None) -> None:
-        self.status, self.code, self.detail = status, code, detail
-        super().__init__(message)
+    def __init__(self, code: str, message: str, detail: Any = None) -> None:
+        self.code = code
+        super().__init__(message, detail)
 
     @classmethod
     def too_large(cls, what: str, bound: int, value: int, remedy: str) -> FileRefused:
         """Over a bound of size."""
         message = f"a file may have at most {bound} {what}, but this one has {value}; {remedy}"
-        return cls(413, "file_too_large", message, {"bound": bound, "value": value})
+        return cls("file_too_large", message, {"bound": bound, "value": value})
 
     @classmethod
     def wrong_type(cls, name: str, holds: str) -> FileRefused:
         """Its content is not what its name says."""
         message = f"the file is named .{name}, but holds {holds}; give it the name of its type, or send another file"
-        return cls(415, "unsupported_file", message)
+        return cls("unsupported_file", message)
 
     @classmethod
     def broken(cls, message: str) -> FileRefused:
         """Of its type, but it cannot be read."""
-        return cls(422, "broken_file", message)
+        return cls("broken_file", message)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of one file.
+    """What one file may amount to.
 
     Attributes:
         characters: to translate.
@@ -62,6 +66,17 @@ class Bounds:
     ratio: int = 200
     members: int = 2_000
     markup_bytes: int = 32 << 20
+
+    @classmethod
+    def of(cls, settings: Settings) -> Bounds:
+        """The settings' bounds; a slice of a file must pass as a request."""
+        return cls(
+            characters=settings.file_characters,
+            slice_characters=min(settings.file_slice_characters, settings.max_characters),
+            markup_characters=min(_MARKUP_CHARACTERS, settings.max_characters),
+            slice_texts=min(_SLICE_TEXTS, settings.max_texts),
+            unpacked_bytes=settings.file_unpacked_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

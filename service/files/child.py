@@ -27,8 +27,7 @@ def main() -> int:
     try:
         report = read(order) if order["action"] == "read" else write(order)
     except FileRefused as error:
-        refused = {"status": error.status, "code": error.code, "message": str(error), "detail": error.detail}
-        report = {"refused": refused}
+        report = {"refused": {"code": error.code, "message": str(error), "detail": error.detail}}
     except (MemoryError, RecursionError):
         report = {"too_much": True}
     json.dump(report, sys.stdout)

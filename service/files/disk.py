@@ -1,39 +1,21 @@
-"""The folder of the jobs: held by one process, and what is read from and written to it."""
+"""The folder of the jobs: held by one process, and the uploads that are kept there."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
-from collections.abc import Iterator
+import shutil
+from dataclasses import dataclass
 from io import BufferedWriter
 from pathlib import Path
+from typing import IO
 
 from models.errors import TandemError
-from service.files.slices import Slice
-
-_SAMPLE = 4_000  # characters by which a file's language is told
-
-
-def read_slices(path: Path) -> Iterator[Slice]:
-    """The slices that reading a file wrote."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            one = json.loads(line)
-            yield Slice(tuple(one["segments"]), tuple(one["texts"]), one["markup"])
+from service.storage.database import StorageError
 
 
 class DataInUse(TandemError):
     """Another server works on the folder. No fault of the settings: one that is just ending lets go of it."""
-
-
-def sample_of(path: Path) -> str:
-    """The beginning of a file's text."""
-    texts: list[str] = []
-    for one in read_slices(path):
-        texts += one.texts
-        if sum(map(len, texts)) > _SAMPLE:
-            break
-    return "\n".join(texts)[:_SAMPLE]
 
 
 def hold(path: Path) -> BufferedWriter:
@@ -63,3 +45,44 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A request to translate a file.
+
+    Attributes:
+        name: of the file, without folders and control characters.
+        format: see ``FORMATS``.
+        source, target: language codes, or ``auto`` for the first.
+        model: bundle to use; None = any.
+        file: its content, from the beginning on.
+    """
+
+    name: str
+    format: str
+    source: str
+    target: str
+    model: str | None
+    file: IO[bytes]
+
+    async def save(self, path: Path) -> int:
+        """Write the file and put it on disk. Returns its bytes.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        try:
+            return await asyncio.to_thread(_save, self.file, path)
+        except OSError as error:
+            raise StorageError(f"an upload cannot be kept ({type(error).__name__})") from error
+
+
+def _save(file: IO[bytes], path: Path) -> int:
+    with path.open("xb") as kept:
+        shutil.copyfileobj(file, kept, 1 << 18)
+        kept.flush()
+        os.fsync(kept.fileno())
+        size = kept.tell()
+    sync_folder(path.parent)
+    return size

@@ -16,17 +16,13 @@ import structlog
 from models.errors import ConfigError
 from service.access import ANONYMOUS, Access, Caller
 from service.engine import Draining, Engine
-from service.files.bounds import FileRefused
-from service.files.disk import hold, read_slices, sample_of
-from service.files.entrance import Entrance
-from service.files.errors import RefusedFile
-from service.files.records import MIGRATIONS, OPEN, FileJob, Holdings
-from service.files.room import bounds_of, check_room
-from service.files.runner import Runner
+from service.files.bounds import Bounds
+from service.files.disk import Upload, hold
+from service.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
+from service.files.runner import Explain, JobActions, Runner
 from service.files.sandbox import Contents, Sandbox
-from service.files.slices import Slice
+from service.files.slices import Slice, read_slices, sample_of
 from service.files.store import JobStore
-from service.files.uploads import Upload
 from service.settings import Settings
 from service.storage.database import Database, StorageError
 from service.text.markup import MarkupOptions
@@ -50,6 +46,7 @@ class FileJobs:
         texts: TextService,
         engine: Engine,
         access: Access,
+        explain: Explain,
         clock: Callable[[], float] = time.time,
         retry_seconds: float = 1.0,
     ) -> None:
@@ -60,6 +57,7 @@ class FileJobs:
             texts: translates.
             engine: whose shutdown ends the work.
             access: charges callers.
+            explain: says of an error what the one who sent the file is told.
             clock: seconds since 1970.
             retry_seconds: before a slice that was refused or failed is tried again; doubled each time.
 
@@ -77,10 +75,10 @@ class FileJobs:
             raise ConfigError(f"{folder}: files cannot be kept here ({error.strerror})") from error
         self._database = Database(self._data / JOBS_FILE, MIGRATIONS)
         self._store = JobStore(self._database, folder)
-        self._sandbox = Sandbox(bounds_of(settings))
-        self._runner = Runner(self._store, self._sandbox, self._translate, self._finish, self._stopped, retry_seconds)
+        self._sandbox = Sandbox(Bounds.of(settings))
+        actions = JobActions(self._translate, self._finish, self._stopped, explain)
+        self._runner = Runner(self._store, self._sandbox, actions, retry_seconds)
         self._accepting = asyncio.Lock()
-        self.entrance = Entrance(access)
         self._waiting: set[tuple[str, asyncio.Event]] = set()  # for jobs, until they are finished
         self._sweeper: asyncio.Task[None] | None = None
         self.counts: dict[str, int] = {}
@@ -106,13 +104,13 @@ class FileJobs:
     async def accept(self, upload: Upload, caller: Caller) -> FileJob:
         """Keep a file and queue its translation. When this returns, not even a power cut loses the job.
 
-        Its characters are charged here; the request was counted at the ``entrance``.
+        Its characters are charged here; the request itself was counted before.
 
         Raises:
-            RefusedFile: the file cannot be translated.
+            FileRefused: the file cannot be translated.
             TooManyFiles, FilesFull: there is no room for it.
+            RateLimited, QuotaExceeded, LimitsUnavailable: the caller is over a limit, or cannot be counted.
             ServiceError: its languages or its model are not served.
-            HttpError: the caller is over a limit.
             Draining: the service is shutting down.
             StorageError: it cannot be kept.
         """
@@ -197,10 +195,7 @@ class FileJobs:
         folder = self._store.folder_of(job)
         size = await upload.save(folder / "source")
         await self._require_room(caller, size, 0)
-        try:
-            contents = await self._sandbox.read(upload.format, folder / "source", folder / "slices")
-        except FileRefused as error:
-            raise RefusedFile(error) from error
+        contents = await self._sandbox.read(upload.format, folder / "source", folder / "slices")
         source, confidence = await self._language(upload, folder / "slices", contents)
         made = FileJob(
             job, caller.name, upload.name, upload.format, source, upload.target, upload.model, "queued",

@@ -1,8 +1,12 @@
-"""What is written down about a file job, and the tables that hold it."""
+"""What is written down about file jobs, the tables that hold it, and how much of it may be here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
+
+from service.errors import ServiceError
+from service.settings import Settings
 
 MIGRATIONS = (
     """
@@ -70,6 +74,12 @@ class FileJob:
         """Share of the characters that are translated, 0..1."""
         return 1.0 if self.status == "done" else self.done / self.characters if self.characters else 0.0
 
+    @property
+    def result_name(self) -> str:
+        """The name of its result: ``letter.docx`` becomes ``letter.en.docx``."""
+        path = PurePath(self.name)
+        return f"{path.stem}.{self.target.lower()}{path.suffix}"
+
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
@@ -85,3 +95,33 @@ class Holdings:
     characters: int
     bytes: int
     oldest: float | None = None
+
+
+class TooManyFiles(ServiceError):
+    """The caller has as much here as it may have; names the bound and the value."""
+
+    retry_after = 30.0  # seconds: a file takes about that long
+
+    def __init__(self, what: str, bound: int, value: int, remedy: str, whose: str = "of yours") -> None:
+        message = f"at most {bound} {what} {whose} may be here at a time, and this file would make {value}; {remedy}"
+        super().__init__(message, {"bound": bound, "value": value})
+
+
+class FilesFull(TooManyFiles):
+    """The server stores as much as it may, of all callers."""
+
+
+def check_room(settings: Settings, own: Holdings, everybody: Holdings, size: int, characters: int) -> None:
+    """Raises TooManyFiles or FilesFull where a file of that size is too much for its caller or for the server."""
+    waiting, busy = own.waiting + 1, "wait until one is finished, or cancel one"
+    if waiting > settings.files_per_caller:
+        raise TooManyFiles("unfinished files", settings.files_per_caller, waiting, busy)
+    if own.characters + characters > settings.file_characters_per_caller:
+        value = own.characters + characters
+        raise TooManyFiles("characters of unfinished files", settings.file_characters_per_caller, value, busy)
+    if own.bytes + size > settings.file_bytes_per_caller:
+        remedy = "delete files that you have fetched"
+        raise TooManyFiles("bytes of files", settings.file_bytes_per_caller, own.bytes + size, remedy)
+    if everybody.bytes + size > settings.file_bytes_of_all:
+        remedy = "try again later"
+        raise FilesFull("bytes of files", settings.file_bytes_of_all, everybody.bytes + size, remedy, "of all callers")

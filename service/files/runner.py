@@ -13,16 +13,13 @@ from pathlib import Path
 
 import structlog
 
-from models.errors import OptionError
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
-from service.errors import ServiceError
 from service.files.bounds import FileRefused
 from service.files.disk import sync_folder
 from service.files.records import FileJob
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
 from service.files.store import JobStore
-from service.http.errors import HttpError, reply_for
 from service.storage.database import StorageError
 
 _log = structlog.get_logger("tandem.files")
@@ -36,6 +33,36 @@ Translate = Callable[[FileJob, Slice], Awaitable[list[str]]]
 Finish = Callable[[str, str, tuple[str, str] | None], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a client is told of an error: a sentence, a code for machines, and whether it passes by itself."""
+
+    message: str
+    code: str
+    passes: bool
+
+
+Explain = Callable[[Exception], Explanation | None]
+"""None stands for an error of which a client is told nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobActions:
+    """What the runner does with a job besides reading and writing its file.
+
+    Attributes:
+        translate: a slice's texts; called with its job.
+        finish: called with a job's id, its last status, and sentence and code where it failed.
+        stopped: called when the shutdown of the service ends the work.
+        explain: says of an error what the one who sent the file is told.
+    """
+
+    translate: Translate
+    finish: Finish
+    stopped: Callable[[], None]
+    explain: Explain
+
+
 @dataclass(slots=True)
 class _Trouble:
     """Failures of a job's present slice."""
@@ -47,25 +74,14 @@ class _Trouble:
 class Runner:
     """Takes the next slice of the next caller's oldest job, so that a long file keeps nobody else waiting."""
 
-    def __init__(
-        self,
-        store: JobStore,
-        sandbox: Sandbox,
-        translate: Translate,
-        finish: Finish,
-        stopped: Callable[[], None],
-        wait: float = 1.0,
-    ) -> None:
+    def __init__(self, store: JobStore, sandbox: Sandbox, actions: JobActions, wait: float = 1.0) -> None:
         """
         Args:
             store, sandbox: of the jobs.
-            translate: a slice's texts; called with its job.
-            finish: called with a job's id, its last status, and sentence and code where it failed.
-            stopped: called when the shutdown of the service ends the work.
+            actions: what is done with them.
             wait: seconds before a refused slice is tried again; doubled each time.
         """
-        self._store, self._sandbox, self._translate, self._finish = store, sandbox, translate, finish
-        self._stopped, self._wait = stopped, wait
+        self._store, self._sandbox, self._actions, self._wait = store, sandbox, actions, wait
         self._jobs: dict[str, deque[str]] = defaultdict(deque)  # by caller, the oldest first
         self._turns: asyncio.Queue[str] = asyncio.Queue()  # each caller with jobs once, unless a worker has it
         self._steps: dict[str, asyncio.Task[float]] = {}
@@ -74,7 +90,7 @@ class Runner:
 
     def start(self, workers: int) -> None:
         """Begin to work, on so many slices at a time."""
-        self._workers = [asyncio.create_task(self._work()) for _ in range(workers)]
+        self._workers = [asyncio.create_task(self._take_turns()) for _ in range(workers)]
 
     def add(self, job: FileJob) -> None:
         """Queue a job that is stored."""
@@ -101,7 +117,7 @@ class Runner:
             step.cancel()
         await asyncio.gather(*steps, return_exceptions=True)
 
-    async def _work(self) -> None:
+    async def _take_turns(self) -> None:
         while True:
             owner = await self._turns.get()
             jobs = self._jobs[owner]
@@ -113,7 +129,7 @@ class Runner:
                 step.add_done_callback(lambda _, job=job: self._steps.pop(job, None))  # type: ignore[misc]
             wait = _outcome(step)
             if wait == _STOP:
-                self._stopped()
+                self._actions.stopped()
                 return
             if wait == _OVER:
                 self._trouble.pop(jobs.popleft(), None)
@@ -136,14 +152,15 @@ class Runner:
         except Exception as error:
             wait = self._wait_after(job, error)
             if wait is None:
-                await self._finish(job, "failed", _fault(error))
+                await self._actions.finish(job, "failed", self._fault(error))
                 return _OVER
             return wait
 
     def _wait_after(self, job: str, error: Exception) -> float | None:
         """Seconds after which a slice that failed is tried again; None = not at all."""
         trouble = self._trouble[job]
-        if isinstance(error, Overloaded | StorageError) or (isinstance(error, HttpError) and error.status == 503):
+        told = self._actions.explain(error)
+        if isinstance(error, Overloaded | StorageError) or (told is not None and told.passes):
             trouble.refused += 1
             asked = error.retry_after if isinstance(error, Overloaded) else 0.0
             wait = min(_LONGEST_WAIT, max(asked, self._wait * 2 ** min(trouble.refused - 1, 10)))
@@ -153,6 +170,17 @@ class Runner:
             return self._wait * 2**trouble.failed if trouble.failed < _ATTEMPTS else None
         return None
 
+    def _fault(self, error: Exception) -> tuple[str, str]:
+        """A sentence for people and a code for machines."""
+        if isinstance(error, FileRefused):
+            return str(error), error.code
+        told = self._actions.explain(error)
+        if told is not None:
+            return f"a part of the file could not be translated: {told.message}", told.code
+        incident = secrets.token_hex(6)
+        _log.error("file_failed", incident=incident, exc_info=error)
+        return f"something went wrong on our side; the incident {incident} was logged", "internal"
+
     async def _advance(self, job: str) -> float:
         found = await asyncio.to_thread(self._store.begin, job)
         if found is None:
@@ -160,10 +188,10 @@ class Runner:
         following = await asyncio.to_thread(self._store.next_slice, job)
         if following is None:
             await self._write(found)
-            await self._finish(job, "done", None)
+            await self._actions.finish(job, "done", None)
             return _OVER
         number, one = following
-        translations = await self._translate(found, one)
+        translations = await self._actions.translate(found, one)
         await asyncio.to_thread(self._store.keep_slice, job, number, translations)
         self._trouble.pop(job, None)
         return 0.0
@@ -193,21 +221,9 @@ def _outcome(step: asyncio.Task[float]) -> float:
     return _LONGEST_WAIT
 
 
-def _fault(error: Exception) -> tuple[str, str]:
-    """A sentence for people and a code for machines."""
-    if isinstance(error, FileRefused):
-        return str(error), error.code
-    if isinstance(error, (HttpError, ServiceError, OptionError, Overloaded, StorageError, *_MAY_PASS)):
-        reply = reply_for(error)
-        return f"a part of the file could not be translated: {reply.message}", reply.code
-    incident = secrets.token_hex(6)
-    _log.error("file_failed", incident=incident, exc_info=error)
-    return f"something went wrong on our side; the incident {incident} was logged", "internal"
-
-
 def _prepare(texts: list[str], translations: Path) -> None:
     if not (translations.parent / "source").exists():
-        raise FileRefused(410, "file_gone", "the upload is gone from this server's disk; send it again")
+        raise FileRefused("file_gone", "the upload is gone from this server's disk; send it again")
     translations.write_text(json.dumps(texts), encoding="utf-8")
 
 

@@ -67,12 +67,12 @@ class Sandbox:
                 async with asyncio.timeout(self._seconds):
                     answer, faults = await child.communicate(request)
             except TimeoutError as error:
-                raise FileRefused(422, "file_too_complex", _TOO_MUCH) from error
+                raise FileRefused("file_too_complex", _TOO_MUCH) from error
         report = _report(answer)
         if report is None or "too_much" in report:
             if child.returncode not in (0, -9, -24, -25):  # killed or over a limit is the file's doing
                 _log.error("file_process_failed", code=child.returncode, cause=_cause(faults))
-            raise FileRefused(422, "file_too_complex", _TOO_MUCH)
+            raise FileRefused("file_too_complex", _TOO_MUCH)
         if "refused" in report:
             raise FileRefused(**report["refused"])
         return report

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from service.files.bounds import Bounds, FileRefused, Segment
 
 _AFTER_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»)\]]*\s+|[。！？]")
 _SPACES = re.compile(r"\s+")
+_SAMPLE = 4_000  # characters by which a file's language is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +86,21 @@ def _last(pattern: re.Pattern[str], text: str, start: int, limit: int) -> int | 
 
 def _slice(waiting: Sequence[tuple[int, str]], markup: bool) -> Slice:
     return Slice(tuple(number for number, _ in waiting), tuple(text for _, text in waiting), markup)
+
+
+def read_slices(path: Path) -> Iterator[Slice]:
+    """The slices that reading a file wrote."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            kept = json.loads(line)
+            yield Slice(tuple(kept["segments"]), tuple(kept["texts"]), kept["markup"])
+
+
+def sample_of(path: Path) -> str:
+    """The beginning of a file's text."""
+    texts: list[str] = []
+    for part in read_slices(path):
+        texts += part.texts
+        if sum(map(len, texts)) > _SAMPLE:
+            break
+    return "\n".join(texts)[:_SAMPLE]

@@ -14,7 +14,9 @@ from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
 from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
+from service.http.credentials import admin_of, caller_of
 from service.http.intake import read_fields
+from service.http.uploads import UploadGate
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
@@ -37,6 +39,7 @@ class Parts:
     access: Access
     models: ModelManager
     files: FileJobs
+    uploads: UploadGate
 
 
 async def parts(request: Request) -> Parts:
@@ -63,13 +66,13 @@ async def summarize_request(request: Request) -> SummarizeRequest:
 def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..., AsyncIterator[Caller]]:
     """A dependency for routes whose fields ``read`` gives: finds the caller and charges for the texts.
 
-    The characters are given back where the route fails. Raises what ``Access.caller`` and ``Access.charge`` raise.
+    The characters are given back where the route fails. Raises what ``caller_of`` and ``Access.charge`` raise.
     """
 
     async def charge(request: Request, fields: Any = Depends(read)) -> AsyncIterator[Caller]:
         running = await parts(request)
         access = running.access
-        caller = access.caller(request, fields.api_key)
+        caller = caller_of(request, access, fields.api_key)
         texts = (fields.texts, *fields.further_texts.values())
         characters = sum(len(text) for group in texts for text in group)
         note_priority(request, priority_of(characters, fields.priority, running.settings.bulk_characters))
@@ -88,7 +91,7 @@ def note_priority(request: Request, priority: Priority) -> None:
 
 async def admin(request: Request) -> Caller:
     """Raises what ``Access.admin`` raises."""
-    return (await parts(request)).access.admin(request)
+    return admin_of(request, (await parts(request)).access)
 
 
 AdminDep = Annotated[Caller, Depends(admin)]

@@ -69,6 +69,7 @@ def complete(schema: Document, settings: Settings, errors: Errors) -> Document:
         elif _is_default(operation["responses"].get("422", {})):
             del operation["responses"]["422"]
         operation["security"] = _security(path, operation)
+        _add_examples(operation, schemas)
         for status, response in operation["responses"].items():
             response["headers"] = response.get("headers", {}) | _headers(status)
     for name in ("HTTPValidationError", "ValidationError"):
@@ -109,6 +110,42 @@ def _plain(responses: dict[int | str, Document]) -> Document:
 def _is_default(response: Document) -> bool:
     """Whether a response is the one that FastAPI writes for parameters, which is none of ours."""
     return "HTTPValidationError" in json.dumps(response)
+
+
+def _add_examples(operation: Document, schemas: Document) -> None:
+    """Give the JSON body and the JSON reply of success the example that their fields make, where they have none."""
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        if "examples" not in content and not _is_upload(content["schema"]):
+            content["examples"] = {"example": {"value": _example(content["schema"], schemas)}}
+    for status, response in operation["responses"].items():
+        reply = response.get("content", {}).get("application/json")
+        if status.startswith("2") and reply is not None and not {"example", "examples"} & reply.keys():
+            reply["example"] = _example(reply["schema"], schemas)
+
+
+def _is_upload(schema: Document) -> bool:
+    return "file" in schema.get("properties", ())
+
+
+def _example(schema: Document, schemas: Document) -> Any:
+    """The first example of a value: its own, or made of those of its fields; optional ones without one are left out.
+
+    Raises:
+        KeyError: a field that is required has none.
+    """
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "$ref" in schema:
+        return _example(schemas[schema["$ref"].rsplit("/", 1)[1].removesuffix(FORM)], schemas)
+    if "anyOf" in schema:
+        return _example(schema["anyOf"][0], schemas)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "array":
+        return [_example(schema["items"], schemas)]
+    needed = schema.get("required", ())
+    fields = schema["properties"].items()
+    return {name: _example(field, schemas) for name, field in fields if name in needed or "examples" in field}
 
 
 def _security(path: str, operation: Document) -> list[Document]:

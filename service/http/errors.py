@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
+from service.access import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.errors import (
     GlossaryLimit,
@@ -33,8 +34,11 @@ from service.errors import (
     ServiceError,
     TooLarge,
 )
-from service.http.wording import bound_of, quoted, shown
+from service.files.bounds import FileRefused
+from service.files.records import FilesFull, TooManyFiles
+from service.files.runner import Explanation
 from service.storage.database import StorageError
+from service.wording import bound_of, quoted, shown
 
 _DRAIN_RETRY = 5
 _LONGEST_NAME = 80
@@ -47,7 +51,23 @@ _SERVICE_ERRORS: Mapping[type[ServiceError], tuple[int, str]] = {
     TooLarge: (413, "too_large"),
     GlossaryNotFound: (404, "glossary_not_found"),
     GlossaryLimit: (400, "glossary_limit"),
+    KeyMissing: (401, "key_missing"),
+    KeyInvalid: (403, "key_invalid"),
+    AdminRequired: (403, "admin_required"),
+    RateLimited: (429, "rate_limited"),
+    QuotaExceeded: (429, "quota_exceeded"),
+    LimitsUnavailable: (503, "limits_unavailable"),
+    TooManyFiles: (429, "too_many_files"),
+    FilesFull: (503, "files_full"),
 }
+_FILE_STATUSES: Mapping[str, int] = {
+    "file_too_large": 413,
+    "unsupported_file": 415,
+    "broken_file": 422,
+    "file_too_complex": 422,
+    "file_gone": 410,
+}
+"""Of a refused file, by its code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +155,15 @@ class NotReady(HttpError):
 
 def reply_for(error: BaseException) -> ErrorReply:
     """The reply to any error that a request can end with; unknown ones are a bare 500."""
+    if isinstance(error, FileRefused):
+        return ErrorReply(_FILE_STATUSES[error.code], error.code, str(error), error.detail)
     if isinstance(error, HttpError):
         headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers()}
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
     if isinstance(error, InvalidOption):
         return reply_for(InvalidFields.of(error.field, error.bound, error.value, error.remedy))
     if isinstance(error, ServiceError):
-        return ErrorReply(*_SERVICE_ERRORS[type(error)], str(error), error.detail)
+        return ErrorReply(*_SERVICE_ERRORS[type(error)], str(error), error.detail, _headers_of(error))
     if isinstance(error, OptionError):
         fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
         return ErrorReply(422, "invalid_field", _sentence(fault), [fault])
@@ -161,6 +183,12 @@ def reply_for(error: BaseException) -> ErrorReply:
     if isinstance(error, HTTPException):
         return _reply_for_route(error)
     return ErrorReply(500, "internal", "something went wrong on our side; quote the request id when you report it")
+
+
+def explain(error: Exception) -> Explanation | None:
+    """What a client is told of an error where there is no reply to tell it with; None = nothing."""
+    reply = reply_for(error)
+    return None if reply.code == "internal" else Explanation(reply.message, reply.code, reply.status == 503)
 
 
 def invalid_fields(error: ValidationError) -> InvalidFields:
@@ -212,6 +240,13 @@ def _reply_for_route(error: HTTPException) -> ErrorReply:
         message = f"this route answers {allowed or 'another method'}"
         return ErrorReply(405, "method_not_allowed", message, headers=headers)
     return ErrorReply(error.status_code, "http_error", str(error.detail), headers=headers)
+
+
+def _headers_of(error: ServiceError) -> dict[str, str]:
+    if isinstance(error, KeyMissing):
+        return {"WWW-Authenticate": 'Bearer realm="tandem"'}  # which a 401 has to have
+    seconds = getattr(error, "retry_after", None)
+    return {} if seconds is None else _retry(seconds)
 
 
 def _retry(seconds: float) -> dict[str, str]:

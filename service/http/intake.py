@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from python_multipart import MultipartParser
-from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
+from starlette.datastructures import Headers
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from service.api.schemas import LIST_FIELDS, OBJECT_FIELDS
@@ -20,11 +21,48 @@ from service.http.errors import BadRequest, InvalidFields, UnsupportedMedia, inv
 T = TypeVar("T", bound=BaseModel)
 
 _MAX_FIELDS = 100_000
+_CHARSET = re.compile(r";\s*charset=[^;]*", re.I)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPEATED = ("q", "text", "translation", *LIST_FIELDS)
 _TEXT_FIELDS = frozenset(("q", "text", "translation", "prefix"))
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
 _FLAG = TypeAdapter(bool)
 _ANYWHERE = ("stream",)  # also read from the query string of a request with a JSON body
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBounds:
+    """What a JSON body may amount to besides its bytes, before a parser recurses into it or converts a number.
+
+    Attributes:
+        depth: levels to which its arrays and objects nest.
+        number: characters of a number.
+    """
+
+    depth: int
+    number: int
+
+    def check(self, body: bytes) -> None:
+        """Linear in the body's length, and next to nothing for one that holds little but a text.
+
+        Raises:
+            BadRequest: over a bound, with bound and value.
+        """
+        number = re.compile(rb"[0-9][-+.0-9eE]{%d}" % self.number)
+        deep = body.count(b"[") + body.count(b"{") > self.depth
+        if not deep and not number.search(body):
+            return
+        outside = _STRING.sub(b'""', body)
+        if number.search(outside):
+            message = f"a number in the JSON body may have at most {self.number} characters, but one has more"
+            raise BadRequest(message, {"bound": self.number})
+        depth = 0
+        for match in _BRACKET.finditer(outside):
+            depth += 1 if match[0] in b"[{" else -1
+            if depth > self.depth:
+                message = f"the JSON body may nest at most {self.depth} levels deep, but this one goes deeper"
+                raise BadRequest(message, {"bound": self.depth})
 
 
 async def read_fields(request: Request, model: type[T]) -> T:
@@ -50,7 +88,7 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     Raises:
         BadRequest, UnsupportedMedia: as ``read_fields`` does.
     """
-    kind, options = _content_type(request)
+    kind = content_type(request)
     body = await request.body()
     if kind == "application/json" or kind.endswith("+json"):
         return _json_object(body)
@@ -58,7 +96,7 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     if kind == "application/x-www-form-urlencoded":
         pairs += _query_pairs(body)
     elif kind == "multipart/form-data":
-        pairs += _multipart_pairs(body, options)
+        pairs += await _multipart_pairs(request, body)
     elif body:
         raise UnsupportedMedia(
             f"content type {kind[:80]!r} is not read here; send application/json, application/x-www-form-urlencoded "
@@ -67,12 +105,13 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     return pairs
 
 
-def _content_type(request: Request) -> tuple[str, dict[bytes, bytes]]:
+def content_type(request: Request) -> str:
+    """The media type of a body. Raises UnsupportedMedia where its characters are not UTF-8."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
     if charset not in ("utf-8", "utf8", "us-ascii"):
         raise UnsupportedMedia(f"character set {charset[:40]!r} is not read here; send UTF-8")
-    return kind.decode("latin-1").lower(), options
+    return kind.decode("latin-1").lower()
 
 
 def validate(model: type[T], fields: Mapping[str, Any], strict: bool) -> T:
@@ -147,41 +186,24 @@ def _query_pairs(raw: bytes) -> list[tuple[str, str]]:
         raise BadRequest(f"a form may have at most {_MAX_FIELDS} fields") from error
 
 
-def _multipart_pairs(body: bytes, options: Mapping[bytes, bytes]) -> list[tuple[str, str]]:
-    parts = _Parts()
+async def _multipart_pairs(request: Request, body: bytes) -> list[tuple[str, str]]:
+    """The parts of a multipart body; a file counts as a field with its content."""
+    _utf8(body)  # what is not UTF-8, Starlette's parser would take for Latin-1; so it would what is sent as us-ascii
+    headers = Headers({"content-type": _CHARSET.sub("", request.headers["content-type"])})
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        yield body
+
+    bounds = {"max_files": _MAX_FIELDS, "max_fields": _MAX_FIELDS, "max_part_size": len(body)}
     try:
-        parser = MultipartParser(options.get(b"boundary", b""), parts.callbacks())
-        parser.write(body)
-        parser.finalize()
-    except (FormParserError, ValueError) as error:
+        form = await MultiPartParser(headers, pieces(), **bounds).parse()
+    except (MultiPartException, ValueError) as error:
         raise BadRequest("the body is not valid multipart/form-data") from error
-    return [(_utf8(name), _utf8(value)) for name, value in parts.fields]
-
-
-class _Parts:
-    """Collects the parts of a multipart body; a file counts as a field with its content."""
-
-    def __init__(self) -> None:
-        self.fields: list[tuple[bytes, bytes]] = []
-        self._header, self._value, self._name, self._data = bytearray(), bytearray(), b"", bytearray()
-
-    def callbacks(self) -> Any:
-        return {
-            "on_part_begin": self._begin,
-            "on_part_data": lambda data, start, end: self._data.extend(data[start:end]),
-            "on_part_end": lambda: self.fields.append((self._name, bytes(self._data))),
-            "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
-            "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
-            "on_header_end": self._end_header,
-        }
-
-    def _begin(self) -> None:
-        self._name, self._data = b"", bytearray()
-
-    def _end_header(self) -> None:
-        if bytes(self._header).lower() == b"content-disposition":
-            self._name = parse_options_header(bytes(self._value))[1].get(b"name", b"")
-        self._header, self._value = bytearray(), bytearray()
+    try:
+        parts = form.multi_items()
+        return [(name, part if isinstance(part, str) else _utf8(await part.read())) for name, part in parts]
+    finally:
+        await form.close()
 
 
 def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, Any]:

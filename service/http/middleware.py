@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Mapping, MutableMapping
+from collections.abc import Awaitable, Collection, Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -20,7 +20,7 @@ from service.errors import TooLarge
 from service.http.connections import OPERATIONS
 from service.http.dialects.errors import in_dialect
 from service.http.errors import BodyTimeout, NotReady, reply_for
-from service.http.json_bounds import JsonBounds
+from service.http.intake import JsonBounds
 from service.storage.database import StorageError
 from service.telemetry.metrics import CLIENT_GONE, Metrics
 
@@ -28,6 +28,7 @@ _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _REFUSALS = (401, 403, 413, 429, 503)
 _IN_THREAD = 65_536  # bytes of JSON from which on checking it would hold up the others
+DECODING_PATHS = ("/translate", "/summarize", "/postedit", "/v2/translate")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 
@@ -259,3 +260,27 @@ class _StreamedExchange(_Exchange):
 
     def _over(self, value: int | None) -> TooLarge:
         return TooLarge("bytes in its body", self._max_bytes, value, "split the file")
+
+
+class LoadShedding:
+    """Refuses requests for decoding while the queue is full, before their bodies are read, checked and split.
+
+    Under overload most requests are refused: each must cost next to nothing, or refusing eats what it should protect.
+    What is let in here may still be refused when it is submitted.
+    """
+
+    def __init__(self, app: ASGIApp, paths: Collection[str]) -> None:
+        """
+        Args:
+            app: what answers the others; its state holds the engine.
+            paths: that decode whatever is posted to them.
+        """
+        self._app = app
+        self._paths = frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises Overloaded, which becomes a 503 with ``Retry-After``."""
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self._paths:
+            scope["state"]["route"] = scope["path"]  # for the metrics: no route will be looked up
+            scope["app"].state.parts.engine.refuse_if_full()
+        await self._app(scope, receive, send)

@@ -12,7 +12,6 @@ from pydantic.json_schema import models_json_schema
 
 from service.api.examples import ERRORS
 from service.api.replies import SentenceEvent, SummaryEvent
-from service.api.reply_examples import add_examples
 from service.api.schemas import (
     LIST_FIELDS,
     OBJECT_FIELDS,
@@ -32,7 +31,7 @@ from service.http.dialects.deepl.schemas import (
 from service.http.document import FORM, TAGS, complete
 from service.settings import Settings
 
-_BODIES: tuple[type[BaseModel], ...] = (
+BODIES: tuple[type[BaseModel], ...] = (
     TranslateRequest,
     PosteditRequest,
     SummarizeRequest,
@@ -61,28 +60,21 @@ def _error_response(status: int) -> dict[str, Any]:
     return {"model": ErrorBody, "description": description, "content": {"application/json": {"example": example}}}
 
 
-def reply_example(example: Any) -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of a route whose reply has an example."""
-    return {200: {"content": {"application/json": {"example": example}}}}
+def streamed(events: str, replies: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of a route whose reply may be a stream of such events, with examples of its other replies."""
+    return {200: {"content": {"application/json": {"examples": replies}, "text/event-stream": {"example": events}}}}
 
 
-def reply_examples(examples: dict[str, Any], events: str = "") -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of a route whose reply has several; ``events`` is one of the stream that it may be."""
-    content: dict[str, Any] = {"application/json": {"examples": examples}}
-    if events:
-        content["text/event-stream"] = {"example": events}
-    return {200: {"content": content}}
-
-
-def request_body(model: type[BaseModel], examples: dict[str, Any]) -> dict[str, Any]:
+def request_body(model: type[BaseModel], examples: dict[str, Any] | None = None) -> dict[str, Any]:
     """The ``openapi_extra`` of a route that reads JSON, form, multipart or query string."""
     schema, form = (f"#/components/schemas/{model.__name__}{kind}" for kind in ("", FORM))
-    content: dict[str, Any] = {"application/json": {"schema": {"$ref": schema}, "examples": examples}}
+    shown = {"examples": examples} if examples else {}
+    content: dict[str, Any] = {"application/json": {"schema": {"$ref": schema}, **shown}}
     objects = [name for name in OBJECT_FIELDS if name in model.model_fields]
     lists = [name for name in LIST_FIELDS if name in model.model_fields]
     encoding = {name: {"contentType": "application/json"} for name in objects}
     for kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        content[kind] = {"schema": {"$ref": form}, "encoding": encoding, "examples": examples}
+        content[kind] = {"schema": {"$ref": form}, "encoding": encoding, **shown}
     description = (
         "The fields as JSON or as a form; a form's fields may also stand in the query string, alone or beside the form."
         " A form repeats a field that is a list"
@@ -118,10 +110,9 @@ def install(app: FastAPI, settings: Settings) -> None:
                 servers=[{"url": "/", "description": "this server"}],
             )
             _, bodies = models_json_schema(
-                [(model, "validation") for model in (*_BODIES, *_EVENTS)], ref_template="#/components/schemas/{model}"
+                [(model, "validation") for model in (*BODIES, *_EVENTS)], ref_template="#/components/schemas/{model}"
             )
             schema["components"]["schemas"] |= bodies["$defs"]
-            add_examples(schema["paths"])
             app.openapi_schema = complete(schema, settings, error_responses)
         return app.openapi_schema
 

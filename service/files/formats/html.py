@@ -56,7 +56,7 @@ def _document(text: Text) -> HtmlDocument:
     try:
         return HtmlDocument.parse(text.characters, _OPTIONS)
     except MarkupError as error:
-        raise FileRefused(422, "file_too_complex", f"the page {error}; split it") from error
+        raise FileRefused("file_too_complex", f"the page {error}; split it") from error
 
 
 def _text(path: Path) -> Text:

@@ -16,11 +16,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 from service.files.bounds import Segment
-from service.files.formats.runs import Item, Style, build, is_word, rows
+from service.files.formats.runs import RunItem, Style, build, is_word, rows
 from service.files.formats.txt import one_line
 from service.text.layout import is_translatable
 
-Part = tuple[Style, str] | Item
+Part = tuple[Style, str] | RunItem
 """A text in a format, or an object."""
 
 
@@ -62,7 +62,7 @@ class Stretch:
     trail: str
 
     @classmethod
-    def of(cls, parent: Any, items: Sequence[Item]) -> Stretch:
+    def of(cls, parent: Any, items: Sequence[RunItem]) -> Stretch:
         """The stretch of items of which the first and the last have words."""
         parts: list[Part] = []
         for item in items:
@@ -85,11 +85,11 @@ class Stretch:
         own.
         """
         if len(self.parts) == 1:
-            return [Segment(part[1]) for part in self.parts if not isinstance(part, Item)]
+            return [Segment(part[1]) for part in self.parts if not isinstance(part, RunItem)]
         markup = self._html()
         if len(markup) <= limit:
             return [Segment(markup, markup=True)]
-        texts = (part[1] for part in self.parts if not isinstance(part, Item))
+        texts = (part[1] for part in self.parts if not isinstance(part, RunItem))
         return [Segment(text.strip()) for text in texts if is_translatable(text)]
 
     def replace(self, translations: Sequence[str], limit: int) -> None:
@@ -118,14 +118,14 @@ class Stretch:
         return sorted(styles.values(), key=lambda style: (style.wrap is not None, -counts[style.key]))
 
     @property
-    def _objects(self) -> list[Item]:
-        return [part for part in self.parts if isinstance(part, Item)]
+    def _objects(self) -> list[RunItem]:
+        return [part for part in self.parts if isinstance(part, RunItem)]
 
     def _html(self) -> str:
         numbers = {style.key: number for number, style in enumerate(self._styles)}
         pieces, objects = [], 0
         for part in self.parts:
-            if isinstance(part, Item):
+            if isinstance(part, RunItem):
                 pieces.append(f'<img id="o{objects}">')
                 objects += 1
                 continue
@@ -149,7 +149,7 @@ class Stretch:
         remaining = iter(translations)
         parts: list[Part] = []
         for part in self.parts:
-            if isinstance(part, Item) or not is_translatable(part[1]):
+            if isinstance(part, RunItem) or not is_translatable(part[1]):
                 parts.append(part)
                 continue
             core = part[1].strip()
@@ -167,7 +167,7 @@ class Stretch:
             if isinstance(part, tuple) and isinstance(last, tuple) and last[0].key == part[0].key:
                 found[-1] = (part[0], last[1] + one_line(part[1]))
             else:
-                found.append(part if isinstance(part, Item) else (part[0], one_line(part[1])))
+                found.append(part if isinstance(part, RunItem) else (part[0], one_line(part[1])))
         return found
 
 

@@ -60,7 +60,7 @@ class Style:
 
 
 @dataclass(slots=True, eq=False)
-class Item:
+class RunItem:
     """A text in a format, or an object that stays near its word.
 
     Attributes:
@@ -84,11 +84,11 @@ class Item:
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class RunRow:
     """Items that follow one another in one parent element, without a border between them."""
 
     parent: Any
-    items: list[Item] = field(default_factory=list)
+    items: list[RunItem] = field(default_factory=list)
 
 
 def local_name(element: Any) -> str:
@@ -101,11 +101,11 @@ def is_word(element: Any, name: str) -> bool:
     return isinstance(element.tag, str) and any(element.tag == f"{{{space}}}{name}" for space in _WORD)
 
 
-def rows(parent: Any) -> Iterator[Row]:
+def rows(parent: Any) -> Iterator[RunRow]:
     """The rows of a paragraph, and of what in it holds rows of its own. Runs with several contents are split first."""
     _split_runs(parent)
     children = list(parent)
-    row, number = Row(parent), 0
+    row, number = RunRow(parent), 0
     while number < len(children):
         end = _field_end(children, number)
         unit = children[number : end + 1]
@@ -116,24 +116,24 @@ def rows(parent: Any) -> Iterator[Row]:
             continue
         if row.items:
             yield row
-        row = Row(parent)
+        row = RunRow(parent)
         yield from _inner_rows(unit[0])
     if row.items:
         yield row
 
 
-def build(sequence: Sequence[tuple[Style, str] | Item]) -> list[Any]:
+def build(sequence: Sequence[tuple[Style, str] | RunItem]) -> list[Any]:
     """Elements for texts in formats and for objects; neighbours in one link stand in one link."""
     elements: list[Any] = []
     runs: list[Any] = []
     wrap: Wrap | None = None
     for part in sequence:
-        own = None if isinstance(part, Item) else part[0].wrap
-        if runs and (isinstance(part, Item) or own is not wrap):
+        own = None if isinstance(part, RunItem) else part[0].wrap
+        if runs and (isinstance(part, RunItem) or own is not wrap):
             elements += wrap.around(runs) if wrap else runs
             runs = []
         wrap = own
-        if isinstance(part, Item):
+        if isinstance(part, RunItem):
             elements += part.elements
         elif part[1]:
             runs.append(_run(*part))
@@ -182,7 +182,7 @@ def _contents(run: Any) -> list[Any]:
     return [child for child in run if not is_word(child, "rPr")]
 
 
-def _items(element: Any) -> list[Item] | None:
+def _items(element: Any) -> list[RunItem] | None:
     """What a child of a paragraph adds to a row; None = a border."""
     name = local_name(element)
     if is_word(element, "r"):
@@ -191,10 +191,10 @@ def _items(element: Any) -> list[Item] | None:
         if names & (_BORDERS | _FIELD):
             return None
         if contents and all(map(_is_text, contents)):
-            return [Item([element], _text(contents), _style(element, None))]
-        return [Item([element])]
+            return [RunItem([element], _text(contents), _style(element, None))]
+        return [RunItem([element])]
     if name in _HINTS or name in _KEPT or not name:
-        return [Item([element])]
+        return [RunItem([element])]
     return _wrapped(element) if name in _WRAPPERS else None
 
 
@@ -216,10 +216,12 @@ def _style(run: Any, wrap: Wrap | None) -> Style:
     return Style(shell, wrap, (id(wrap) if wrap else 0, key))
 
 
-def _wrapped(element: Any) -> list[Item] | None:
+def _wrapped(element: Any) -> list[RunItem] | None:
     """The texts in a link or insertion, where it holds nothing else; None = it has rows of its own."""
     _split_runs(element)
-    items = [item for child in element for item in (_items(child) if is_word(child, "r") else None) or [Item([child])]]
+    items = [
+        item for child in element for item in (_items(child) if is_word(child, "r") else None) or [RunItem([child])]
+    ]
     texts = [item for item in items if item.style]
     if not texts or not all(item.style or item.hint for item in items):
         return None
@@ -229,11 +231,11 @@ def _wrapped(element: Any) -> list[Item] | None:
     return _in_wrap(texts, Wrap(shell), [element])
 
 
-def _in_wrap(items: Sequence[Item], wrap: Wrap, elements: list[Any]) -> list[Item]:
+def _in_wrap(items: Sequence[RunItem], wrap: Wrap, elements: list[Any]) -> list[RunItem]:
     """Texts of one wrap; the first one answers for the elements."""
     found = []
     for number, item in enumerate(items):
-        found.append(Item(elements if number == 0 else [], item.text, _style(item.elements[0], wrap)))
+        found.append(RunItem(elements if number == 0 else [], item.text, _style(item.elements[0], wrap)))
     return found
 
 
@@ -255,20 +257,20 @@ def _field_end(children: Sequence[Any], start: int) -> int:
     return start
 
 
-def _field(unit: Sequence[Any]) -> list[Item]:
+def _field(unit: Sequence[Any]) -> list[RunItem]:
     """The text of a link; any other field is one object: page numbers and references come from the word processor."""
     kinds = [_field_kind(child) for child in unit]
     if "separate" in kinds and kinds.count("begin") == 1:
         border = kinds.index("separate") + 1
         code = "".join(text for child in unit[:border] for text in child.itertext())
-        items = [item for child in unit[border:-1] for item in _items(child) or [Item([child])]]
+        items = [item for child in unit[border:-1] for item in _items(child) or [RunItem([child])]]
         texts = [item for item in items if item.style]
         if code.strip().upper().startswith("HYPERLINK") and texts and all(item.style or item.hint for item in items):
             return _in_wrap(texts, Wrap(before=tuple(unit[:border]), after=(unit[-1],)), list(unit))
-    return [Item(list(unit))]
+    return [RunItem(list(unit))]
 
 
-def _inner_rows(border: Any) -> Iterator[Row]:
+def _inner_rows(border: Any) -> Iterator[RunRow]:
     """Rows inside of a border: a link with pictures in it, a content control in the line."""
     name = local_name(border)
     if name in _WRAPPERS:

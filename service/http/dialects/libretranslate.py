@@ -32,8 +32,8 @@ router = APIRouter(tags=["LibreTranslate"])
 class NamedLanguage(BaseModel):
     """A language's code and English name."""
 
-    code: str
-    name: str
+    code: str = Field(examples=["en"])
+    name: str = Field(examples=["English"])
 
 
 class DefaultLanguages(BaseModel):
@@ -46,13 +46,17 @@ class DefaultLanguages(BaseModel):
 class FrontendSettings(BaseModel):
     """What LibreTranslate's clients may know about a server."""
 
-    charLimit: int = Field(description="Characters of a request.")
-    frontendTimeout: int = Field(description="Milliseconds after the last key before a page translates.")
-    apiKeys: bool = Field(description="Whether keys mean anything here.")
-    keyRequired: bool
-    suggestions: bool = Field(description="Never: POST /suggest is off.")
-    filesTranslation: bool
-    supportedFilesFormat: list[str] = Field(description="File name endings.")
+    charLimit: int = Field(examples=[20_000], description="Characters of a request.")
+    frontendTimeout: int = Field(
+        examples=[500], description="Milliseconds after the last key before a page translates."
+    )
+    apiKeys: bool = Field(examples=[False], description="Whether keys mean anything here.")
+    keyRequired: bool = Field(examples=[False])
+    suggestions: bool = Field(examples=[False], description="Never: POST /suggest is off.")
+    filesTranslation: bool = Field(examples=[True])
+    supportedFilesFormat: list[str] = Field(
+        examples=[[".docx", ".html", ".srt", ".txt"]], description="File name endings."
+    )
     language: DefaultLanguages
 
 

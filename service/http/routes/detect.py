@@ -7,8 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from service.api.examples import DETECT_EXAMPLES
 from service.api.schemas import DetectedLanguage, DetectRequest
+from service.http.credentials import caller_of
 from service.http.dependencies import PartsDep
 from service.http.intake import read_fields
 from service.http.openapi import error_responses, request_body
@@ -22,8 +22,7 @@ async def detect_request(request: Request) -> DetectRequest:
 
 @router.post(
     "/detect",
-    responses={200: {"content": {"application/json": {"example": [{"language": "de", "confidence": 100.0}]}}}},
-    openapi_extra=request_body(DetectRequest, DETECT_EXAMPLES),
+    openapi_extra=request_body(DetectRequest),
 )
 async def detect(
     request: Request, fields: Annotated[DetectRequest, Depends(detect_request)], parts: PartsDep
@@ -33,7 +32,7 @@ async def detect(
     The beginning of the text decides. Languages that are served are preferred where the text leaves it open. A text
     without letters is in no language: the reply then names a served one with a confidence of 0.
     """
-    caller = parts.access.caller(request, fields.api_key)
+    caller = caller_of(request, parts.access, fields.api_key)
     parts.detector.check(fields.q)
     await parts.access.charge(caller, 0)  # a request, but no characters: nothing is decoded
     guesses = await asyncio.to_thread(parts.detector.detect, fields.q)

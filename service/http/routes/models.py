@@ -10,7 +10,7 @@ from models.bundle import Bundle
 from service.api.replies import AbsentModel, Direction, ModelChange, ModelInfo
 from service.engine import Engine, alias_of
 from service.http.dependencies import PartsDep, admin
-from service.http.openapi import error_responses, reply_example
+from service.http.openapi import error_responses
 
 router = APIRouter(tags=["models"])
 
@@ -61,10 +61,7 @@ def _describe(engine: Engine, bundle: Bundle) -> ModelInfo:
 
 @router.post(
     "/models/{name}",
-    responses={
-        **reply_example({"alias": "de-en", "current": "de-en@2", "model": "de-en@2"}),
-        **error_responses(401, 403, 404, 409, 422, 503),
-    },
+    responses=error_responses(401, 403, 404, 409, 422, 503),
     **_CHANGES,
 )
 async def load(name: ModelName, parts: PartsDep, switch: Switch = True) -> ModelChange:
@@ -80,10 +77,7 @@ async def load(name: ModelName, parts: PartsDep, switch: Switch = True) -> Model
 
 @router.post(
     "/models/{alias}/rollback",
-    responses={
-        **reply_example({"alias": "de-en", "current": "de-en@1", "model": "de-en@1"}),
-        **error_responses(401, 403, 404, 409, 422, 503),
-    },
+    responses=error_responses(401, 403, 404, 409, 422, 503),
     **_CHANGES,
 )
 async def roll_back(alias: Alias, parts: PartsDep) -> ModelChange:
@@ -94,10 +88,7 @@ async def roll_back(alias: Alias, parts: PartsDep) -> ModelChange:
 
 @router.delete(
     "/models/{name}",
-    responses={
-        **reply_example({"alias": "de-en", "current": "de-en@2", "unloaded": ["de-en@1"]}),
-        **error_responses(401, 403, 404, 409),
-    },
+    responses=error_responses(401, 403, 404, 409),
     **_CHANGES,
 )
 async def unload(name: ModelName, parts: PartsDep) -> ModelChange:

@@ -1,21 +1,29 @@
-"""The web page: ``GET /`` and the files that it needs, under ``/web/``.
+"""The web page: ``GET /`` and the files that it needs, under ``/web/``; and the OpenAPI document with its viewer.
 
 The files are few and small, so they are read once and answered from memory. Their ETags come from the contents, not
 from the time of installation (as Starlette's ``StaticFiles`` would make them), so that every replica gives the same
 ones. Browsers keep the files and ask each time whether they changed: nobody sees a half-new page after an upgrade.
+
+The viewer, which loads nothing from elsewhere, is Swagger UI (Apache-2.0), whose files come from the package
+``fastapi-offline``: small, typed, released with each version of the viewer, and without a dependency but FastAPI.
+(``swagger-ui-bundle`` stayed at version 4, ``swagger-ui-py`` brings an editor of 20 MB.) Only its files are used: the
+page here has no script of its own in it, so that a Content-Security-Policy can forbid those.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import fastapi_offline
 from fastapi import APIRouter, HTTPException, Request, Response
 
 FOLDER = Path(__file__).resolve().parents[2] / "web"
+_VIEWER = Path(fastapi_offline.__file__).parent / "static"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -68,6 +76,36 @@ def front_page(request: Request) -> Response:
 def page_file(name: str, request: Request) -> Response:
     """A style sheet, script or picture of the page."""
     asset = assets().get(name)
+    if asset is None:
+        raise HTTPException(404)
+    return asset.answer(request)
+
+
+@cache
+def viewer_files() -> Mapping[str, Asset]:
+    """The page and what it loads, by name; read at the first call."""
+    own = (FOLDER / "docs" / name for name in ("docs.html", "docs.js", "docs.css"))
+    viewer = (_VIEWER / "swagger-ui.css", _VIEWER / "swagger-ui-bundle.js")
+    return {path.name: read_asset(path) for path in (*own, *viewer)}
+
+
+@router.api_route("/openapi.json", methods=["GET", "HEAD"])
+def document(request: Request) -> Response:
+    """The OpenAPI document, made in a thread: it takes a while the first time, and FastAPI's own route would not."""
+    content = json.dumps(request.app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+    return asset_of(content, "application/json").answer(request)
+
+
+@router.api_route("/docs", methods=["GET", "HEAD"])
+def docs(request: Request) -> Response:
+    """The page."""
+    return viewer_files()["docs.html"].answer(request)
+
+
+@router.api_route("/docs/{name}", methods=["GET", "HEAD"])
+def docs_file(name: str, request: Request) -> Response:
+    """A file of the page."""
+    asset = viewer_files().get(name)
     if asset is None:
         raise HTTPException(404)
     return asset.answer(request)

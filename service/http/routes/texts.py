@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from service.api.examples import (
     POSTEDIT_EXAMPLES,
-    POSTEDIT_REPLIES,
     SUMMARIZE_EVENTS,
     SUMMARIZE_EXAMPLES,
     SUMMARIZE_REPLIES,
@@ -42,7 +41,7 @@ from service.http.mapping import (
     translate_reply,
     translate_task,
 )
-from service.http.openapi import error_responses, reply_examples, request_body
+from service.http.openapi import error_responses, request_body, streamed
 from service.http.streaming import stream, wants_events
 from service.translation.progress import Progress
 
@@ -54,7 +53,7 @@ router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 
     dependencies=[Depends(charged(translate_request))],
     response_model=TranslateReply,
     response_model_exclude_none=True,
-    responses=reply_examples(TRANSLATE_REPLIES, TRANSLATE_EVENTS),
+    responses=streamed(TRANSLATE_EVENTS, TRANSLATE_REPLIES),
     openapi_extra=request_body(TranslateRequest, TRANSLATE_EXAMPLES),
 )
 async def translate(
@@ -87,7 +86,6 @@ async def translate(
     dependencies=[Depends(charged(postedit_request))],
     response_model=PosteditReply,
     response_model_exclude_none=True,
-    responses=reply_examples(POSTEDIT_REPLIES),
     openapi_extra=request_body(PosteditRequest, POSTEDIT_EXAMPLES),
 )
 async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestId) -> PosteditReply:
@@ -106,7 +104,7 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
     dependencies=[Depends(charged(summarize_request))],
     response_model=SummarizeReply,
     response_model_exclude_none=True,
-    responses=reply_examples(SUMMARIZE_REPLIES, SUMMARIZE_EVENTS),
+    responses=streamed(SUMMARIZE_EVENTS, SUMMARIZE_REPLIES),
     openapi_extra=request_body(SummarizeRequest, SUMMARIZE_EXAMPLES),
 )
 async def summarize(

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -161,8 +160,7 @@ def test_a_backup_is_what_a_server_can_start_from(run: Run, data: Path, tmp_path
         "source",
     ]
     restored = Access(Settings(data=tmp_path / "copy"))
-    request: Any = {"type": "http", "headers": [(b"authorization", f"Bearer {secret}".encode())]}
-    assert restored.caller(request) == Caller("web")
+    assert restored.caller(secret) == Caller("web")
     assert restored.meter.used("web") == 70
     asyncio.run(restored.close())
 

@@ -19,6 +19,7 @@ from service.access.counters import MIGRATIONS, SqliteCounters, shared_counters
 from service.access.errors import LimitsUnavailable, QuotaExceeded, RateLimited
 from service.access.keys import Limits
 from service.access.meter import Meter, Receipt
+from service.http.errors import reply_for
 from service.storage.database import Database, StorageError
 
 START = datetime(2030, 1, 31, 23, 0, tzinfo=UTC).timestamp()
@@ -65,7 +66,7 @@ def test_a_rate_bounds_requests_of_one_caller(meter: Meter) -> None:
         meter.charge("web", Limits(rate=3), 0)
     with pytest.raises(RateLimited) as caught:
         meter.charge("web", Limits(rate=3), 0)
-    assert 1 <= int(caught.value.headers()["Retry-After"]) <= 60
+    assert 1 <= int(reply_for(caught.value).headers["Retry-After"]) <= 60
     assert caught.value.detail == {"bound": 3, "unit": "requests a minute"}
     meter.charge("app", Limits(rate=3), 0)
     meter.charge("web", Limits(), 0)
@@ -93,7 +94,7 @@ def test_a_quota_bounds_characters_of_a_month(meter: Meter, clock: Calendar) -> 
     with pytest.raises(QuotaExceeded) as caught:
         meter.charge("web", limits, 41)
     assert caught.value.detail == {"bound": 100, "used": 60, "value": 41}
-    assert caught.value.headers() == {"Retry-After": "3600"}  # the month has one hour left
+    assert reply_for(caught.value).headers == {"Retry-After": "3600"}  # the month has one hour left
     meter.charge("web", limits, 40)  # what was refused was not counted
     assert (meter.used("web"), meter.used("app")) == (100, 0)
     clock.now += 3600
@@ -105,7 +106,7 @@ def test_december_has_an_end_too(meter: Meter, clock: Calendar) -> None:
     clock.now = datetime(2030, 12, 31, 23, 59, 30, tzinfo=UTC).timestamp()
     with pytest.raises(QuotaExceeded) as caught:
         meter.charge("web", Limits(quota=1), 2)
-    assert caught.value.headers() == {"Retry-After": "30"}
+    assert reply_for(caught.value).headers == {"Retry-After": "30"}
 
 
 def test_what_failed_is_given_back_in_the_month_it_was_charged(meter: Meter, clock: Calendar) -> None:
@@ -227,7 +228,7 @@ def test_while_the_store_is_down_closed_refuses(database: Database) -> None:
         for attempt in (lambda: meter.charge("web", Limits(), 70), lambda: meter.used("web")):
             with pytest.raises(LimitsUnavailable) as caught:
                 attempt()
-            assert int(caught.value.headers()["Retry-After"]) >= 1
+            assert int(reply_for(caught.value).headers["Retry-After"]) >= 1
         meter.refund(Receipt("any", 5))
 
 

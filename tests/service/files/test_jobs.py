@@ -13,9 +13,9 @@ from models.bundle import Bundle
 from service.access import Caller
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed
+from service.files.bounds import FileRefused
 from service.files.disk import DataInUse
-from service.files.errors import FilesFull, RefusedFile, TooManyFiles
-from service.files.records import FileJob
+from service.files.records import FileJob, FilesFull, TooManyFiles
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
 from tests.service.files.documents import BOUNDS
@@ -231,7 +231,7 @@ async def test_a_crash_in_the_model(bundles: dict[str, Bundle], tmp_path: Path) 
         ({"file_characters_per_caller": 10}, TooManyFiles, "at most 10 characters of unfinished files .* make 16"),
         ({"file_bytes_per_caller": 1024}, TooManyFiles, "at most 1024 bytes of files of yours .* make 2008"),
         ({"file_bytes_of_all": 1024}, FilesFull, "at most 1024 bytes of files of all callers .* make 2008"),
-        ({"file_characters": 5}, RefusedFile, "at most 5 characters to translate, but this one has 8"),
+        ({"file_characters": 5}, FileRefused, "at most 5 characters to translate, but this one has 8"),
     ],
 )
 async def test_bounds_of_what_is_kept(
@@ -278,8 +278,6 @@ async def test_only_the_owner_and_an_administrator_find_a_file(bundles: dict[str
 
 
 async def test_reading_takes_bounded_time(tmp_path: Path) -> None:
-    from service.files.bounds import FileRefused
-
     (tmp_path / "source").write_bytes(b"wort")
     with pytest.raises(FileRefused, match="too much time or memory"):
         await Sandbox(BOUNDS, seconds=0.0).read("txt", tmp_path / "source", tmp_path / "slices")

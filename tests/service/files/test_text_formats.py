@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from service.files.bounds import Bounds, FileRefused, Segment
 from service.files.slices import cut, joined, slices_of
+from service.http.errors import reply_for
 from tests.service.files.documents import BOUNDS, segments, translated
 
 SUBTITLES = (
@@ -58,7 +59,7 @@ def test_encoding_and_mark_are_kept(tmp_path: Path, encoding: str) -> None:
 def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, status: int, says: str) -> None:
     with pytest.raises(FileRefused) as caught:
         segments(tmp_path, "txt", content)
-    assert caught.value.status == status
+    assert reply_for(caught.value).status == status
     assert says in str(caught.value)
 
 
@@ -99,7 +100,7 @@ def test_broken_subtitles(tmp_path: Path, content: str, status: int | None, says
         return
     with pytest.raises(FileRefused) as caught:
         segments(tmp_path, "srt", content.encode())
-    assert caught.value.status == status
+    assert reply_for(caught.value).status == status
     assert says in str(caught.value)
 
 
@@ -160,5 +161,5 @@ def test_a_long_text_is_cut_behind_sentences() -> None:
 def test_too_many_characters(tmp_path: Path) -> None:
     with pytest.raises(FileRefused, match="at most 100000 characters to translate, but this one has 120000") as caught:
         list(slices_of([Segment("x" * 60_000)] * 2, BOUNDS))
-    assert caught.value.status == 413
+    assert reply_for(caught.value).status == 413
     assert caught.value.detail == {"bound": 100_000, "value": 120_000}

@@ -6,7 +6,7 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,14 @@ from models.bundle import Bundle
 from service.access import Access, Caller
 from service.engine import Engine
 from service.files import child
+from service.files.bounds import Bounds
+from service.files.disk import Upload
 from service.files.jobs import FileJobs
 from service.files.records import FileJob
-from service.files.room import bounds_of
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
 from service.files.store import JobStore
-from service.files.uploads import Upload
+from service.http.errors import explain
 from service.settings import Settings
 from service.translation.texts import TextService
 from tests.service.support import PATIENCE, CopyGraphs, Served, copying, make_engine
@@ -109,11 +110,11 @@ async def file_jobs(
     chosen, graphs = Settings(data=data, **fields), copying(bundle)
     engine = make_engine((bundle, graphs))
     texts, access = TextService(engine, chosen.request_limits()), Access(chosen)
-    jobs = FileJobs(chosen, texts, engine, access, clock or Clock(), retry_seconds=0.01)
+    jobs = FileJobs(chosen, texts, engine, access, explain, clock or Clock(), retry_seconds=0.01)
     if translate is not None:
-        jobs._runner._translate = translate
+        jobs._runner._actions = replace(jobs._runner._actions, translate=translate)
     if not processes:
-        jobs._sandbox = jobs._runner._sandbox = InProcess(bounds_of(chosen))
+        jobs._sandbox = jobs._runner._sandbox = InProcess(Bounds.of(chosen))
     engine.start()
     await jobs.start()
     try:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from service.api.schemas import MAX_GLOSSARY, MAX_PROTECT, MAX_TERM, PosteditRequest, SummarizeRequest, TranslateRequest
-from service.http.errors import HttpError, InvalidFields
+from service.http.errors import BadRequest, HttpError, InvalidFields
 from service.http.intake import read_fields
 
 pytestmark = pytest.mark.anyio
@@ -132,3 +132,20 @@ async def test_keys_are_not_shown() -> None:
     assert found.api_key == "secret" and "secret" not in repr(found)
     with pytest.raises(ValidationError):
         TranslateRequest.model_validate({"q": "a", "target": "en", "api_key": 7}, strict=True)
+
+
+@pytest.mark.parametrize("charset", ["", "; charset=us-ascii", "; charset=UTF-8"])
+async def test_a_multipart_form_is_utf_8_and_nothing_else(charset: str) -> None:
+    parts = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    body = (parts.format("q", "Grüße") + parts.format("target", "en") + "--x--\r\n").encode()
+    kind = f"multipart/form-data{charset}; boundary=x"
+    assert (await read_fields(request(body, kind), TranslateRequest)).q == "Grüße"
+    with pytest.raises(BadRequest, match="not valid UTF-8"):
+        await read_fields(request(body.decode().encode("latin-1"), kind), TranslateRequest)
+
+
+async def test_a_file_in_a_form_is_a_field_with_its_content() -> None:
+    part = '--x\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'
+    body = part.format("q", '; filename="a.txt"', "Grüße") + part.format("target", "", "en") + "--x--\r\n"
+    found = await read_fields(request(body.encode(), "multipart/form-data; boundary=x"), TranslateRequest)
+    assert (found.q, found.target) == ("Grüße", "en")

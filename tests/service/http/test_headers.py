@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from models.bundle import Bundle
 from service.http.errors import BadRequest
 from service.http.headers import SECURITY_HEADERS
-from service.http.json_bounds import JsonBounds
+from service.http.intake import JsonBounds
 from service.settings import Settings
 from tests.service.support import Served, assert_error, served
 

@@ -8,34 +8,6 @@ from pydantic import BaseModel
 
 from service.http.dialects.deepl.schemas import DeepLError
 
-TRANSLATE_EXAMPLES: dict[str, Any] = {
-    "texts": {"value": {"text": ["Guten Morgen.", "Wie geht es dir?"], "source_lang": "DE", "target_lang": "EN-GB"}},
-    "markup": {"value": {"text": ["<p>Ein <b>rotes</b> Haus</p>"], "target_lang": "EN-US", "tag_handling": "html"}},
-}
-TRANSLATE_REPLY = {
-    "translations": [{"detected_source_language": "DE", "text": "Good morning.", "billed_characters": 13}]
-}
-GLOSSARY_EXAMPLES: dict[str, Any] = {
-    "tab-separated": {
-        "value": {
-            "name": "Railway", "source_lang": "de", "target_lang": "en",
-            "entries": "Bahnsteig\tplatform\nGleis\ttrack", "entries_format": "tsv",
-        }
-    }
-}  # fmt: skip
-MULTILINGUAL_EXAMPLES: dict[str, Any] = {
-    "one pair": {
-        "value": {
-            "name": "Railway",
-            "dictionaries": [{"source_lang": "de", "target_lang": "en", "entries": "Gleis\ttrack"}],
-        }
-    }
-}
-CHANGE_EXAMPLES: dict[str, Any] = {"another name": {"value": {"name": "Trains"}}}
-DICTIONARY_EXAMPLES: dict[str, Any] = {
-    "one pair": {"value": {"source_lang": "de", "target_lang": "en", "entries": "Gleis\ttrack"}}
-}
-
 _ERRORS = {
     400: ("A field is missing or wrong, or asks for what is not offered.",
           "not offered by this server: formality=more: no model here has formality; prefer_more is taken"),
@@ -63,10 +35,8 @@ def deepl_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def deepl_body(model: type[BaseModel], examples: dict[str, Any], *, forms: bool = True) -> dict[str, Any]:
+def deepl_body(model: type[BaseModel], *, forms: bool = True) -> dict[str, Any]:
     """The ``openapi_extra`` of a route that reads JSON and, unless it holds objects, forms."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
-    content: dict[str, Any] = {"application/json": {"schema": schema, "examples": examples}}
-    for kind in ("application/x-www-form-urlencoded", "multipart/form-data") if forms else ():
-        content[kind] = {"schema": schema}
-    return {"requestBody": {"required": True, "content": content}}
+    kinds = ("application/json", *(("application/x-www-form-urlencoded", "multipart/form-data") if forms else ()))
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}

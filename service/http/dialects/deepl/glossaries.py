@@ -10,18 +10,12 @@ from typing import Annotated, ParamSpec, TypeVar
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from service.errors import GlossaryNotFound
+from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId
-from service.http.dialects.deepl.document import (
-    CHANGE_EXAMPLES,
-    DICTIONARY_EXAMPLES,
-    GLOSSARY_EXAMPLES,
-    MULTILINGUAL_EXAMPLES,
-    deepl_body,
-    deepl_errors,
-)
+from service.http.dialects.deepl.document import deepl_body, deepl_errors
 from service.http.dialects.deepl.entries import format_tsv, parse_entries
 from service.http.dialects.deepl.intake import read_request
-from service.http.dialects.deepl.routes import CallerDep, caller_of, served_pairs, traced
+from service.http.dialects.deepl.routes import CallerDep, served_pairs, traced
 from service.http.dialects.deepl.schemas import (
     DeepLGlossaries,
     DeepLGlossary,
@@ -53,12 +47,12 @@ Code = Annotated[str, Query(max_length=35)]
     "/v2/glossaries",
     status_code=201,
     responses=deepl_errors(400, 403, 408, 413, 503),
-    openapi_extra=deepl_body(GlossaryRequest, GLOSSARY_EXAMPLES),
+    openapi_extra=deepl_body(GlossaryRequest),
 )
 async def create(request: Request, parts: PartsDep) -> DeepLGlossary:
     """Store a glossary of one language pair."""
     fields = await read_request(request, GlossaryRequest)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     dictionaries = await asyncio.to_thread(_dictionaries, parts, [fields])
     return _of_one_pair(await asyncio.to_thread(parts.glossaries.create, caller.name, fields.name, dictionaries))
 
@@ -101,12 +95,12 @@ async def delete(identifier: Identifier, parts: PartsDep, caller: CallerDep, req
     "/v3/glossaries",
     status_code=201,
     responses=deepl_errors(400, 403, 408, 413, 503),
-    openapi_extra=deepl_body(MultilingualGlossaryRequest, MULTILINGUAL_EXAMPLES, forms=False),
+    openapi_extra=deepl_body(MultilingualGlossaryRequest, forms=False),
 )
 async def create_multilingual(request: Request, parts: PartsDep) -> MultilingualGlossary:
     """Store a glossary of several language pairs."""
     fields = await read_request(request, MultilingualGlossaryRequest)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     dictionaries = await asyncio.to_thread(_dictionaries, parts, fields.dictionaries)
     return _of_any_pairs(await asyncio.to_thread(parts.glossaries.create, caller.name, fields.name, dictionaries))
 
@@ -127,12 +121,12 @@ async def get_multilingual(identifier: Identifier, parts: PartsDep, caller: Call
 @router.patch(
     "/v3/glossaries/{glossary_id}",
     responses=_CHANGES,
-    openapi_extra=deepl_body(GlossaryChange, CHANGE_EXAMPLES, forms=False),
+    openapi_extra=deepl_body(GlossaryChange, forms=False),
 )
 async def change(request: Request, identifier: Identifier, parts: PartsDep) -> MultilingualGlossary:
     """Rename a glossary, or add terms to its dictionaries, which are made where there is none of that pair."""
     fields = await read_request(request, GlossaryChange)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     if fields.name is None and not fields.dictionaries:
         raise InvalidFields.of("name", "must be given, or dictionaries", None)
     dictionaries = await asyncio.to_thread(_dictionaries, parts, fields.dictionaries)
@@ -143,12 +137,12 @@ async def change(request: Request, identifier: Identifier, parts: PartsDep) -> M
 @router.put(
     "/v3/glossaries/{glossary_id}/dictionaries",
     responses=_CHANGES,
-    openapi_extra=deepl_body(DictionaryFields, DICTIONARY_EXAMPLES),
+    openapi_extra=deepl_body(DictionaryFields),
 )
 async def replace_dictionary(request: Request, identifier: Identifier, parts: PartsDep) -> DictionaryInfo:
     """Store a dictionary in the place of the one of its language pair."""
     fields = await read_request(request, DictionaryFields)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     (dictionary,) = await asyncio.to_thread(_dictionaries, parts, [fields])
     return _size(await asyncio.to_thread(parts.glossaries.replace, caller.name, identifier, dictionary))
 

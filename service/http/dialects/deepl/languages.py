@@ -19,8 +19,8 @@ _VARIETIES = {
 class DeepLLanguage(BaseModel):
     """A language of GET /v2/languages."""
 
-    language: str
-    name: str
+    language: str = Field(examples=["DE"])
+    name: str = Field(examples=["German"])
     supports_formality: bool | None = Field(default=None, description="Of targets; no model here has it.")
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from service.access import Caller
+from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
-from service.http.dialects.deepl.document import TRANSLATE_EXAMPLES, TRANSLATE_REPLY, deepl_body, deepl_errors
+from service.http.dialects.deepl.document import deepl_body, deepl_errors
 from service.http.dialects.deepl.intake import MAX_BODY_BYTES, read_request
 from service.http.dialects.deepl.languages import DeepLLanguage, source_languages, target_languages
 from service.http.dialects.deepl.schemas import (
@@ -33,14 +34,9 @@ async def traced(response: Response, request_id: RequestId) -> None:
     response.headers["X-Trace-ID"] = request_id
 
 
-def caller_of(parts: Parts, request: Request, fields: DeepLFields) -> Caller:
-    """Who asks. Raises KeyMissing, KeyInvalid."""
-    return parts.access.caller(request, fields.auth_key)
-
-
 async def key_only(request: Request, parts: PartsDep) -> Caller:
     """The caller of a route that takes no fields but the key."""
-    return caller_of(parts, request, await read_request(request, DeepLFields))
+    return caller_of(request, parts.access, (await read_request(request, DeepLFields)).auth_key)
 
 
 CallerDep = Annotated[Caller, Depends(key_only)]
@@ -52,16 +48,13 @@ router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[Depends(traced)])
     "/translate",
     response_model=DeepLTranslateReply,
     response_model_exclude_none=True,
-    responses={
-        200: {"content": {"application/json": {"example": TRANSLATE_REPLY}}},
-        **deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
-    },
-    openapi_extra=deepl_body(DeepLTranslateRequest, TRANSLATE_EXAMPLES),
+    responses=deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
+    openapi_extra=deepl_body(DeepLTranslateRequest),
 )
 async def translate_texts(request: Request, parts: PartsDep, request_id: RequestId) -> DeepLTranslateReply:
     """Translate texts as DeepL does. What is asked for and not offered here is refused, never left out silently."""
     fields = await read_request(request, DeepLTranslateRequest, MAX_BODY_BYTES)
-    caller = caller_of(parts, request, fields)
+    caller = caller_of(request, parts.access, fields.auth_key)
     refuse_what_is_not_offered(fields)
     characters = sum(map(len, fields.text))
     note_priority(request, priority_of(characters, None, parts.settings.bulk_characters))
@@ -77,7 +70,7 @@ async def languages(
 ) -> list[DeepLLanguage]:
     """Languages that texts are translated from, or into; targets by variety where DeepL's clients insist on one."""
     fields = await read_request(request, LanguagesRequest)
-    caller_of(parts, request, fields)
+    caller_of(request, parts.access, fields.auth_key)
     served = parts.texts.catalog.languages()
     if fields.type == "target":
         return target_languages(target for language in served for target in language.targets)

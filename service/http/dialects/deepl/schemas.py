@@ -56,9 +56,15 @@ class DeepLFields(BaseModel):
 class DeepLTranslateRequest(DeepLFields):
     """Texts to translate, as DeepL's clients send them."""
 
-    text: Annotated[list[str], BeforeValidator(_listed)] = Field(min_length=1, description="A form repeats it.")
-    target_lang: Language = Field(description="`DE`, `EN-GB`, `PT-BR` ...; see GET /v2/languages?type=target.")
-    source_lang: Annotated[Language | None, Optional] = Field(default=None, description="Left out = detected per text.")
+    text: Annotated[list[str], BeforeValidator(_listed)] = Field(
+        examples=[["Guten Morgen.", "Wie geht es dir?"]], min_length=1, description="A form repeats it."
+    )
+    target_lang: Language = Field(
+        examples=["EN-GB"], description="`DE`, `EN-GB`, `PT-BR` ...; see GET /v2/languages?type=target."
+    )
+    source_lang: Annotated[Language | None, Optional] = Field(
+        examples=["DE"], default=None, description="Left out = detected per text."
+    )
     split_sentences: Annotated[SplitSentences | None, BeforeValidator(_as_text)] = Field(
         default=None,
         description="`0`: a text is one sentence; `1`: split at punctuation and line breaks; `nonewlines`: at "
@@ -103,9 +109,9 @@ class LanguagesRequest(DeepLFields):
 class DeepLTranslation(BaseModel):
     """One translated text."""
 
-    detected_source_language: str
-    text: str
-    billed_characters: int
+    detected_source_language: str = Field(examples=["DE"])
+    text: str = Field(examples=["Good morning."])
+    billed_characters: int = Field(examples=[13])
     model_type_used: str | None = Field(default=None, description="Where `model_type` was given.")
 
 
@@ -118,8 +124,8 @@ class DeepLTranslateReply(BaseModel):
 class DeepLUsage(BaseModel):
     """Characters of the caller's quota."""
 
-    character_count: int
-    character_limit: int = Field(description="1000000000000 where there is no limit.")
+    character_count: int = Field(examples=[4711])
+    character_limit: int = Field(examples=[500_000], description="1000000000000 where there is no limit.")
 
 
 class DeepLError(BaseModel):
@@ -132,8 +138,8 @@ class DeepLError(BaseModel):
 class LanguagePair(BaseModel):
     """A pair for which a glossary can be stored."""
 
-    source_lang: str
-    target_lang: str
+    source_lang: str = Field(examples=["de"])
+    target_lang: str = Field(examples=["en"])
 
 
 class LanguagePairs(BaseModel):
@@ -145,42 +151,42 @@ class LanguagePairs(BaseModel):
 class DictionaryFields(DeepLFields):
     """The terms of one language pair."""
 
-    source_lang: Language
-    target_lang: Language
-    entries: str = Field(description="Terms, one pair on a line.")
+    source_lang: Language = Field(examples=["de"])
+    target_lang: Language = Field(examples=["en"])
+    entries: str = Field(examples=["Bahnsteig\tplatform\nGleis\ttrack"], description="Terms, one pair on a line.")
     entries_format: Literal["tsv", "csv"] = "tsv"
 
 
 class GlossaryRequest(DictionaryFields):
     """A new glossary of one language pair."""
 
-    name: str
+    name: str = Field(examples=["Railway"])
 
 
 class MultilingualGlossaryRequest(DeepLFields):
     """A new glossary of several language pairs."""
 
-    name: str
+    name: str = Field(examples=["Railway"])
     dictionaries: list[DictionaryFields]
 
 
 class GlossaryChange(DeepLFields):
     """A glossary's new name, and terms that it gets."""
 
-    name: str | None = None
+    name: str | None = Field(default=None, examples=["Trains"])
     dictionaries: list[DictionaryFields] = Field(default=[])
 
 
 class DeepLGlossary(BaseModel):
     """A glossary of one language pair."""
 
-    glossary_id: str
-    name: str
-    ready: bool
-    source_lang: str
-    target_lang: str
-    creation_time: str
-    entry_count: int
+    glossary_id: str = Field(examples=["def3a26b-3e84-45b3-84ae-0c0aaf3525f7"])
+    name: str = Field(examples=["Railway"])
+    ready: bool = Field(examples=[True])
+    source_lang: str = Field(examples=["de"])
+    target_lang: str = Field(examples=["en"])
+    creation_time: str = Field(examples=["2030-12-31T09:30:00.000000+00:00"])
+    entry_count: int = Field(examples=[2])
 
 
 class DeepLGlossaries(BaseModel):
@@ -192,18 +198,18 @@ class DeepLGlossaries(BaseModel):
 class DictionaryInfo(BaseModel):
     """The size of a dictionary."""
 
-    source_lang: str
-    target_lang: str
-    entry_count: int
+    source_lang: str = Field(examples=["de"])
+    target_lang: str = Field(examples=["en"])
+    entry_count: int = Field(examples=[2])
 
 
 class MultilingualGlossary(BaseModel):
     """A glossary of any number of language pairs."""
 
-    glossary_id: str
-    name: str
+    glossary_id: str = Field(examples=["def3a26b-3e84-45b3-84ae-0c0aaf3525f7"])
+    name: str = Field(examples=["Railway"])
     dictionaries: list[DictionaryInfo]
-    creation_time: str
+    creation_time: str = Field(examples=["2030-12-31T09:30:00.000000+00:00"])
 
 
 class MultilingualGlossaries(BaseModel):
@@ -215,10 +221,10 @@ class MultilingualGlossaries(BaseModel):
 class DictionaryEntries(BaseModel):
     """The terms of one language pair."""
 
-    source_lang: str
-    target_lang: str
-    entries: str
-    entries_format: Literal["tsv"] = "tsv"
+    source_lang: str = Field(examples=["de"])
+    target_lang: str = Field(examples=["en"])
+    entries: str = Field(examples=["Gleis\ttrack"])
+    entries_format: Literal["tsv"] = Field(default="tsv", examples=["tsv"])
 
 
 class GlossaryEntries(BaseModel):

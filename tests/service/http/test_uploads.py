@@ -13,8 +13,8 @@ import pytest
 
 from models.bundle import Bundle
 from service.access import Caller, Limits, QuotaUsage
-from service.files.entrance import UNKNOWN_UPLOADS
 from service.files.sandbox import Sandbox
+from service.http.uploads import UNKNOWN_UPLOADS
 from tests.service.access.guarded import TRANSLATE, access_of, bearer, guarded, make_key
 from tests.service.files.working import finished, sent, until
 from tests.service.support import Served, assert_error
@@ -203,7 +203,7 @@ async def test_few_files_come_in_before_their_key(service: Served) -> None:
     for sending in held:
         sending.gate.clear()
     asked = [asyncio.create_task(sending.to(service, "/translate_file")) for sending in held]
-    await until(lambda: service.app.state.parts.files.entrance._unknown.locked())
+    await until(lambda: service.app.state.parts.uploads._unknown.locked())
     further = Sending(behind={"api_key": secret})
     reply = await further.to(service, "/translate_file")
     body = assert_error(reply, 503, "uploads_busy")

@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from service.api.replies import DetectedFileLanguage, FileStatus, FileUrl
 from service.engine import Draining
-from service.files.errors import FileFailed, FileGone, FileNotFound, FileNotReady, FileUnfinished
 from service.files.formats import FORMATS
 from service.files.records import OPEN, FileJob
-from service.files.schemas import FileStatus, result_name
-from service.files.sending import Attachment
-from service.files.uploads import FORM_BYTES, read_upload
+from service.http.attachments import Attachment
+from service.http.credentials import caller_of
 from service.http.dependencies import PartsDep
-from service.http.openapi import error_responses, reply_example
+from service.http.errors import HttpError
+from service.http.openapi import error_responses
+from service.http.uploads import FORM_BYTES, read_upload
 from service.settings import Settings
 
 router = APIRouter(tags=["files"])
 
 _MOST_LISTED = 100
-_EXAMPLE: dict[str, Any] = {
-    "id": "q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh", "name": "letter.docx", "status": "running", "progress": 0.25,
-    "source": "de", "target": "en", "characters": 4021, "created": "2025-05-06T07:08:09Z",
-}  # fmt: skip
 _SENT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
+}
+_ACCEPTED: dict[int | str, dict[str, Any]] = {
+    202: {
+        "description": "Kept, and queued.",
+        "headers": {"Location": {"schema": {"type": "string"}, "description": "Path of the job."}},
+    }
 }
 _ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /files` returned it.")]
 
 
-class FileUrl(BaseModel):
-    """Where a translated file can be fetched."""
+class FileError(HttpError):
+    """What a request about a file job ends with; the message is for people, the code for machines."""
 
-    translatedFileUrl: str = Field(description="Unguessable, and good without a key until the file expires.")
+    def __init__(self, status: int, code: str, message: str, detail: Any = None) -> None:
+        self.status, self.code = status, code
+        super().__init__(message, detail)
 
 
 def upload_bounds(settings: Settings) -> dict[str, int]:
@@ -63,19 +68,12 @@ def _form(needed: list[str]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 
-def _accepted(example: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
-    header = {"Location": {"schema": {"type": "string"}, "description": "Path of the job."}}
-    content = {"application/json": {"example": example}}
-    return {202: {"description": "Kept, and queued.", "headers": header, "content": content}}
-
-
 @router.post(
     "/files",
     status_code=202,
     response_model=FileStatus,
     response_model_exclude_none=True,
-    responses=_accepted(_EXAMPLE | {"status": "queued", "progress": 0.0})
-    | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 503),
+    responses=_ACCEPTED | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 503),
     openapi_extra=_form(["file", "target"]),
 )
 async def send_file(request: Request, parts: PartsDep, response: Response) -> FileStatus:
@@ -89,17 +87,17 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
     Who has none, or a bad one, or is over a rate, is refused before the file is taken in. A refused file counts as a
     request too.
     """
-    async with read_upload(request, parts.files.entrance) as (upload, caller):
+    async with read_upload(request, parts.uploads) as (upload, caller):
         job = await parts.files.accept(upload, caller)
     response.headers["Location"] = f"/files/{job.id}"
-    return FileStatus.of(job)
+    return _status(job)
 
 
 @router.get(
     "/files",
     response_model=list[FileStatus],
     response_model_exclude_none=True,
-    responses=reply_example([_EXAMPLE]) | error_responses(401, 403, 422, 503),
+    responses=error_responses(401, 403, 422, 503),
 )
 async def list_files(
     request: Request,
@@ -113,24 +111,24 @@ async def list_files(
 
     Callers without a key are many people: they see the files whose ids they name, and no others.
     """
-    caller = parts.access.caller(request)
+    caller = caller_of(request, parts.access)
     if id:
         found = [await parts.files.find(one, caller) for one in dict.fromkeys(id)]
-        return [FileStatus.of(job) for job in found if job is not None]
+        return [_status(job) for job in found if job is not None]
     if parts.files.is_shared(caller):
         return []
-    return [FileStatus.of(job) for job in await parts.files.listed(caller, _MOST_LISTED)]
+    return [_status(job) for job in await parts.files.listed(caller, _MOST_LISTED)]
 
 
 @router.get(
     "/files/{id}",
     response_model=FileStatus,
     response_model_exclude_none=True,
-    responses=reply_example(_EXAMPLE) | error_responses(401, 403, 404, 422, 503),
+    responses=error_responses(401, 403, 404, 422, 503),
 )
 async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
     """How far a file is. Only who sent it, or an administrator, can ask."""
-    return FileStatus.of(await _find(request, parts, id))
+    return _status(await _find(request, parts, id))
 
 
 @router.get(
@@ -155,8 +153,7 @@ async def delete_file(request: Request, parts: PartsDep, id: _ID) -> None:
 @router.post(
     "/translate_file",
     tags=["LibreTranslate"],
-    responses=reply_example({"translatedFileUrl": "https://example.org/download_file/AbC…xyz.letter.en.docx"})
-    | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504),
+    responses=error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504),
     openapi_extra=_form(["file", "source", "target"]),
 )
 async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
@@ -169,18 +166,24 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
     is read too, but few such files may come in at a time; further ones get 503.
     """
     until = asyncio.get_running_loop().time() + parts.settings.request_timeout
-    async with read_upload(request, parts.files.entrance, key_may_follow=True) as (upload, caller):
+    async with read_upload(request, parts.uploads, key_may_follow=True) as (upload, caller):
         job = await parts.files.accept(upload, caller)
     try:
         done = await parts.files.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
     except TimeoutError as error:
-        raise FileUnfinished(job.id, parts.settings.request_timeout) from error
+        seconds = f"{parts.settings.request_timeout:g} s"
+        message = (
+            f"the file was not finished within {seconds} and is still being translated as job {job.id}; ask for it "
+            f"with GET /files/{job.id}"
+        )
+        raise FileError(504, "deadline", message, {"id": job.id}) from error
     except (asyncio.CancelledError, Draining):
         await asyncio.shield(parts.files.remove(job))
         raise
     if done is None or done.status != "done":
-        raise FileFailed((done.error if done else None) or "the file was deleted before it was finished")
-    name = quote(f"{done.download}.{result_name(done)}", safe="")
+        message = (done.error if done else None) or "the file was deleted before it was finished"
+        raise FileError(500, "file_failed", message)
+    name = quote(f"{done.download}.{done.result_name}", safe="")
     return FileUrl(translatedFileUrl=str(request.url_for("download_file", name=name)))
 
 
@@ -195,24 +198,45 @@ async def download_file(parts: PartsDep, name: Annotated[str, Path(max_length=40
     """A translated file, to whoever knows its address, until it expires."""
     job = await parts.files.of_download(name.partition(".")[0])
     if job is None:
-        raise FileNotFound
+        raise _not_found()
     return await _send_result(parts, job)
 
 
 async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:
-    job = await parts.files.find(id, parts.access.caller(request))
+    job = await parts.files.find(id, caller_of(request, parts.access))
     if job is None:
-        raise FileNotFound
+        raise _not_found()
     return job
+
+
+def _not_found() -> FileError:
+    """No job or result of that name, or none of the caller's: which of them is nobody's business."""
+    return FileError(404, "file_not_found", "there is no such file here, or it is not yours")
 
 
 async def _send_result(parts: PartsDep, job: FileJob) -> Response:
     if job.status in OPEN:
-        raise FileNotReady(f"the file is not translated yet, but {job.progress:.0%} of it; try again later")
+        message = f"the file is not translated yet, but {job.progress:.0%} of it; try again later"
+        raise FileError(409, "file_not_ready", message)
     if job.status == "failed":
-        raise FileNotReady(f"the file could not be translated: {job.error}")
+        raise FileError(409, "file_not_ready", f"the file could not be translated: {job.error}")
     path, form = parts.files.result_path(job), FORMATS[job.format]
     try:
-        return await asyncio.to_thread(Attachment, path, result_name(job), form.media_type)
+        return await asyncio.to_thread(Attachment, path, job.result_name, form.media_type)
     except FileNotFoundError as error:
-        raise FileGone("the file is gone: it was cancelled, or its time was over; send it again") from error
+        message = "the file is gone: it was cancelled, or its time was over; send it again"
+        raise FileError(410, "file_gone", message) from error
+
+
+def _status(job: FileJob) -> FileStatus:
+    """What a job looks like from outside: its record without what is nobody else's business, and its result."""
+    done, detected = job.status == "done", None
+    if job.confidence is not None:
+        detected = DetectedFileLanguage(language=job.source, confidence=round(job.confidence, 2))
+    shown = {
+        "progress": round(job.progress, 4),
+        "detectedLanguage": detected,
+        "result": f"/files/{job.id}/result" if done else None,
+        "result_name": job.result_name if done else None,
+    }
+    return FileStatus.model_validate(asdict(job) | shown)

@@ -1,0 +1,51 @@
+"""Keys as requests carry them, and who a request's caller is."""
+
+from __future__ import annotations
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
+
+from service.access import Access, Caller
+
+_SCHEMES = ("bearer", "deepl-auth-key")
+
+
+def key_in_header(scope: Scope) -> str | None:
+    """A key in ``Authorization``; other schemes are a proxy's business."""
+    scheme, _, value = Headers(scope=scope).get("authorization", "").partition(" ")
+    return value.strip() or None if scheme.lower() in _SCHEMES else None
+
+
+def key_before_body(connection: HTTPConnection) -> str | None:
+    """What a request has as its key outside of its body: in ``Authorization``, else in the query string."""
+    return key_in_header(connection.scope) or connection.query_params.get("api_key") or None
+
+
+def caller_of(connection: HTTPConnection, access: Access, api_key: str | None = None) -> Caller:
+    """Who sends a request: from ``Authorization``, else from the field ``api_key``; noted for metrics and logs.
+
+    Raises:
+        KeyMissing, KeyInvalid: see ``Access.caller``.
+    """
+    return _noted(connection.scope, access.caller(key_in_header(connection.scope) or api_key))
+
+
+def admin_of(connection: HTTPConnection, access: Access) -> Caller:
+    """The administrator who sends a request; the key is taken from the header only.
+
+    Raises:
+        KeyMissing, KeyInvalid, AdminRequired: see ``Access.admin``.
+    """
+    secret = key_in_header(connection.scope)
+    known = access.find(secret)
+    if known is not None:
+        _noted(connection.scope, known)  # who is refused here is noted too
+    return access.admin(secret)
+
+
+def _noted(scope: Scope, caller: Caller) -> Caller:
+    scope.setdefault("state", {})["caller"] = caller.name
+    structlog.contextvars.bind_contextvars(caller=caller.name)
+    return caller

@@ -1,0 +1,238 @@
+"""Reads a multipart request with a file: the file goes to disk in pieces and is never in memory as a whole.
+
+Who sends it is found out, and the request counted, as early as the request tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import unicodedata
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+
+from service.access import Access, Caller, KeyMissing
+from service.files.bounds import FileRefused
+from service.files.disk import Upload
+from service.files.formats import FORMATS
+from service.http.credentials import caller_of, key_before_body
+from service.http.errors import BadRequest, HttpError, InvalidFields, UnsupportedMedia
+from service.http.intake import content_type
+
+FORM_BYTES = 64 << 10
+"""Bytes of a request besides the file, and of what may come before it."""
+_MAX_FIELDS = 50
+_FIELDS = {"source": 35, "target": 35, "model": 200, "api_key": 512}
+"""Text fields, with the characters that each may have."""
+_STEM_BYTES = 150
+UNKNOWN_UPLOADS = 2
+"""Files that may come in at a time before a key that is required."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff/\\]")
+
+
+class UploadsBusy(HttpError):
+    """A key is required, none came before the file, and enough files of such requests are coming in."""
+
+    status, code = 503, "uploads_busy"
+
+    def __init__(self, bound: int) -> None:
+        message = (
+            f"at most {bound} files may come in at a time before their key; send the key as 'Authorization: Bearer "
+            "KEY', or as the field api_key before the file, or try again later"
+        )
+        super().__init__(message, {"bound": bound})
+
+
+class UploadGate:
+    """Lets uploads in, one ``GatedUpload`` each. Belongs to one event loop."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._unknown = asyncio.Semaphore(UNKNOWN_UPLOADS)
+
+    @asynccontextmanager
+    async def enter(self, request: Request, key_may_follow: bool) -> AsyncIterator[GatedUpload]:
+        """An upload while its body is read. A key in the header or the query string is checked before that.
+
+        Args:
+            request: whose body nobody has begun to read.
+            key_may_follow: whether a key that is required may come behind the file, as some clients send it.
+
+        Raises:
+            KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
+        """
+        async with AsyncExitStack() as slots:
+            entry = GatedUpload(self._access, request, self._unknown if key_may_follow else None, slots)
+            if key_before_body(request):
+                await entry.admit(None)
+            yield entry
+
+
+class GatedUpload:
+    """One upload on its way in.
+
+    Attributes:
+        caller: None until it is known.
+    """
+
+    def __init__(
+        self, access: Access, request: Request, unknown: asyncio.Semaphore | None, slots: AsyncExitStack
+    ) -> None:
+        self._access, self._request, self._unknown, self._slots = access, request, unknown, slots
+        self._waits = False
+        self.caller: Caller | None = None
+
+    async def admit(self, api_key: str | None) -> Caller:
+        """The caller, whose request is counted: once, however often this is asked.
+
+        Args:
+            api_key: of the field; not looked at where a key came before the body.
+
+        Raises:
+            KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
+        """
+        if self.caller is None:
+            caller = caller_of(self._request, self._access, key_before_body(self._request) or api_key)
+            await self._access.charge(caller, 0)
+            self.caller = caller
+        return self.caller
+
+    async def file_begins(self, api_key: str | None) -> None:
+        """To be called before more than the first piece of a file is taken; may be called again.
+
+        Where no key came before the file and none is required, one may still follow: ``admit`` is asked at the end.
+
+        Args:
+            api_key: the field, if it came before the file.
+
+        Raises:
+            KeyMissing: a key is required, and had to come before the file.
+            UploadsBusy: it may follow, but as many files as may be are coming in already without one.
+            KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
+        """
+        if self.caller is not None or self._waits:
+            return
+        if api_key:
+            await self.admit(api_key)
+        elif self._access.requires_key:
+            if self._unknown is None:
+                raise KeyMissing("before the file")
+            if self._unknown.locked():
+                raise UploadsBusy(UNKNOWN_UPLOADS)
+            await self._slots.enter_async_context(self._unknown)
+        self._waits = True
+
+
+@asynccontextmanager
+async def read_upload(
+    request: Request, gate: UploadGate, key_may_follow: bool = False
+) -> AsyncIterator[tuple[Upload, Caller]]:
+    """The fields of a multipart request with one file, and who sends it; what it keeps on disk is gone afterwards.
+
+    The caller is looked for, and the request counted, before the body is read, or once the file begins: who may not
+    send a file has at most one piece of it taken in. See ``UploadGate`` for ``key_may_follow``.
+
+    Raises:
+        KeyMissing, KeyInvalid, UploadsBusy, RateLimited, LimitsUnavailable: see ``GatedUpload``.
+        BadRequest: the body is no multipart form, or has more than one file.
+        UnsupportedMedia: another content type or character set.
+        InvalidFields: a field is missing or too long.
+        FileRefused: a file of a type that is not translated, by its name.
+    """
+    async with gate.enter(request, key_may_follow) as entry:
+        if (kind := content_type(request)) != "multipart/form-data":
+            message = f"content type {kind[:80]!r} is not read here; send the file as multipart/form-data"
+            raise UnsupportedMedia(message)
+        form = await _Form(request, entry).parse()
+        try:
+            caller = await entry.admit(_field(form, "api_key"))
+        except BaseException:
+            await form.close()
+            raise
+    try:
+        yield _upload(form), caller
+    finally:
+        await form.close()
+
+
+class _Form(MultiPartParser):
+    """Starlette's parser, which asks at the gate before it takes a file in."""
+
+    def __init__(self, request: Request, entry: GatedUpload) -> None:
+        pieces = self._pieces(request, entry)
+        super().__init__(request.headers, pieces, max_files=1, max_fields=_MAX_FIELDS, max_part_size=FORM_BYTES)
+        self._before_file: list[tuple[str, str | UploadFile]] | None = None
+
+    async def parse(self) -> FormData:
+        """The form. Raises BadRequest, and what the gate raises."""
+        async with aclosing(self.stream):
+            try:
+                return await super().parse()
+            except MultiPartException as error:
+                message = f"the body must be multipart/form-data with one file and at most {_MAX_FIELDS} short fields"
+                raise BadRequest(message) from error
+
+    def on_headers_finished(self) -> None:
+        """Called by the parser where a part's content begins."""
+        super().on_headers_finished()
+        if self._current_part.file is not None and self._before_file is None:
+            self._before_file = list(self.items)
+
+    async def _pieces(self, request: Request, entry: GatedUpload) -> AsyncGenerator[bytes, None]:
+        taken = 0
+        async with aclosing(request.stream()) as stream:
+            async for piece in stream:
+                yield piece
+                taken += len(piece)
+                if self._before_file is not None:
+                    await entry.file_begins(_field(FormData(self._before_file), "api_key"))
+                elif taken > FORM_BYTES:
+                    raise BadRequest(f"the file must begin within the first {FORM_BYTES} bytes of the body")
+
+
+def _upload(form: FormData) -> Upload:
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        raise _missing("file")
+    fields = {name: _field(form, name) for name in _FIELDS}
+    if not fields["target"]:
+        raise _missing("target")
+    name, ending = clean_name(file.filename or "")
+    return Upload(
+        f"{name}.{ending}", ending, fields["source"] or "auto", fields["target"], fields["model"],
+        file.file,
+    )  # fmt: skip
+
+
+def _field(form: FormData, name: str) -> str | None:
+    value = form.get(name)
+    if not isinstance(value, str):
+        return None
+    if len(value) > _FIELDS[name]:
+        raise InvalidFields.of(name, f"must have at most {_FIELDS[name]} characters", len(value))
+    return value.strip() or None
+
+
+def _missing(name: str) -> InvalidFields:
+    return InvalidFields(f"{name}: is required", [{"field": name, "message": "is required"}])
+
+
+def clean_name(name: str) -> tuple[str, str]:
+    """A file name as sent, as stem and ending: no folders, no characters that steer a terminal, not too long.
+
+    Raises:
+        FileRefused: the ending is of no type that is translated.
+    """
+    base = unicodedata.normalize("NFC", re.split(r"[/\\]", name)[-1])
+    stem, dot, ending = _CONTROL.sub("", base).rpartition(".")
+    if not dot or ending.lower() not in FORMATS:
+        what = f"files ending in {'.' + ending[:20]!r}" if dot else "files without an ending"
+        known = ", ".join(f".{known}" for known in sorted(FORMATS))
+        message = f"{what} are not translated here; send one of {known}"
+        raise FileRefused("unsupported_file", message, {"endings": sorted(FORMATS)})
+    short = stem.encode()[:_STEM_BYTES].decode(errors="ignore").strip(" .")
+    return short or "file", ending.lower()
