@@ -29,10 +29,11 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics.chrf import CHRF
 
-from service.api.schemas import GlossaryTerm, TranslateRequest
 from service.bundles.loading import build_engine
 from service.settings import Settings
 from service.text.glossary import Glossary
+from service.translation.requests import TranslateTask
+from service.translation.results import TermUse
 from service.translation.texts import TextService
 
 Pairs = list[tuple[str, str]]
@@ -46,7 +47,7 @@ class Translated:
     """Lines as they came back, and what the reply says of the terms in each."""
 
     lines: list[str]
-    terms: list[list[GlossaryTerm]]
+    terms: list[list[TermUse]]
 
 
 def read_lines(path: Path) -> list[str]:
@@ -122,12 +123,12 @@ async def translate(
     """Lines as the service translates them, some at a time."""
     found = Translated([], [])
     for at in range(0, len(lines), 50):
-        request = TranslateRequest(
-            q=list(lines[at : at + 50]), source=route[0], target=route[1], glossary=dict(glossary), priority="bulk"
+        task = TranslateTask(
+            texts=lines[at : at + 50], source=route[0], target=route[1], glossary=glossary, priority="bulk"
         )
-        reply = await service.translate(request, "benchmark")
-        found.lines.extend(reply.translatedText)
-        found.terms.extend(reply.glossary or [[] for _ in reply.translatedText])  # type: ignore[arg-type]
+        for written in (await service.translate(task)).texts:
+            found.lines.append(written.text)
+            found.terms.append(list(written.glossary))
     return found
 
 
@@ -180,7 +181,7 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
     seen = list(zip(*map(read_lines, arguments.seen), strict=True)) if arguments.seen else []
     settings = Settings(bundles=(arguments.bundle,), workers=1, cache_sentences=0, log_level="error")
     engine = build_engine(settings)
-    service = TextService(engine, settings)
+    service = TextService(engine, settings.request_limits())
     engine.start()
     try:
         (bundle,) = engine.bundles.values()

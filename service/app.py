@@ -33,10 +33,10 @@ from service.http.json_bounds import JsonBounds
 from service.http.middleware import RequestBody, RequestContext, error_response
 from service.http.routes import detect, docs, info, models, operations, page, texts
 from service.http.shedding import DECODING_PATHS, LoadShedding
+from service.http.tracing import OFF, TraceContext, open_tracing
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
-from service.telemetry.tracing import OFF, TraceContext, open_tracing
 from service.translation.texts import TextService
 
 _log = structlog.get_logger("tandem.app")
@@ -117,7 +117,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 @asynccontextmanager
 async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
-    text_service = TextService(engine, settings)
+    text_service = TextService(engine, settings.request_limits())
     glossaries = await asyncio.to_thread(Glossaries.of, settings)
     access = await asyncio.to_thread(Access, settings)
     shelf = await asyncio.to_thread(ModelShelf, engine, settings)

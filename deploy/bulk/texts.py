@@ -12,11 +12,9 @@ from deploy.bulk.records import Field
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
 from models.text import normalise
-from service.api.schemas import TranslateRequest
-from service.settings import Settings
+from service.bundles.served import ServedModel, Tokeniser
 from service.text import Document
 from service.text.loops import cut_loops
-from service.translation.decoding import Codec, search_options
 
 
 class TextForm:
@@ -32,18 +30,17 @@ class TextForm:
             language: of the lines.
             search: how to decode; tokens that the service never writes uninvited are suppressed here, too.
         """
-        self._codec, self._language = Codec(bundle), language
-        self._target = bundle.manifest.target_language
-        self.options = replace(served_options(bundle, language), beam_size=search.beam_size)
+        self._model, self._language = ServedModel.of(bundle), language
+        self.options = replace(self._model.options, beam_size=search.beam_size)
 
     def read(self, fields: Sequence[Field]) -> LineReading:
         """A line; without a letter it stays as it is."""
         (text,) = map(str, fields)
-        codec = self._codec
+        model, tokens = self._model, Tokeniser(self._model)
         on_one_line = normalise(text).replace("\n", " ")
-        document = Document.parse(on_one_line, self._language, self._target, codec.limit, codec.measure)
+        document = Document.parse(on_one_line, self._language, model.target, model.limit, tokens.measure)
         pieces = [piece.text for piece in document.sentences]
-        sentences = [tuple(np.array(source, np.int64) for source in codec.encode((piece,))) for piece in pieces]
+        sentences = [(np.array(tokens.ids(piece), np.int64),) for piece in pieces]
 
         def write(hypotheses: Sequence[Hypothesis]) -> str:
             lines = [self._sentence(*pair) for pair in zip(pieces, hypotheses, strict=True)]
@@ -52,11 +49,4 @@ class TextForm:
         return LineReading(sentences, write)
 
     def _sentence(self, source: str, hypothesis: Hypothesis) -> str:
-        return cut_loops(self._codec.decode(hypothesis, (source,)), source)[0]
-
-
-def served_options(bundle: Bundle, language: str) -> SearchOptions:
-    """How the service decodes where a request asks for nothing particular."""
-    request = TranslateRequest(q="", source=language, target=bundle.manifest.target_language)
-    # The defaults, not those of the environment: what a server allows its callers binds nobody here.
-    return search_options(request, bundle, Settings.model_construct())
+        return cut_loops(self._model.decode(hypothesis, (source,)), source)[0]

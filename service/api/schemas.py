@@ -31,6 +31,7 @@ from service.api.replies import (
     Usage,
     WordPair,
 )
+from service.limits import MAX_GLOSSARY, MAX_TERM
 
 __all__ = [
     "LIST_FIELDS",
@@ -71,9 +72,7 @@ __all__ = [
 ]
 
 MAX_OTHERS = 15
-MAX_GLOSSARY = 5_000
 MAX_PROTECT = 100
-MAX_TERM = 500
 OBJECT_FIELDS = ("others", "sampling", "glossary")
 """Fields that hold an object: a form has them as JSON."""
 LIST_FIELDS = ("protect",)

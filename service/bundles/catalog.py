@@ -7,37 +7,51 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.bundle import Bundle
-from service.api.replies import Direction
-from service.api.schemas import Combination, Language, ModelInfo
-from service.engine import Engine, alias_of
-from service.http.errors import InvalidFields, LanguageNotServed, ModelNotFound, PairNotServed
+from service.bundles.served import ServedModel
+from service.engine import Engine
+from service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
 from service.text.languages import base_code, is_language_code, language_name, match_language
+
+Combination = tuple[tuple[str, ...], str]
+"""Languages of one text, all of which a model reads at once, and the one that it writes."""
+Models = Mapping[str, tuple[ServedModel, ...]]
+"""By name, a bundle once for every language that it translates into."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The bundle that translates a request, and where it finds each of its sources.
+    """The model that answers a request, and where it finds each of its sources.
 
     Attributes:
         languages: per source, its language as the bundle writes it.
-        fields: per source, the request's field that holds it: ``q``, or ``others.`` and a code.
+        fields: per source, the request's field that holds it: ``q``, ``translation``, or ``others.`` and a code.
+        lead: the source whose layout the answer keeps, and whose text comes back where there is nothing to do.
+        complete: whether a text that has words in one source must have some in all.
     """
 
-    bundle: Bundle
+    model: ServedModel
     languages: tuple[str, ...]
-    fields: tuple[str, ...]
+    fields: tuple[str, ...] = ("q",)
+    lead: int = 0
+    complete: bool = True
 
-    @property
-    def lead(self) -> int:
-        """The source that is ``q``."""
-        return self.fields.index("q")
+
+@dataclass(frozen=True, slots=True)
+class ServedLanguage:
+    """A language, what it is translated into alone, and what together with others."""
+
+    code: str
+    name: str
+    targets: tuple[str, ...]
+    combinations: tuple[Combination, ...] = ()
 
 
 class Catalog:
-    """Looks at the engine's bundles at every call, so that loading and unloading shows at once."""
+    """Looks at the engine's bundles at every call, so that loading and unloading shows at once. Thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._kept: tuple[Mapping[str, Bundle], Models] = {}, {}
 
     def translator(self, source: str, target: str, model: str | None, others: Sequence[str] = ()) -> Route:
         """The bundle that translates a pair, or several source languages together.
@@ -46,7 +60,7 @@ class Catalog:
         a bundle with one source only where there are no others.
 
         Raises:
-            InvalidFields: something that is no language code.
+            InvalidOption: something that is no language code.
             LanguageNotServed, PairNotServed: no bundle does it; the message names what is served, and what is missing
                 or too much.
             ModelNotFound: no bundle of that name.
@@ -54,52 +68,53 @@ class Catalog:
         for field, code in (("source", source), ("target", target), *((f"others.{code}", code) for code in others)):
             _require_code(field, code)
         _require_different(source, others)
-        bundles = self._chosen(self._of_task("translate"), model)
-        for bundle in _views(bundles):
-            route = _route(bundle, source, others)
-            if route and match_language(target, [bundle.manifest.target_language]):
+        models = self._chosen(self._of_task("translate"), model)
+        for served in _all(models):
+            route = _route(served, source, others)
+            if route and match_language(target, [served.target]):
                 return route
-        raise _not_served("translate", (source, *others), target, model, bundles)
+        raise _not_served("translate", (source, *others), target, model, models)
 
-    def posteditor(self, source: str | None, target: str | None, model: str | None) -> Bundle:
+    def posteditor(self, source: str | None, target: str | None, model: str | None) -> Route:
         """The bundle that corrects translations, of a pair where it is named: its sources are text and translation.
 
         Raises:
-            InvalidFields, LanguageNotServed, PairNotServed, ModelNotFound: as for ``translator``.
+            InvalidOption, LanguageNotServed, PairNotServed, ModelNotFound: as for ``translator``.
         """
-        bundles = self._chosen(self._of_task("postedit", sources=2), model)
-        if not bundles:
+        models = self._chosen(self._of_task("postedit", sources=2), model)
+        if not models:
             raise ModelNotFound("no loaded model post-edits; GET /models lists what is loaded")
         for field, code in (("source", source), ("target", target)):
             if code is not None:
                 _require_code(field, code)
-        for bundle in bundles.values():
-            manifest = bundle.manifest
+        for served, *_ in models.values():
+            manifest = served.bundle.manifest
             if (source is None or match_language(source, manifest.source_languages[:1])) and (
                 target is None or match_language(target, [manifest.target_language])
             ):
-                return bundle
-        first = next(iter(bundles.values())).manifest
-        pair = (source or first.source_languages[0], target or first.target_language)
-        raise _not_served("post-edit", pair[:1], pair[1], model, bundles)
+                languages = (manifest.source_languages[0], manifest.target_language)
+                return Route(served, languages, ("q", "translation"), lead=1, complete=False)
+        first = next(iter(models.values()))[0]
+        pair = (source or first.bundle.manifest.source_languages[0], target or first.target)
+        raise _not_served("post-edit", pair[:1], pair[1], model, models)
 
-    def summarizer(self, language: str | None, model: str | None) -> Bundle:
+    def summarizer(self, language: str | None, model: str | None) -> Route:
         """The bundle that summarizes a language; the first one where none is named.
 
         Raises:
-            InvalidFields, LanguageNotServed, ModelNotFound: as for ``translator``.
+            InvalidOption, LanguageNotServed, ModelNotFound: as for ``translator``.
         """
-        bundles = self._chosen(self._of_task("summarize", sources=1), model)
-        if not bundles:
+        models = self._chosen(self._of_task("summarize", sources=1), model)
+        if not models:
             raise ModelNotFound("no loaded model summarizes; GET /models lists what is loaded")
-        if language is None:
-            return next(iter(bundles.values()))
-        _require_code("language", language)
-        for bundle in bundles.values():
-            if match_language(language, bundle.manifest.source_languages):
-                return bundle
-        served = sorted({code for bundle in bundles.values() for code in bundle.manifest.source_languages})
-        raise LanguageNotServed(f"no model summarizes {language!r}; served are {', '.join(served)}", {"served": served})
+        if language is not None:
+            _require_code("language", language)
+        for served, *_ in models.values():
+            languages = served.bundle.manifest.source_languages
+            if language is None or match_language(language, languages):
+                return Route(served, languages)
+        known = sorted({code for served, *_ in models.values() for code in served.bundle.manifest.source_languages})
+        raise LanguageNotServed(f"no model summarizes {language!r}; served are {', '.join(known)}", {"served": known})
 
     def source_languages(self, target: str | None = None, model: str | None = None) -> list[str]:
         """Codes that are translated from, where named into that language and by that model; in the bundles' order.
@@ -108,127 +123,107 @@ class Catalog:
             ModelNotFound: no bundle of that name.
         """
         found: dict[str, None] = {}
-        for bundle in _views(self._chosen(self._of_task("translate", sources=1), model)):
-            if target is None or match_language(target, [bundle.manifest.target_language]):
-                found |= dict.fromkeys(bundle.manifest.source_languages)
+        for served in _all(self._chosen(self._of_task("translate", sources=1), model)):
+            if target is None or match_language(target, [served.target]):
+                found |= dict.fromkeys(served.bundle.manifest.source_languages)
         return list(found)
 
-    def languages(self) -> list[Language]:
+    def languages(self) -> list[ServedLanguage]:
         """Languages with their targets, alone and together with others.
 
         Those that are only translated into have none: clients take the codes of this list as all that is known.
         """
         targets: dict[str, set[str]] = {}
-        together: dict[str, set[tuple[tuple[str, ...], str]]] = {}
-        for bundle in _views(self._chosen(self._of_task("translate"), None)):
-            manifest = bundle.manifest
-            targets.setdefault(manifest.target_language, set())
-            for code in manifest.source_languages:
+        together: dict[str, set[Combination]] = {}
+        for served in _all(self._chosen(self._of_task("translate"), None)):
+            languages = served.bundle.manifest.source_languages
+            targets.setdefault(served.target, set())
+            for code in languages:
                 alone = targets.setdefault(code, set())
-                if _sources(bundle) == 1:
-                    alone.add(manifest.target_language)
+                if _sources(served) == 1:
+                    alone.add(served.target)
                 else:
-                    together.setdefault(code, set()).add((manifest.source_languages, manifest.target_language))
+                    together.setdefault(code, set()).add((languages, served.target))
         return [
-            Language(
-                code=code,
-                name=language_name(code),
-                targets=sorted(alone),
-                combinations=[Combination(sources=list(s), target=t) for s, t in sorted(together.get(code, ()))]
-                or None,
-            )
+            ServedLanguage(code, language_name(code), tuple(sorted(alone)), tuple(sorted(together.get(code, ()))))
             for code, alone in sorted(targets.items())
         ]
 
-    def models(self) -> list[ModelInfo]:
-        """Every loaded bundle, and those that are being unloaded."""
-        engine = self._engine
-        return [self._describe(bundle) for bundle in (*engine.bundles.values(), *engine.leaving.values())]
+    def _models(self) -> Models:
+        """What is loaded, worked out anew whenever that has changed: the engine replaces its bundles as a whole."""
+        bundles, models = self._kept
+        if bundles is not self._engine.bundles:
+            bundles = self._engine.bundles
+            aligns = self._engine.aligns
+            models = {
+                name: tuple(ServedModel.of(view, aligns=aligns(name)) for view in bundle.views)
+                for name, bundle in bundles.items()
+            }
+            self._kept = bundles, models
+        return models
 
-    def _describe(self, bundle: Bundle) -> ModelInfo:
-        manifest = bundle.manifest
-        backend = self._engine.backends[manifest.name]
-        draining = self._engine.draining or manifest.name in self._engine.leaving
-        return ModelInfo(
-            name=manifest.name,
-            alias=alias_of(manifest.name),
-            current=manifest.name in self._engine.aliases.values(),
-            task=manifest.task,
-            source_languages=list(manifest.source_languages),
-            sources=_sources(bundle),
-            target_language=manifest.target_language,
-            pairs=[Direction(source=source, target=target) for source, target in manifest.pairs] or None,
-            architecture=manifest.architecture,
-            runtime=backend.runtime,
-            precision=backend.precision,
-            licence=manifest.licence,
-            attribution=[corpus.attribution for corpus in manifest.training.corpora],
-            scores=[{"metric": s.metric, "value": s.value, "test_set": s.test_set} for s in manifest.scores],
-            state="draining" if draining else "ready",
-        )
-
-    def _of_task(self, task: str, sources: int | None = None) -> dict[str, Bundle]:
-        """The bundles of a task, where asked those with so many sources."""
+    def _of_task(self, task: str, sources: int | None = None) -> Models:
+        """The models of a task, where asked those with so many sources."""
         return {
-            name: bundle
-            for name, bundle in self._engine.bundles.items()
-            if bundle.manifest.task == task and sources in (None, _sources(bundle))
+            name: views
+            for name, views in self._models().items()
+            if views[0].bundle.manifest.task == task and sources in (None, _sources(views[0]))
         }
 
-    def _chosen(self, bundles: dict[str, Bundle], model: str | None) -> dict[str, Bundle]:
+    def _chosen(self, models: Models, model: str | None) -> Models:
         """The one of that name or alias; where none is named, of each alias the version that it stands for."""
         aliases = self._engine.aliases
         if model is None:
-            return {name: bundles[name] for name in aliases.values() if name in bundles}
+            return {name: models[name] for name in aliases.values() if name in models}
         name = aliases.get(model, model)
-        if name not in bundles:
-            names = ", ".join(bundles) or "none"
+        if name not in models:
+            names = ", ".join(models) or "none"
             message = f"no model for this task is named {model[:80]!r}; there are: {names}"
-            raise ModelNotFound(message, {"models": [*bundles]})
-        return {name: bundles[name]}
+            raise ModelNotFound(message, {"models": [*models]})
+        return {name: models[name]}
 
 
 def _require_code(field: str, code: str) -> None:
-    """Raises InvalidFields for what is no language code."""
+    """Raises InvalidOption for what is no language code."""
     if code.lower() == "auto":
-        raise InvalidFields.of(field, "must be a language code: detection ('auto') is not available yet", code)
+        raise InvalidOption(field, "must be a language code: detection ('auto') is not available yet", code)
     if not is_language_code(code):
-        raise InvalidFields.of(field, "must be a language code such as 'de'", code)
+        raise InvalidOption(field, "must be a language code such as 'de'", code)
 
 
 def _require_different(source: str, others: Sequence[str]) -> None:
-    """Raises InvalidFields where a text's language, or another country's variety of it, was given already."""
+    """Raises InvalidOption where a text's language, or another country's variety of it, was given already."""
     given = {base_code(source)}
     for code in others:
         if base_code(code) in given:
-            raise InvalidFields.of(f"others.{code}", "must be another language than the other texts'", code)
+            raise InvalidOption(f"others.{code}", "must be another language than the other texts'", code)
         given.add(base_code(code))
 
 
-def _views(bundles: Mapping[str, Bundle]) -> list[Bundle]:
-    """Each bundle once for every language that it translates into."""
-    return [view for bundle in bundles.values() for view in bundle.views]
+def _all(models: Models) -> list[ServedModel]:
+    return [served for views in models.values() for served in views]
 
 
-def _sources(bundle: Bundle) -> int:
-    """Texts that a bundle reads at once. With one source, it may know several languages; else it has one for each."""
-    return len(bundle.sources)
+def _sources(served: ServedModel) -> int:
+    """Texts that a model reads at once. With one source, it may know several languages; else it has one for each."""
+    return len(served.bundle.feature_widths)
 
 
-def _route(bundle: Bundle, source: str, others: Sequence[str]) -> Route | None:
-    """Where a bundle finds its sources among the given languages, if it needs exactly these."""
-    known = bundle.manifest.source_languages
+def _route(served: ServedModel, source: str, others: Sequence[str]) -> Route | None:
+    """Where a model finds its sources among the given languages, if it needs exactly these."""
+    known = served.bundle.manifest.source_languages
     given = {match_language(source, known): "q", **{match_language(code, known): f"others.{code}" for code in others}}
-    if None in given or len(given) != 1 + len(others) or len(given) != _sources(bundle):
+    if None in given or len(given) != 1 + len(others) or len(given) != _sources(served):
         return None
     languages = tuple(code for code in known if code in given)
-    return Route(bundle, languages, tuple(given[code] for code in languages))
+    fields = tuple(given[code] for code in languages)
+    return Route(served, languages, fields, lead=fields.index("q"))
 
 
 def _not_served(
-    verb: str, sources: Sequence[str], target: str, model: str | None, bundles: Mapping[str, Bundle]
+    verb: str, sources: Sequence[str], target: str, model: str | None, models: Models
 ) -> LanguageNotServed | PairNotServed:
-    pairs, together = _served(verb, bundles)
+    pairs, together = _served(verb, models)
     names = ", ".join([*(f"{s}-{t}" for s, t in pairs), *(f"{'+'.join(s)}-{t}" for s, t in together)]) or "none"
     detail: dict[str, Any] = {"pairs": [{"source": s, "target": t} for s, t in pairs]}
     if together:
@@ -247,26 +242,25 @@ def _not_served(
 
 
 Pairs = list[tuple[str, str]]
-Combinations = list[tuple[tuple[str, ...], str]]
 
 
-def _served(verb: str, bundles: Mapping[str, Bundle]) -> tuple[Pairs, Combinations]:
-    """What the bundles translate: pairs of languages, and several source languages together."""
+def _served(verb: str, models: Models) -> tuple[Pairs, list[Combination]]:
+    """What the models translate: pairs of languages, and several source languages together."""
     pairs: set[tuple[str, str]] = set()
-    together: set[tuple[tuple[str, ...], str]] = set()
-    for bundle in _views(bundles):
-        manifest = bundle.manifest
+    together: set[Combination] = set()
+    for served in _all(models):
+        languages = served.bundle.manifest.source_languages
         if verb == "post-edit":
-            pairs.add((manifest.source_languages[0], manifest.target_language))
-        elif _sources(bundle) == 1:
-            pairs |= {(code, manifest.target_language) for code in manifest.source_languages}
+            pairs.add((languages[0], served.target))
+        elif _sources(served) == 1:
+            pairs |= {(code, served.target) for code in languages}
         else:
-            together.add((manifest.source_languages, manifest.target_language))
+            together.add((languages, served.target))
     return sorted(pairs), sorted(together)
 
 
 def _difference(
-    sources: Sequence[str], target: str, pairs: Pairs, together: Combinations
+    sources: Sequence[str], target: str, pairs: Pairs, together: Sequence[Combination]
 ) -> tuple[list[str], list[str]]:
     """What is missing and what is too much for the nearest that is served into that language; nothing where none is."""
 

@@ -21,7 +21,7 @@ from models.errors import BundleError, ConfigError, TandemError
 from service.bundles.loading import Found, Loaded, add_loaded, list_bundles, newest, open_bundle, prove
 from service.bundles.switches import Switch, Switches
 from service.engine import Draining, Engine, alias_of
-from service.http.errors import ModelInUse, ModelNotFound, ModelRefused
+from service.errors import ModelInUse, ModelNotFound, ModelRefused
 from service.settings import Settings
 
 T = TypeVar("T")

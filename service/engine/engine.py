@@ -73,8 +73,8 @@ class Engine:
         self.options = options or EngineOptions()
         self.clock = clock
         self._desk = Desk(Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences), clock)
-        # What the asyncio side reads is replaced as a whole, so that threads may look at it, too.
-        self._bundles: dict[str, Bundle] = {}
+        # What the asyncio side reads is replaced as a whole, so that threads may look at it, too, and a change is seen.
+        self._bundles: Mapping[str, Bundle] = MappingProxyType({})
         self._leaving: dict[str, Bundle] = {}
         self._aliases: dict[str, str] = {}
         self._backends: dict[str, Backend] = {}
@@ -84,8 +84,11 @@ class Engine:
 
     @property
     def bundles(self) -> Mapping[str, Bundle]:
-        """The loaded bundles by name, with their version where they have one, in the order in which they were added."""
-        return MappingProxyType(self._bundles)
+        """The loaded bundles by name, with their version where they have one, in the order in which they were added.
+
+        The same object until something is added or removed.
+        """
+        return self._bundles
 
     @property
     def leaving(self) -> Mapping[str, Bundle]:
@@ -145,7 +148,7 @@ class Engine:
         if "align" in graphs.specs:
             self._aligning.add(name)
         self._backends = {**self._backends, name: backend or Backend(self.options.runtime, self.options.precision)}
-        self._bundles = {**self._bundles, name: bundle}
+        self._bundles = MappingProxyType({**self._bundles, name: bundle})
         if alias_of(name) not in self._aliases:
             self._aliases = {**self._aliases, alias_of(name): name}
 
@@ -167,7 +170,7 @@ class Engine:
         self._require(name)
         self._leaving = {**self._leaving, name: self._bundles[name]}
         self._aliases = {alias: stands for alias, stands in self._aliases.items() if stands != name}
-        self._bundles = {other: bundle for other, bundle in self._bundles.items() if other != name}
+        self._bundles = MappingProxyType({other: bundle for other, bundle in self._bundles.items() if other != name})
 
     def remove(self, name: str, timeout: float = 30.0) -> bool:
         """Let go of a bundle and all that belongs to it. Blocks: sessions and sentences that have begun end first.

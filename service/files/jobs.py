@@ -15,7 +15,6 @@ import structlog
 
 from models.errors import ConfigError
 from service.access import ANONYMOUS, Access, Caller
-from service.api.schemas import TranslateRequest
 from service.engine import Draining, Engine
 from service.files.bounds import FileRefused
 from service.files.disk import hold, read_slices, sample_of
@@ -30,7 +29,9 @@ from service.files.store import JobStore
 from service.files.uploads import Upload
 from service.settings import Settings
 from service.storage.database import Database, StorageError
-from service.translation.routing import guessed_route
+from service.text.markup import MarkupOptions
+from service.translation.plans import guessed_route
+from service.translation.requests import TranslateTask
 from service.translation.texts import TextService
 
 JOBS_FILE = "jobs.db"
@@ -110,7 +111,8 @@ class FileJobs:
         Raises:
             RefusedFile: the file cannot be translated.
             TooManyFiles, FilesFull: there is no room for it.
-            HttpError: its languages or its model are not served; the caller is over a limit.
+            ServiceError: its languages or its model are not served.
+            HttpError: the caller is over a limit.
             Draining: the service is shutting down.
             StorageError: it cannot be kept.
         """
@@ -223,10 +225,9 @@ class FileJobs:
         if source.lower() == "auto":
             sample = await asyncio.to_thread(sample_of, slices)
             guesses = await asyncio.to_thread(self._texts.detector.detect, sample)
-            request = TranslateRequest(q=sample, target=upload.target, model=upload.model)
-            routed = guessed_route(self._texts.catalog, request, guesses, "the file")
-            found = routed.guess or guesses[0]
-            return found.language if routed.route else upload.target, found.confidence
+            task = TranslateTask(texts=[sample], target=upload.target, model=upload.model)
+            route, guess = guessed_route(self._texts.catalog, task, guesses, "the file")
+            return guess.language if route else upload.target, guess.confidence
         self._texts.catalog.translator(source, upload.target, upload.model)
         return source, None
 
@@ -244,16 +245,16 @@ class FileJobs:
         if job.confidence is not None and job.source == job.target:
             return list(one.texts)  # it is in that language already
         await self._count()
-        request = TranslateRequest(
-            q=list(one.texts),
+        task = TranslateTask(
+            texts=one.texts,
             source=job.source,
             target=job.target,
             model=job.model,
-            format="html" if one.markup else "text",
+            markup=MarkupOptions() if one.markup else None,
             priority="bulk",
+            tag=f"file-{job.id[:8]}",
         )
-        reply = await self._texts.translate(request, f"file-{job.id[:8]}")
-        return [reply.translatedText] if isinstance(reply.translatedText, str) else reply.translatedText
+        return [written.text for written in (await self._texts.translate(task)).texts]
 
     async def _finish(self, job: str, status: str, fault: tuple[str, str] | None) -> None:
         await self._close_job(job, status, fault)

@@ -15,6 +15,7 @@ import structlog
 
 from models.errors import OptionError
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from service.errors import ServiceError
 from service.files.bounds import FileRefused
 from service.files.disk import sync_folder
 from service.files.records import FileJob
@@ -196,7 +197,7 @@ def _fault(error: Exception) -> tuple[str, str]:
     """A sentence for people and a code for machines."""
     if isinstance(error, FileRefused):
         return str(error), error.code
-    if isinstance(error, (HttpError, OptionError, Overloaded, StorageError, *_MAY_PASS)):
+    if isinstance(error, (HttpError, ServiceError, OptionError, Overloaded, StorageError, *_MAY_PASS)):
         reply = reply_for(error)
         return f"a part of the file could not be translated: {reply.message}", reply.code
     incident = secrets.token_hex(6)

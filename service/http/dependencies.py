@@ -19,7 +19,7 @@ from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
 from service.text.detection import Detector
-from service.translation.decoding import priority_of
+from service.translation.requests import priority_of
 from service.translation.texts import TextService
 
 
@@ -72,7 +72,7 @@ def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..
         caller = access.caller(request, fields.api_key)
         texts = (fields.texts, *fields.further_texts.values())
         characters = sum(len(text) for group in texts for text in group)
-        note_priority(request, priority_of(characters, fields.priority, running.settings))
+        note_priority(request, priority_of(characters, fields.priority, running.settings.bulk_characters))
         async with access.charged(caller, characters) as receipt:
             yield caller
             if request.scope["state"].get("failed"):  # after the reply has begun

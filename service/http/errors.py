@@ -1,11 +1,10 @@
 """Every error of the HTTP side, and the one place where errors become status codes.
 
     TandemError
-    └── HttpError          carries status, code and headers of its reply
-        ├── BadRequest 400, ModelNotFound / PairNotServed / LanguageNotServed 404, TooLarge 413,
-        ├── NotOffered / GlossaryLimit 400, SuggestionsOff 403, GlossaryNotFound 404,
-        ├── ModelInUse 409, ModelRefused 422, BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
-        └── (the engine's errors and ``OptionError`` are mapped by ``reply_for``)
+    ├── HttpError          carries status, code and headers of its reply
+    │   ├── BadRequest 400, NotOffered 400, SuggestionsOff 403
+    │   └── BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
+    └── all others know no HTTP (``service.errors``, ``service.engine.errors``, ``models.errors``): see ``reply_for``
 
 Replies are ``{"error", "code", "detail"?, "request_id"}`` and hold no traceback, no path and nothing of the model.
 """
@@ -22,11 +21,33 @@ from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from service.errors import (
+    GlossaryLimit,
+    GlossaryNotFound,
+    InvalidOption,
+    LanguageNotServed,
+    ModelInUse,
+    ModelNotFound,
+    ModelRefused,
+    PairNotServed,
+    ServiceError,
+    TooLarge,
+)
 from service.http.wording import bound_of, quoted, shown
 from service.storage.database import StorageError
 
 _DRAIN_RETRY = 5
 _LONGEST_NAME = 80
+_SERVICE_ERRORS: Mapping[type[ServiceError], tuple[int, str]] = {
+    LanguageNotServed: (404, "language_not_served"),
+    PairNotServed: (404, "pair_not_served"),
+    ModelNotFound: (404, "model_not_found"),
+    ModelInUse: (409, "model_in_use"),
+    ModelRefused: (422, "model_refused"),
+    TooLarge: (413, "too_large"),
+    GlossaryNotFound: (404, "glossary_not_found"),
+    GlossaryLimit: (400, "glossary_limit"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +87,6 @@ class BadRequest(HttpError):
     """The body cannot be read: broken JSON, invalid UTF-8, lone surrogates."""
 
 
-class ModelNotFound(HttpError):
-    """No loaded bundle has that name or does that task."""
-
-    status, code = 404, "model_not_found"
-
-
-class ModelInUse(HttpError):
-    """The loaded bundles do not allow that change now."""
-
-    status, code = 409, "model_in_use"
-
-
-class ModelRefused(HttpError):
-    """A bundle could not be loaded; what was served before still is."""
-
-    status, code = 422, "model_refused"
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"{name} was not loaded, and nothing has changed: {reason}", {"model": name, "reason": reason})
-
-
-class LanguageNotServed(HttpError):
-    """No loaded bundle knows that language."""
-
-    status, code = 404, "language_not_served"
-
-
-class PairNotServed(HttpError):
-    """No loaded bundle translates from that language into that one."""
-
-    status, code = 404, "pair_not_served"
-
-
 class NotOffered(HttpError):
     """The request asks for what this server or its models do not do; better refused than left out silently."""
 
@@ -111,36 +99,10 @@ class SuggestionsOff(HttpError):
     status, code = 403, "suggestions_off"
 
 
-class GlossaryNotFound(HttpError):
-    """The caller has stored no such glossary, or it has no dictionary for that language pair."""
-
-    status, code = 404, "glossary_not_found"
-
-
-class GlossaryLimit(HttpError):
-    """The caller stores as much as it may; names the bound and the value."""
-
-    code = "glossary_limit"
-
-    def __init__(self, what: str, bound: int, value: int) -> None:
-        message = f"a caller may store at most {bound} {what}, and this would make {value}; delete some first"
-        super().__init__(message, {"bound": bound, "value": value})
-
-
 class BodyTimeout(HttpError):
     """The body did not arrive in time."""
 
     status, code = 408, "body_timeout"
-
-
-class TooLarge(HttpError):
-    """Over a limit of size; names the bound and the value."""
-
-    status, code = 413, "too_large"
-
-    def __init__(self, what: str, bound: int, value: int | None, remedy: str) -> None:
-        got = "" if value is None else f", but this one has {value}"
-        super().__init__(f"a request may have at most {bound} {what}{got}; {remedy}", {"bound": bound, "value": value})
 
 
 class UnsupportedMedia(HttpError):
@@ -176,6 +138,10 @@ def reply_for(error: BaseException) -> ErrorReply:
     if isinstance(error, HttpError):
         headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers()}
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
+    if isinstance(error, InvalidOption):
+        return reply_for(InvalidFields.of(error.field, error.bound, error.value, error.remedy))
+    if isinstance(error, ServiceError):
+        return ErrorReply(*_SERVICE_ERRORS[type(error)], str(error), error.detail)
     if isinstance(error, OptionError):
         fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
         return ErrorReply(422, "invalid_field", _sentence(fault), [fault])

@@ -16,9 +16,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine import DecodingFailed, Draining, Overloaded
+from service.errors import TooLarge
 from service.http.connections import OPERATIONS
 from service.http.dialects.errors import in_dialect
-from service.http.errors import BodyTimeout, NotReady, TooLarge, reply_for
+from service.http.errors import BodyTimeout, NotReady, reply_for
 from service.http.json_bounds import JsonBounds
 from service.storage.database import StorageError
 from service.telemetry.metrics import CLIENT_GONE, Metrics

@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from service.http.mapping import event_of
 from service.http.middleware import error_response
 from service.translation.progress import Progress, Render
 
@@ -97,7 +98,8 @@ async def _events(
         while more:
             event = None if render is None else await asyncio.to_thread(render)
             if event is not None:
-                yield _event(event.name, event)
+                reply = event_of(event)
+                yield _event(reply.name, reply)
             try:
                 render = await progress.next(KEEP_ALIVE)
                 more = render is not None

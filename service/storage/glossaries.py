@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from service.api.schemas import MAX_GLOSSARY, MAX_TERM
-from service.http.errors import GlossaryLimit, GlossaryNotFound, InvalidFields
+from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
+from service.limits import MAX_GLOSSARY, MAX_TERM
 from service.settings import Settings
 from service.storage.database import Database
 from service.text.languages import bare_code
@@ -57,11 +57,11 @@ class Dictionary:
 
     @classmethod
     def of(cls, source: str, target: str, entries: Mapping[str, str]) -> Dictionary:
-        """Checks terms and bounds, and takes the region off the codes. Raises InvalidFields."""
+        """Checks terms and bounds, and takes the region off the codes. Raises InvalidOption."""
         if not entries:
-            raise InvalidFields.of("entries", "must hold at least one term", "")
+            raise InvalidOption("entries", "must hold at least one term", "")
         if len(entries) > MAX_GLOSSARY:
-            raise InvalidFields.of("entries", f"may hold at most {MAX_GLOSSARY} terms", len(entries))
+            raise InvalidOption("entries", f"may hold at most {MAX_GLOSSARY} terms", len(entries))
         for number, (term, translation) in enumerate(entries.items(), 1):
             _check_term(number, "source", term)
             _check_term(number, "target", translation)
@@ -117,7 +117,7 @@ class Glossaries:
         self._database.close()
 
     def create(self, owner: str, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
-        """Store a new glossary. Raises InvalidFields, GlossaryLimit."""
+        """Store a new glossary. Raises InvalidOption, GlossaryLimit."""
         _check_name(name)
         _check_dictionaries(dictionaries)
         identifier = str(uuid.uuid4())
@@ -150,7 +150,7 @@ class Glossaries:
             return _entries(connection, identifier, base_language(source), base_language(target))
 
     def rename(self, owner: str, identifier: str, name: str) -> StoredGlossary:
-        """Give a glossary another name. Raises GlossaryNotFound, InvalidFields."""
+        """Give a glossary another name. Raises GlossaryNotFound, InvalidOption."""
         return self.change(owner, identifier, name, ())
 
     def change(
@@ -159,7 +159,7 @@ class Glossaries:
         """Rename where a name is given, and add terms: new ones of a known pair take the place of equal source terms.
 
         Raises:
-            GlossaryNotFound, InvalidFields, GlossaryLimit: nothing was changed.
+            GlossaryNotFound, InvalidOption, GlossaryLimit: nothing was changed.
         """
         if name is not None:
             _check_name(name)
@@ -249,26 +249,26 @@ def _write(connection: sqlite3.Connection, identifier: str, dictionary: Dictiona
 
 def _check_name(name: str) -> None:
     if not name.strip() or len(name) > MAX_NAME:
-        raise InvalidFields.of("name", f"must have 1 to {MAX_NAME} characters", name)
+        raise InvalidOption("name", f"must have 1 to {MAX_NAME} characters", name)
 
 
 def _check_dictionaries(dictionaries: Sequence[Dictionary]) -> None:
     if not 1 <= len(dictionaries) <= MAX_DICTIONARIES:
-        raise InvalidFields.of("dictionaries", f"must be 1 to {MAX_DICTIONARIES}", len(dictionaries))
+        raise InvalidOption("dictionaries", f"must be 1 to {MAX_DICTIONARIES}", len(dictionaries))
     pairs = [(one.source, one.target) for one in dictionaries]
     for pair in pairs:
         if pairs.count(pair) > 1:
-            raise InvalidFields.of("dictionaries", "may hold one dictionary per language pair", "-".join(pair))
+            raise InvalidOption("dictionaries", "may hold one dictionary per language pair", "-".join(pair))
 
 
 def _check_term(number: int, side: str, term: str) -> None:
     place = f"entries.{number}.{side}"
     if not term.strip():
-        raise InvalidFields.of(place, "must not be empty", term)
+        raise InvalidOption(place, "must not be empty", term)
     if len(term) > MAX_TERM:
-        raise InvalidFields.of(place, f"may have at most {MAX_TERM} characters", len(term))
+        raise InvalidOption(place, f"may have at most {MAX_TERM} characters", len(term))
     if any(_breaks_lines(char) for char in term):
-        raise InvalidFields.of(place, "must not hold control characters or line breaks", term)
+        raise InvalidOption(place, "must not hold control characters or line breaks", term)
 
 
 def _breaks_lines(char: str) -> bool:

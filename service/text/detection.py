@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.text import normalise
-from service.http.errors import TooLarge
+from service.errors import TooLarge
 from service.text.languages import bare_code, base_code, match_language
 
 _LOOKED_AT = 4_000  # characters; more change no guess, and hostile ones cost time

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from models.edits import Operations, origins
 from models.search import Array, Hypothesis
 from models.vocabulary import EOS, Vocabulary, WordVocabulary
+from service.bundles.served import ServedModel
 from service.text.locating import locate, locate_words
 from service.text.spans import Span
-from service.translation.decoding import Codec
 
 THRESHOLD = 0.6
 """Least product of both sides' shares with which words are a pair; half of it is enough for a written word's best."""
@@ -85,14 +85,14 @@ class Alignment:
 
 
 def align_words(
-    codec: Codec, source: str, target: str, hypothesis: Hypothesis, ids: Sequence[int] | None = None
+    model: ServedModel, source: str, target: str, hypothesis: Hypothesis, ids: Sequence[int] | None = None
 ) -> Alignment:
     """Align a sentence of a model with one source with its translation; see ``align_sources``."""
-    return align_sources(codec, (source,), target, hypothesis, None if ids is None else (ids,))[0]
+    return align_sources(model, (source,), target, hypothesis, None if ids is None else (ids,))[0]
 
 
 def align_sources(
-    codec: Codec,
+    model: ServedModel,
     sentence: Sequence[str],
     target: str,
     hypothesis: Hypothesis,
@@ -101,25 +101,25 @@ def align_sources(
     """Align a sentence in each of its sources with its translation.
 
     Args:
-        codec: of the bundle that translated it.
-        sentence: its text per source, as it was given to ``Codec.encode``, or before parts of it became placeholders.
-        target: what ``Codec.decode`` returned, or the same with its placeholders replaced.
+        model: translated it.
+        sentence: its text per source, as it was given to ``ServedModel.encode``, or before parts became placeholders.
+        target: what ``ServedModel.decode`` returned, or the same with its placeholders replaced.
         hypothesis: with its attention (``SearchOptions.attention``).
-        ids: per source the tokens that were decoded (``Job.sources``); None = those of ``Codec.encode``.
+        ids: per source the tokens that were decoded (``Job.sources``); None = those of ``ServedModel.encode``.
 
     Raises:
         ValueError: the hypothesis has no attention.
     """
     if hypothesis.attention is None:
         raise ValueError("a hypothesis without attention aligns with nothing; decode it with SearchOptions.attention")
-    given = [_without_end(one) for one in (codec.encode(sentence) if ids is None else ids)]
-    written, steps = _written(codec, hypothesis, given)
-    vocabulary = codec.bundle.target_vocabulary
+    given = [_without_end(one) for one in (model.encode(sentence) if ids is None else ids)]
+    written, steps = _written(model, hypothesis, given)
+    vocabulary = model.bundle.target_vocabulary
     targets = _tokens(vocabulary, written, target)
     found = []
     for number, (text, read) in enumerate(zip(sentence, given, strict=True)):
         weights = _weights(hypothesis.attention[number], steps, len(read), edited=number == len(given) - 1)
-        sources = _tokens(codec.bundle.source_vocabularies[number], read, text)
+        sources = _tokens(model.bundle.source_vocabularies[number], read, text)
         found.append(Alignment(sources, targets, weights, word_pairs(weights, text, sources, target, targets)))
     return tuple(found)
 
@@ -211,11 +211,13 @@ class _Step:
     kept: int | None = None
 
 
-def _written(codec: Codec, hypothesis: Hypothesis, given: Sequence[Sequence[int]]) -> tuple[list[int], list[_Step]]:
+def _written(
+    model: ServedModel, hypothesis: Hypothesis, given: Sequence[Sequence[int]]
+) -> tuple[list[int], list[_Step]]:
     """The tokens of the text that a hypothesis stands for: its own, or what its script of edits makes of a text."""
-    if codec.bundle.manifest.target_form == "text":
+    if model.bundle.manifest.target_form == "text":
         return list(hypothesis.tokens), [_Step(row) for row in range(len(hypothesis.tokens))]
-    operations = Operations.of(codec.bundle.target_vocabulary)
+    operations = Operations.of(model.bundle.target_vocabulary)
     moving = [row for row, token in enumerate(hypothesis.tokens) if token in (operations.keep, operations.delete)]
     edited = given[-1]
     tokens, steps = [], []

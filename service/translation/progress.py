@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from service.api.replies import SentenceEvent, Span, SummaryEvent
+from service.bundles.served import ServedModel
 from service.engine import Decoded
 from service.engine.engine import Watch
-from service.translation.decoding import Codec
-from service.translation.sentences import Attempt, Line
-from service.translation.writing import Draft
+from service.text.spans import Span
+from service.translation.candidates import Candidate
+from service.translation.results import FinishedSentence, FinishedSummary
+from service.translation.units import Attempt, ParsedText
 
-Event: TypeAlias = SentenceEvent | SummaryEvent
+Event: TypeAlias = FinishedSentence | FinishedSummary
 Render: TypeAlias = Callable[[], Event | None]
 
 
@@ -43,67 +44,62 @@ class Progress:
             return await self._queue.get()
 
 
-def watch_sentences(progress: Progress | None, drafts: Sequence[tuple[int, Draft]]) -> Watch | None:
-    """Tells ``progress`` of the sentences of drafts, each with its text's number, whose jobs were made in order."""
+def watch_sentences(progress: Progress | None, parsed: Sequence[ParsedText]) -> Watch | None:
+    """Tells ``progress`` of the sentences of plain texts, whose jobs are decoded in the order of their units."""
     if progress is None:
         return None
     places = [
-        (text, number, draft)
-        for text, draft in drafts
-        for number, attempt in enumerate(draft.attempts)
-        for _ in attempt.jobs
+        (text, number, unit) for text in parsed for number, unit in enumerate(text.units) for _ in unit.attempt.jobs
     ]
 
     def finished(job: int, decoded: Decoded) -> None:
-        text, number, draft = places[job]
-        attempt = draft.attempts[number]  # the first one; later there may be another
-        if len(attempt.jobs) == 1:
-            progress.add(lambda: _tried(progress, text, number, draft, attempt, decoded))
+        text, number, unit = places[job]
+        if len(unit.attempt.jobs) == 1:
+            # Its attempt at this time: later there may be another.
+            progress.add(partial(_tried, progress, text, number, unit.attempt, decoded))
 
     return finished
 
 
-def tell_rest(progress: Progress | None, drafts: Sequence[tuple[int, Draft]]) -> None:
+def tell_rest(progress: Progress | None, parsed: Sequence[ParsedText]) -> None:
     """Tells ``progress`` of the sentences that it knows nothing of: of nothing but hidden parts, or tried again."""
     if progress is None:
         return
-    for text, draft in drafts:
-        for number in range(len(draft.attempts)):
-            progress.add(partial(_rest, progress, text, number, draft))
+    for text in parsed:
+        for number in range(len(text.units)):
+            progress.add(partial(_rest, progress, text, number))
 
 
 def _tried(
-    progress: Progress, text: int, number: int, draft: Draft, attempt: Attempt, decoded: Decoded
-) -> SentenceEvent | None:
+    progress: Progress, text: ParsedText, number: int, attempt: Attempt, decoded: Decoded
+) -> FinishedSentence | None:
     """A finished sentence; None where it will be tried again."""
-    line = attempt.lines(draft.plan.codec, [decoded])[0]
-    return _sentence(progress, text, number, draft, line) if line.sound else None
+    best = attempt.candidates(text.plan.model, text.units[number].masked, [decoded])[0]
+    return _sentence(progress, text, number, best) if best.complete else None
 
 
-def _rest(progress: Progress, text: int, number: int, draft: Draft) -> SentenceEvent | None:
+def _rest(progress: Progress, text: ParsedText, number: int) -> FinishedSentence | None:
     """A sentence as it is in the end; None where that was told."""
-    return None if (text, number) in progress.told else _sentence(progress, text, number, draft, draft.lines[number][0])
+    told = (text.number, number) in progress.told
+    return None if told else _sentence(progress, text, number, text.units[number].candidates[0])
 
 
-def _sentence(progress: Progress, text: int, number: int, draft: Draft, line: Line) -> SentenceEvent:
-    progress.told.add((text, number))
-    piece = draft.parsed.document.sentences[number]
-    source = Span(start=piece.start, end=piece.start + len(piece.text))
-    return SentenceEvent(text=text, sentence=number, source=source, translation=line.text)
+def _sentence(progress: Progress, text: ParsedText, number: int, candidate: Candidate) -> FinishedSentence:
+    progress.told.add((text.number, number))
+    piece = text.segments[0].document.sentences[number]
+    return FinishedSentence(text.number, number, Span(piece.start, piece.start + len(piece.text)), candidate.text)
 
 
-def watch_summaries(progress: Progress | None, codec: Codec, read: Sequence[tuple[int, str]]) -> Watch | None:
+def watch_summaries(progress: Progress | None, model: ServedModel, read: Sequence[tuple[int, str]]) -> Watch | None:
     """Tells ``progress`` of summaries; ``read`` has per job the text's number and what of it is read."""
     if progress is None:
         return None
 
     def finished(job: int, decoded: Decoded) -> None:
-        number, text = read[job]
-        progress.add(lambda: _summary(codec, number, text, decoded))
+        progress.add(partial(_summary, model, *read[job], decoded))
 
     return finished
 
 
-def _summary(codec: Codec, number: int, text: str, decoded: Decoded) -> SummaryEvent:
-    summary = codec.decode(decoded.hypotheses[0], (text,))
-    return SummaryEvent(text=number, source=Span(start=0, end=len(text)), summary=summary)
+def _summary(model: ServedModel, number: int, text: str, decoded: Decoded) -> FinishedSummary:
+    return FinishedSummary(number, Span(0, len(text)), model.decode(decoded.hypotheses[0], (text,)))

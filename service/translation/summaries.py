@@ -1,58 +1,57 @@
-"""What ``/summarize`` does with texts: each is cut to what the model takes, decoded as a whole, and written."""
+"""What is done with texts to summarize: each is cut to what the model reads, decoded as a whole, and written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.text import normalise
-from service.api.schemas import SummarizeRequest, TextDetail
+from service.bundles.served import Tokeniser
 from service.engine import Decoded, Job
-from service.telemetry.tracing import traced
 from service.text import cut_to_limit, is_translatable
+from service.text.masking import Masked
 from service.text.spans import Span
-from service.translation.decoding import Plan
-from service.translation.details import Details, Place
-from service.translation.sentences import Sentence, Whole
-from service.translation.writing import Written
+from service.translation.candidates import candidates_of_whole
+from service.translation.plans import Plan
+from service.translation.results import WrittenText
+from service.translation.writing import SentenceWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A text to summarize as the model gets it; empty where there is nothing to summarize."""
+class CutText:
+    """A text to summarize as far as the model reads it; empty, and without a job, where there is nothing to say."""
 
     text: str
     truncated: bool
+    job: Job | None
 
 
-@traced("split")
-def cut_texts(request: SummarizeRequest, plan: Plan) -> tuple[list[Source], list[Job]]:
-    """Each text as far as the model takes it, and the jobs of those that hold words."""
-    codec, sources = plan.codec, []
-    for text in request.texts:
-        normal = normalise(text)
-        cut = cut_to_limit(normal, codec.limit, codec.measure) if is_translatable(normal) else ("", False)
-        sources.append(Source(*cut))
-    return sources, [plan.job((source.text,), first=True) for source in sources if source.text]
+def cut_texts(plan: Plan) -> list[CutText]:
+    """Each text of a request, cut."""
+    tokens, cut = Tokeniser(plan.model), []
+    for text in map(normalise, plan.request.texts):
+        if is_translatable(text):
+            read, truncated = cut_to_limit(text, plan.model.limit, tokens.measure)
+            cut.append(CutText(read, truncated, plan.job((tokens.ids(read),), first=True) if read else None))
+        else:
+            cut.append(CutText("", False, None))
+    return cut
 
 
-@traced("detokenise")
-def write_summaries(
-    request: SummarizeRequest, details: Details, sources: Sequence[Source], decoded: Sequence[Decoded]
-) -> list[Written]:
+def write_summaries(plan: Plan, texts: Sequence[CutText], decoded: Sequence[Decoded]) -> list[WrittenText]:
     """The summary of each text; ``decoded``: the results of the jobs."""
-    remaining = iter(decoded)
+    request, writer, remaining = plan.request, SentenceWriter(plan.route, plan.request), iter(decoded)
     written = []
-    for source in sources:
-        if not source.text:
-            written.append(Written("", [""] * request.alternatives, TextDetail(sentences=[])))
+    for text in texts:
+        if text.job is None:
+            written.append(replace(WrittenText.unchanged("", request.alternatives), truncated=text.truncated))
             continue
-        lines = Whole(Sentence.plain(source.text), (), (source.text,)).lines(details.codec, [next(remaining)])
-        best, *others = (lines[min(rank, len(lines) - 1)] for rank in range(request.alternatives + 1))
-        found = []
+        found = candidates_of_whole(plan.model, Masked(text.text), (), (text.text,), text.job, next(remaining))
+        best, *others = (found[min(rank, len(found) - 1)] for rank in range(request.alternatives + 1))
+        sentences = []
         if request.wants_details and best.hypothesis is not None:
-            place = Place((source.text,), Span(0, len(source.text)), Span(0, len(best.text)), best.text)
-            found.append(details.sentence(best.hypothesis, place))
-            found[-1].repetition = best.repetition or None
-        written.append(Written(best.text, [one.text for one in others], TextDetail(sentences=found)))
+            source, target = Span(0, len(text.text)), Span(0, len(best.text))
+            one = writer.describe(best.hypothesis, (text.text,), source, target, best.text)
+            sentences.append(replace(one, repetition=best.repetition or None))
+        written.append(WrittenText(best.text, [one.text for one in others], sentences, truncated=text.truncated))
     return written

@@ -1,4 +1,12 @@
-"""What the text routes do: split, decode, put together. The routes only translate to and from HTTP."""
+"""The text service: requests for translations, corrections and summaries, answered with the engine.
+
+A request goes through three stages, the first two in one text thread, the last one in another:
+
+    plan      which model, and how it is to search                ``plans``
+    units     texts in sentences, tokenised: jobs                 ``units``; ``summaries`` for texts as a whole
+              ... the engine decodes the jobs ...
+    written   the sentences in their places, and details          ``candidates``, ``writing``
+"""
 
 from __future__ import annotations
 
@@ -9,241 +17,211 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
-from service.api.schemas import (
-    DecodingFields,
-    DecodingReply,
-    DetectedLanguage,
-    PosteditReply,
-    PosteditRequest,
-    SummarizeReply,
-    SummarizeRequest,
-    TranslateReply,
-    TranslateRequest,
-)
-from service.bundles.catalog import Catalog
+from service.bundles.catalog import Catalog, Route
+from service.bundles.served import Tokeniser
 from service.engine import Decoded, Engine
-from service.engine.engine import Watch
-from service.settings import Settings
+from service.errors import InvalidOption
+from service.limits import RequestLimits
 from service.telemetry import tracing
-from service.text import Splitting
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
-from service.text.markup import MarkupOptions
-from service.translation.decoding import (
-    Plan,
-    Polish,
-    check_cost,
-    check_size,
-    make_plan,
-    request_seconds,
-    time_of,
-    usage_of,
-)
-from service.translation.details import Details
-from service.translation.marked import Item, MarkedUp, read_markup
+from service.text.markup import MarkupError
+from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
-from service.translation.routing import Routed, guessed_route, is_auto, named_route
-from service.translation.sessions import in_session
-from service.translation.sides import Guard, Sides, parse
-from service.translation.summaries import cut_texts, write_summaries
-from service.translation.writing import Draft, Written, read_results, replace_results, unchanged
+from service.translation.requests import (
+    AUTO,
+    DecodeRequest,
+    PosteditTask,
+    SummarizeTask,
+    TranslateTask,
+    check_size,
+    request_seconds,
+)
+from service.translation.results import DecodeResult, Seconds, TokenCounts, WrittenText
+from service.translation.summaries import CutText, cut_texts, write_summaries
+from service.translation.units import Masker, ParsedText, Unit, parse_text
+from service.translation.writing import write_texts
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Rewritten = TypeVar("Rewritten", TranslateReply, PosteditReply)
+Task = TypeVar("Task", bound=DecodeRequest)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Texts of a request that go the same way.
+class _Admission:
+    """A request that was let in: its characters, and when it began and must be done, on the engine's clock."""
 
-    Attributes:
-        plan: how they are decoded.
-        sides: all texts of the request, as the bundle of these reads them.
-        details: writes theirs.
-        numbers: which of the request's texts they are.
-    """
-
-    plan: Plan
-    sides: Sides
-    details: Details
-    numbers: list[int]
-
-    def polished(self, polish: Polish | None) -> Group:
-        """The same with what is made of its sentences in the end."""
-        return replace(self, plan=replace(self.plan, polish=polish))
+    characters: int
+    began: float
+    deadline: float
 
 
 class TextService:
-    """Answers requests with the engine. The event loop only waits: texts are split and tokenised in threads."""
+    """Answers requests with the engine. The event loop only waits: texts are read and written in threads.
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    Each of its answers raises:
+        ServiceError, OptionError: what the request asks for cannot be done.
+        Overloaded, Draining, DeadlinePassed, DecodingFailed: see ``Engine.decode``.
+        TimeoutError: the request's deadline.
+    """
+
+    def __init__(self, engine: Engine, limits: RequestLimits) -> None:
         self.catalog = Catalog(engine)
-        self.detector = Detector(self.catalog.source_languages, settings.max_characters)
+        self.detector = Detector(self.catalog.source_languages, limits.max_characters)
         self._engine = engine
-        self._settings = settings
-        self._threads = ThreadPoolExecutor(settings.text_threads, thread_name_prefix="tandem-text")
+        self._limits = limits
+        self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="tandem-text")
 
     def close(self) -> None:
         """End the text threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    @in_session
-    async def translate(
-        self,
-        request: TranslateRequest,
-        tag: str,
-        progress: Progress | None = None,
-        *,
-        splitting: Splitting = "lines",
-        markup: MarkupOptions | None = None,
-        polish: Polish | None = None,
-    ) -> TranslateReply:
-        """Translate a request's texts.
+    async def translate(self, request: TranslateTask, progress: Progress | None = None) -> DecodeResult:
+        """Translate texts; ``progress`` is told of every finished sentence of plain text while others are decoded."""
+        return await self._rewrite(request, self._read_translation, progress)
 
-        Args:
-            request: what is asked for.
-            tag: names the request in logs.
-            progress: told of every finished sentence of plain text while the others are being decoded.
-            splitting: where texts are split.
-            markup: how markup is read, where the request's format is ``html``; None = as HTML.
-            polish: see ``Plan``.
+    async def postedit(self, request: PosteditTask) -> DecodeResult:
+        """Correct machine translations; where text or translation has no words, the translation is the answer."""
+        return await self._rewrite(request, self._read_postediting, None)
 
-        Raises:
-            HttpError, OptionError: what the request asks for cannot be done.
-            Overloaded, Draining, DeadlinePassed, DecodingFailed: see ``Engine.decode``.
-            TimeoutError: the request's deadline.
-        """
-        started = self._engine.clock()
-        check_size(request, self._settings)
-        async with asyncio.timeout(request_seconds(request, self._settings)):
-            depth, elements = self._settings.max_markup_depth, self._settings.max_markup_elements
-            options = replace(markup or MarkupOptions(), max_depth=depth, max_elements=elements)
-            guard, documents = await self._in_thread(_read_request, request, options)
-            routed = await self._routed(request, documents)
-            groups = [one.polished(polish) for one in self._groups(request, routed, splitting, tag)]
-            items = await self._in_thread(_items, groups, guard, documents)
-            reply, written = await self._rewrite(TranslateReply, request, groups, items, started, progress)
-        guesses = [one.guess for one in routed if one.guess is not None]
-        if guesses:
-            found = [DetectedLanguage(language=one.language, confidence=one.confidence) for one in guesses]
-            reply.detectedLanguage = _as_asked(request, found)
-        if request.protect:
-            reply.protected = _as_asked(request, [one.protected for one in written])
-        if request.glossary:
-            reply.glossary = _as_asked(request, [one.glossary for one in written])
-        return reply
-
-    @in_session
-    async def postedit(self, request: PosteditRequest, tag: str) -> PosteditReply:
-        """Correct machine translations; where text or translation has no words, the translation is the reply.
-
-        Raises as ``translate`` does.
-        """
-        started = self._engine.clock()
-        check_size(request, self._settings)
-        bundle = self.catalog.posteditor(request.source, request.target, request.model)
-        languages = (bundle.manifest.source_languages[0], bundle.manifest.target_language)
-        columns = (request.texts, request.further_texts["translation"])
-        sides = Sides(("q", "translation"), columns, languages, lead=1, complete=False)
-        plan = make_plan(request, bundle, self._engine, self._settings, tag)
-        numbers = list(range(len(request.texts)))
-        group = Group(plan, sides, Details(request, plan.codec, sides.fields, sides.lead), numbers)
-        async with asyncio.timeout(request_seconds(request, self._settings)):
-            items = await self._in_thread(_items, [group], Guard.of(request), ())
-            return (await self._rewrite(PosteditReply, request, [group], items, started))[0]
-
-    @in_session
-    async def summarize(self, request: SummarizeRequest, tag: str, progress: Progress | None = None) -> SummarizeReply:
-        """Summarize a request's texts, each as a whole. Raises as ``translate`` does."""
-        started = self._engine.clock()
-        characters = check_size(request, self._settings)
-        bundle = self.catalog.summarizer(request.language, request.model)
-        plan = make_plan(request, bundle, self._engine, self._settings, tag)
-        async with asyncio.timeout(request_seconds(request, self._settings)):
-            sources, jobs = await self._in_thread(cut_texts, request, plan)
-            read = [(number, source.text) for number, source in enumerate(sources) if source.text]
-            check_cost(jobs, self._settings)
-            decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.codec, read))
-            written = await self._in_thread(write_summaries, request, Details(request, plan.codec), sources, decoded)
-        reply = SummarizeReply(
-            summary=_as_asked(request, [one.text for one in written]),
-            truncated=_as_asked(request, [source.truncated for source in sources]),
-            model=bundle.manifest.name,
-            usage=usage_of(characters, jobs, decoded),
-            time=time_of(decoded, self._engine.clock() - started),
-        )
-        _add_extras(reply, request, written)
-        return reply
-
-    async def _routed(self, request: TranslateRequest, documents: Sequence[HtmlDocument]) -> list[Routed]:
-        """The way of each text, detected one by one where the request leaves the language open."""
-        if not is_auto(request):
-            return [Routed(named_route(self.catalog, request, request.source))] * len(request.texts)
-        preferred = None if request.others else self.catalog.source_languages(request.target, request.model)
-        texts = [document.text for document in documents] or request.texts
-        guesses = await self._in_thread(self._guesses, texts, preferred)
-        places = [f"q.{number}" if len(request.texts) > 1 else "q" for number in range(len(request.texts))]
-        return [guessed_route(self.catalog, request, *one) for one in zip(guesses, places, strict=True)]
-
-    def _guesses(self, texts: Sequence[str], preferred: Sequence[str] | None) -> list[list[Guess]]:
-        return [self.detector.detect(text, preferred) for text in texts]
-
-    def _groups(
-        self, request: TranslateRequest, routed: Sequence[Routed], splitting: Splitting, tag: str
-    ) -> list[Group]:
-        """The texts by their way; none of those that stay as they are."""
-        texts = {"q": request.texts, **request.further_texts}
-        groups: dict[tuple[str, tuple[str, ...]], Group] = {}
-        for number, route in enumerate(one.route for one in routed):
-            if route is None:
-                continue
-            key = route.bundle.manifest.name, route.languages
-            if key not in groups:
-                columns = tuple(texts[name] for name in route.fields)
-                plan = make_plan(request, route.bundle, self._engine, self._settings, tag)
-                details = Details(request, plan.codec, route.fields, route.lead)
-                sides = Sides(route.fields, columns, route.languages, route.lead, splitting=splitting)
-                groups[key] = Group(plan, sides, details, [])
-            groups[key].numbers.append(number)
-        return list(groups.values())
+    async def summarize(self, request: SummarizeTask, progress: Progress | None = None) -> DecodeResult:
+        """Summarize texts, each as a whole; ``progress`` is told of every finished one while others are decoded."""
+        with self._engine.session():
+            admission = self._admit(request)
+            async with asyncio.timeout(admission.deadline - admission.began):
+                plan, texts = await self._in_thread(self._read_summaries, request, admission)
+                read = [(number, text.text) for number, text in enumerate(texts) if text.job is not None]
+                jobs = [text.job for text in texts if text.job is not None]
+                decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.model, read))
+                written = await self._in_thread(_write_summaries, plan, texts, decoded)
+        counts = TokenCounts.of(admission.characters, jobs, decoded)
+        return DecodeResult(written, plan.model.name, counts, self._seconds(decoded, admission))
 
     async def _rewrite(
         self,
-        reply_type: type[Rewritten],
-        request: DecodingFields,
-        groups: Sequence[Group],
-        items: Sequence[tuple[int, Item]],
-        started: float,
-        progress: Progress | None = None,
-    ) -> tuple[Rewritten, list[Written]]:
-        """Decode every sentence and put the results in its place."""
-        drafts = [(number, draft) for number, item in items for draft in item.drafts]
-        decoded = await self._decode([draft for _, draft in drafts], watch_sentences(progress, drafts))
-        tell_rest(progress, drafts)
-        written = await self._in_thread(_write, request, groups, items)
-        reply = reply_type(translatedText=_as_asked(request, [one.text for one in written]))
-        _add_extras(reply, request, written)
-        if request.wants_details:
-            names = dict.fromkeys(group.plan.codec.bundle.manifest.name for group in groups)
-            reply.model = ", ".join(names) or None
-            jobs = [job for _, draft in drafts for job in draft.jobs]
-            final = [one for _, draft in drafts for results in draft.decoded for one in results]
-            reply.usage = usage_of(check_size(request, self._settings), jobs, final)
-            reply.time = time_of(decoded, self._engine.clock() - started)
-        return reply, written
+        request: Task,
+        read: Callable[[Task, _Admission], tuple[list[ParsedText], list[Guess]]],
+        progress: Progress | None,
+    ) -> DecodeResult:
+        """Decode every sentence, those once more of which something is missing, and put all into their places."""
+        with self._engine.session():
+            admission = self._admit(request)
+            async with asyncio.timeout(admission.deadline - admission.began):
+                parsed, guesses = await self._in_thread(read, request, admission)
+                watch = watch_sentences(progress, parsed)
+                units = [(text.plan, unit) for text in parsed for unit in text.units]
+                results: list[Decoded] = []
+                while True:  # a few times: the last attempt at a sentence finds nothing missing
+                    jobs = [job for _, unit in units for job in unit.attempt.jobs]
+                    decoded = await tracing.decode(self._engine, jobs, watch)
+                    results += decoded
+                    units, written = await self._in_thread(_write, request, parsed, units, decoded)
+                    if not units:
+                        break
+                    watch = None
+                tell_rest(progress, parsed)
+        names = dict.fromkeys(text.plan.model.name for text in parsed)
+        final = [unit for text in parsed for unit in text.units]
+        jobs, last = (
+            [job for unit in final for job in unit.attempt.jobs],
+            [one for unit in final for one in unit.decoded],
+        )
+        counts = TokenCounts.of(admission.characters, jobs, last)
+        return DecodeResult(written, ", ".join(names) or None, counts, self._seconds(results, admission), guesses)
 
-    async def _decode(self, drafts: Sequence[Draft], watch: Watch | None) -> list[Decoded]:
-        """Every sentence, and those once more of which something is missing; returns all results."""
-        jobs = [job for draft in drafts for job in draft.jobs]
-        check_cost(jobs, self._settings)
-        decoded = await tracing.decode(self._engine, jobs, watch)
-        again = await self._in_thread(read_results, drafts, decoded)
-        while again:  # a few times: the last attempt at a sentence finds nothing missing
-            more = await tracing.decode(self._engine, [job for _, _, attempt in again for job in attempt.jobs])
-            decoded += more
-            again = await self._in_thread(replace_results, again, more)
-        return decoded
+    def _admit(self, request: DecodeRequest) -> _Admission:
+        """Check what can be told without looking at the texts."""
+        began = self._engine.clock()
+        characters = check_size(request, self._limits)
+        return _Admission(characters, began, began + request_seconds(request, self._limits))
+
+    def _seconds(self, decoded: Sequence[Decoded], admission: _Admission) -> Seconds:
+        return Seconds.of(decoded, self._engine.clock() - admission.began)
+
+    @tracing.traced("split")
+    def _read_translation(self, request: TranslateTask, admission: _Admission) -> tuple[list[ParsedText], list[Guess]]:
+        """The texts in units, none of those that stay as they are; and the languages that were detected."""
+        masker, documents = Masker.of(request), self._read_markup(request)
+        if request.source.lower() == AUTO:
+            routes, guesses = self._detected(request, documents)
+        else:
+            routes, guesses = [named_route(self.catalog, request, request.source)] * len(request.texts), []
+        return self._parsed(request, routes, admission, masker, documents), guesses
+
+    @tracing.traced("split")
+    def _read_postediting(self, request: PosteditTask, admission: _Admission) -> tuple[list[ParsedText], list[Guess]]:
+        """Texts and translations in units."""
+        route = self.catalog.posteditor(request.source, request.target, request.model)
+        return self._parsed(request, [route] * len(request.texts), admission, Masker.of(request), []), []
+
+    @tracing.traced("split")
+    def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> tuple[Plan, list[CutText]]:
+        """The texts as far as the model reads them."""
+        route = self.catalog.summarizer(request.language, request.model)
+        plan = make_plan(request, route, self._limits, admission.characters, admission.deadline)
+        texts = cut_texts(plan)
+        check_cost([text.job for text in texts if text.job is not None], self._limits)
+        return plan, texts
+
+    def _read_markup(self, request: TranslateTask) -> list[HtmlDocument]:
+        """The texts, divided; none where they are plain.
+
+        Raises:
+            InvalidOption: markup that is not read, or that comes in several languages.
+        """
+        if request.markup is None:
+            return []
+        if request.others:
+            bound = "must be 'text' where the same text is given in other languages"
+            raise InvalidOption("format", bound, "html")
+        depth, elements = self._limits.max_markup_depth, self._limits.max_markup_elements
+        options = replace(request.markup, max_depth=depth, max_elements=elements)
+        documents = []
+        for number, text in enumerate(request.texts):
+            try:
+                documents.append(HtmlDocument.parse(text, options))
+            except MarkupError as error:
+                value = text if error.value is None else error.value
+                raise InvalidOption(request.place(number), str(error), value) from error
+        return documents
+
+    def _detected(
+        self, request: TranslateTask, documents: Sequence[HtmlDocument]
+    ) -> tuple[list[Route | None], list[Guess]]:
+        """The way of each text, and the language that it is in; no way where it is the language asked for."""
+        preferred = None if request.others else self.catalog.source_languages(request.target, request.model)
+        texts = [document.text for document in documents] or request.texts
+        guesses = [self.detector.detect(text, preferred) for text in texts]
+        found = [
+            guessed_route(self.catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
+        ]
+        return [route for route, _ in found], [guess for _, guess in found]
+
+    def _parsed(
+        self,
+        request: DecodeRequest,
+        routes: Sequence[Route | None],
+        admission: _Admission,
+        masker: Masker,
+        documents: Sequence[HtmlDocument],
+    ) -> list[ParsedText]:
+        """The texts that are decoded, in units; those that go the same way share a plan, and stand together."""
+        ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        plans: list[Plan] = []
+        for number, route in enumerate(routes):
+            if route is not None:
+                numbers = ways.setdefault((route.model.name, route.languages), [])
+                if not numbers:
+                    plans.append(make_plan(request, route, self._limits, admission.characters, admission.deadline))
+                numbers.append(number)
+        parsed = []
+        for plan, numbers in zip(plans, ways.values(), strict=True):
+            tokens = Tokeniser(plan.model)
+            for number in numbers:
+                markup = documents[number] if documents else None
+                parsed.append(parse_text(plan, number, masker, tokens, markup))
+        check_cost([job for text in parsed for unit in text.units for job in unit.attempt.jobs], self._limits)
+        return parsed
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
@@ -251,41 +229,21 @@ class TextService:
         return await loop.run_in_executor(self._threads, lambda: context.run(work, *args, **kwargs))
 
 
-@tracing.traced("split")
-def _read_request(request: TranslateRequest, markup: MarkupOptions | None) -> tuple[Guard, list[HtmlDocument]]:
-    """What a request hides, and of markup its texts, divided."""
-    return Guard.of(request), read_markup(request, markup) if request.format == "html" else []
-
-
-@tracing.traced("split")
-def _items(groups: Sequence[Group], guard: Guard, documents: Sequence[HtmlDocument]) -> list[tuple[int, Item]]:
-    """The texts in sentences, each with its number in the request."""
-    found: list[tuple[int, Item]] = []
-    for group in groups:
-        for number in group.numbers:
-            if documents:
-                found.append((number, MarkedUp.parse(documents[number], group.plan, group.sides, guard)))
-            else:
-                found.append((number, Draft(group.plan, parse(group.sides, number, group.plan.codec, guard))))
-    return found
+@tracing.traced("detokenise")
+def _write(
+    request: DecodeRequest,
+    parsed: Sequence[ParsedText],
+    units: Sequence[tuple[Plan, Unit]],
+    decoded: Sequence[Decoded],
+) -> tuple[list[tuple[Plan, Unit]], list[WrittenText]]:
+    """Give units the results of their jobs. Returns those that are to be tried again; or else the texts."""
+    results = iter(decoded)
+    for plan, unit in units:
+        unit.read(plan.model, results)
+    again = [(plan, unit) for plan, unit in units if unit.try_again(plan)]
+    return again, [] if again else write_texts(request, parsed)
 
 
 @tracing.traced("detokenise")
-def _write(request: DecodingFields, groups: Sequence[Group], items: Sequence[tuple[int, Item]]) -> list[Written]:
-    """The request's texts in its order; those that go nowhere stay as they are."""
-    written = [unchanged(text, request.alternatives) for text in request.texts]
-    details = {number: group.details for group in groups for number in group.numbers}
-    for number, item in items:
-        written[number] = item.write(details[number], request.alternatives)
-    return written
-
-
-def _as_asked(request: DecodingFields, values: list[T]) -> T | list[T]:
-    return values[0] if isinstance(request.q, str) else values
-
-
-def _add_extras(reply: DecodingReply, request: DecodingFields, written: Sequence[Written]) -> None:
-    if request.alternatives:
-        reply.alternatives = _as_asked(request, [one.alternatives for one in written])
-    if request.wants_details:
-        reply.details = [one.detail for one in written]
+def _write_summaries(plan: Plan, texts: Sequence[CutText], decoded: Sequence[Decoded]) -> list[WrittenText]:
+    return write_summaries(plan, texts, decoded)

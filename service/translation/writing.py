@@ -1,175 +1,199 @@
-"""From decoded sentences to the texts of a reply, with what is said about them."""
+"""Written: the units' results put into their places, in plain text and in markup, and what is said about them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
-from service.api.replies import GlossaryTerm, ProtectedSpan, SentenceDetail, TextDetail
-from service.engine import Decoded, Job
+from models.search import Hypothesis
+from service.bundles.catalog import Route
+from service.text.html import HtmlDocument
 from service.text.masking import Hidden
 from service.text.spans import Span
-from service.translation.decoding import Plan
-from service.translation.details import Details, Place
-from service.translation.sentences import Attempt, Line, first_attempt, next_attempt
-from service.translation.sides import Parsed
+from service.translation.alignment import Alignment, align_sources
+from service.translation.plans import Plan
+from service.translation.requests import DecodeRequest, TranslateTask
+from service.translation.results import (
+    AlignedSentence,
+    AlignedSource,
+    AlignedWords,
+    AttentionMatrix,
+    ProtectedPart,
+    TermUse,
+    WrittenSentence,
+    WrittenText,
+)
+from service.translation.units import ParsedText, SegmentedText
+
+MAX_WEIGHTS = 250_000
+"""Numbers in all of a plan's attention matrices: some 2 MB of JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One text of a reply.
-
-    Attributes:
-        text: by the best hypotheses.
-        alternatives: further ones, best first.
-        detail: where its sentences stand.
-        protected, glossary: what was hidden in it, each once, and whether the text has it.
-    """
-
-    text: str
-    alternatives: list[str]
-    detail: TextDetail
-    protected: list[ProtectedSpan] = field(default_factory=list)
-    glossary: list[GlossaryTerm] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class Draft:
-    """A text on its way: parsed, then tried, then written.
+@dataclass(slots=True)
+class SentenceWriter:
+    """Describes the sentences of one plan, one after another, as far as its request asks for it.
 
     Attributes:
-        plan: how its request is decoded.
-        parsed: its layout and sentences.
-        attention: whether the hypotheses carry theirs, where they can.
-        attempts: per sentence the last one.
-        decoded: per sentence what became of its jobs.
-        lines: per sentence its translations, best first.
+        route: how they were decoded.
+        request: what is asked for.
+        room: numbers that attention matrices may still have.
     """
 
-    plan: Plan
-    parsed: Parsed
-    attention: bool = False
-    attempts: list[Attempt] = field(init=False)
-    decoded: list[list[Decoded]] = field(init=False)
-    lines: list[list[Line]] = field(init=False)
+    route: Route
+    request: DecodeRequest
+    room: int = MAX_WEIGHTS
 
-    def __post_init__(self) -> None:
-        sentences = enumerate(self.parsed.sentences)
-        self.attempts = [
-            first_attempt(self.plan, one, first=number == 0, attention=self.attention) for number, one in sentences
-        ]
-        self.decoded, self.lines = [[] for _ in self.attempts], [[] for _ in self.attempts]
+    def describe(
+        self,
+        best: Hypothesis,
+        sentence: Sequence[str],
+        source: Span,
+        target: Span,
+        written: str,
+        ids: Sequence[Sequence[int]] | None = None,
+    ) -> WrittenSentence:
+        """A translated sentence.
 
-    @property
-    def drafts(self) -> list[Draft]:
-        """Itself alone: a text in markup has several."""
-        return [self]
+        Args:
+            best: its hypothesis.
+            sentence: its text in every source of the model, as it was decoded or as the request has it.
+            source: where it stands in the text sent (of the leading source).
+            target: where its translation stands in the text that is written.
+            written: the translation.
+            ids: per source the tokens that were decoded; None = those of ``ServedModel.encode``.
+        """
+        scores = [round(score, 6) for score in best.token_scores] if self.request.scores else None
+        alignment = None
+        if self.request.alignments and best.attention is not None:
+            found = align_sources(self.route.model, sentence, written, best, ids)
+            others = {
+                self.route.fields[number]: self._aligned(one, 0, target.start)
+                for number, one in enumerate(found)
+                if number != self.route.lead
+            }
+            lead = self._aligned(found[self.route.lead], source.start, target.start)
+            alignment = AlignedSentence(lead.tokens, lead.words, others or None)
+        return WrittenSentence(source, target, round(best.score, 6), self.route.model.pieces(best), scores, alignment)
 
-    @property
-    def jobs(self) -> list[Job]:
-        """Those of all sentences, in order."""
-        return [job for attempt in self.attempts for job in attempt.jobs]
+    def _aligned(self, found: Alignment, source: int, target: int) -> AlignedSource:
+        """One source's; ``source`` and ``target`` are where the sentence begins in its texts."""
+        fits = found.weights.size <= self.room
+        self.room -= found.weights.size if fits else 0
+        tokens = AttentionMatrix(
+            [token.piece for token in found.source],
+            [token.piece for token in found.target],
+            [[round(weight, 4) for weight in row] for row in found.weights.tolist()] if fits else None,
+        )
+        words = [AlignedWords(read.moved(source), written.moved(target)) for read, written in found.words]
+        return AlignedSource(tokens, words)
 
-    def read(self, decoded: Iterator[Decoded]) -> None:
-        """Take the results of ``jobs``."""
-        for number, attempt in enumerate(self.attempts):
-            self.decoded[number] = [next(decoded) for _ in attempt.jobs]
-            self.lines[number] = attempt.lines(self.plan.codec, self.decoded[number])
 
-    def again(self) -> list[tuple[int, Attempt]]:
-        """By number the sentences of which something is missing, and how they are tried next."""
-        found = []
-        for number, (last, lines) in enumerate(zip(self.attempts, self.lines, strict=True)):
-            if not lines[0].sound:
-                attempt = next_attempt(self.plan, last, lines[0].kept, first=number == 0, attention=self.attention)
-                found += [(number, attempt)] if attempt else []
-        return found
+def write_texts(request: DecodeRequest, parsed: Sequence[ParsedText]) -> list[WrittenText]:
+    """The request's texts in its order; those that go nowhere stay as they are."""
+    written = [WrittenText.unchanged(text, request.alternatives) for text in request.texts]
+    writers = {id(text.plan): SentenceWriter(text.plan.route, request) for text in parsed}
+    for text in parsed:
+        write = _write_plain if text.markup is None else _write_markup
+        written[text.number] = write(text, writers[id(text.plan)])
+    return written
 
-    def replace(self, number: int, attempt: Attempt, decoded: Sequence[Decoded]) -> None:
-        """Take the results of a sentence's next attempt."""
-        self.attempts[number], self.decoded[number] = attempt, list(decoded)
-        self.lines[number] = attempt.lines(self.plan.codec, decoded)
 
-    def joined(self, rank: int) -> tuple[str, list[tuple[int, int]]]:
-        """The text with every sentence's translation of that rank, and where each stands."""
-        lines = [found[min(rank, len(found) - 1)].text for found in self.lines]
-        if self.plan.polish is not None:
-            sources = (piece.text for piece in self.parsed.document.sentences)
-            lines = [self.plan.polish(source, line) for source, line in zip(sources, lines, strict=True)]
-        return self.parsed.document.join(lines)
+def _write_plain(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
+    (segment,), plan = parsed.segments, parsed.plan
+    alternatives = plan.request.alternatives
+    if not segment.units:  # nothing to translate: the text comes back as it was sent
+        return WrittenText.unchanged(segment.text, alternatives)
+    text, spans = _joined(segment, plan, 0)
+    sentences = _sentences(segment, writer, text, spans) if plan.request.wants_details else []
+    others = [_joined(segment, plan, rank)[0] for rank in range(1, alternatives + 1)]
+    return WrittenText(text, others, sentences, *_reports(parsed))
 
-    def hidden(self) -> Iterable[tuple[Hidden, bool]]:
-        """What was hidden in the sentences, and whether the translation has it."""
-        for sentence, lines in zip(self.parsed.sentences, self.lines, strict=True):
-            yield from zip(sentence.masked.hidden, lines[0].kept, strict=True)
 
-    def write(self, details: Details, alternatives: int) -> Written:
-        """The text of the reply."""
-        if not self.attempts:  # nothing to translate: the text comes back as it was sent
-            return unchanged(self.parsed.text, alternatives)
-        text, spans = self.joined(0)
-        found = list(self._details(details, text, spans)) if details.request.wants_details else []
-        others = [self.joined(rank)[0] for rank in range(1, alternatives + 1)]
-        return Written(text, others, TextDetail(sentences=found), *reports(self.hidden()))
+def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
+    """The markup with its text translated; sentences count the characters of the blocks' texts, each on a line."""
+    assert parsed.markup is not None
+    texts = [_rendered(parsed, parsed.markup, rank) for rank in range(parsed.plan.request.alternatives + 1)]
+    sentences: list[WrittenSentence] = []
+    source = target = 0
+    for segment in parsed.segments if parsed.plan.request.wants_details else ():
+        text, spans = _joined(segment, parsed.plan, 0) if segment.units else (segment.text, [])
+        sentences += [_moved(one, source, target) for one in _sentences(segment, writer, text, spans)]
+        source, target = source + len(segment.text) + 1, target + len(text) + 1
+    return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed))
 
-    def _details(self, details: Details, text: str, spans: Sequence[tuple[int, int]]) -> Iterator[SentenceDetail]:
-        """Of the sentences that were decoded."""
-        for number, (piece, (start, end)) in enumerate(zip(self.parsed.document.sentences, spans, strict=True)):
-            line, attempt = self.lines[number][0], self.attempts[number]
-            if line.hypothesis is None:
-                continue
+
+def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tuple[int, int]]]:
+    """The text with every unit's candidate of that rank, and where each stands."""
+    lines = [unit.candidates[min(rank, len(unit.candidates) - 1)].text for unit in segment.units]
+    polish = plan.request.polish if isinstance(plan.request, TranslateTask) else None
+    if polish is not None:
+        sources = (piece.text for piece in segment.document.sentences)
+        lines = [polish(source, line) for source, line in zip(sources, lines, strict=True)]
+    return segment.document.join(lines)
+
+
+def _sentences(
+    segment: SegmentedText, writer: SentenceWriter, text: str, spans: Sequence[tuple[int, int]]
+) -> list[WrittenSentence]:
+    """Of the units that were decoded."""
+    written = []
+    for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
+        best = unit.candidates[0]
+        if best.hypothesis is not None:
             source = Span(piece.start, piece.start + len(piece.text))
-            place = Place(attempt.sentence.texts, source, Span(start, end), text[start:end], self.ids(number))
-            detail = details.sentence(line.hypothesis, place)
-            detail.repetition = line.repetition or None
-            yield detail
-
-    def ids(self, number: int) -> tuple[tuple[int, ...], ...] | None:
-        """The tokens that a sentence was decoded from; None where that was more than one sentence."""
-        jobs = self.attempts[number].jobs
-        return jobs[0].sources if len(jobs) == 1 else None
+            place = Span(start, end)
+            one = writer.describe(best.hypothesis, unit.texts, source, place, text[start:end], unit.ids())
+            written.append(replace(one, repetition=best.repetition or None))
+    return written
 
 
-def unchanged(text: str, alternatives: int) -> Written:
-    """A text that comes back as it was sent."""
-    return Written(text, [text] * alternatives, TextDetail(sentences=[]))
-
-
-def reports(hidden: Iterable[tuple[Hidden, bool]]) -> tuple[list[ProtectedSpan], list[GlossaryTerm]]:
-    """What a reply says of hidden parts that were asked for: each once, in order; kept where all of its places are."""
+def _reports(parsed: ParsedText) -> tuple[list[ProtectedPart], list[TermUse]]:
+    """What is said of hidden parts that were asked for: each once, in order; kept where all of its places are."""
     protected: dict[str, bool] = {}
     terms: dict[tuple[str, str], bool] = {}
-    for one, kept in hidden:
-        if one.term is not None:
-            terms[one.term, one.target] = terms.get((one.term, one.target), True) and kept
-        elif one.asked:
-            protected[one.source] = protected.get(one.source, True) and kept
+    for part, kept in _hidden(parsed):
+        if part.term is not None:
+            terms[part.term, part.target] = terms.get((part.term, part.target), True) and kept
+        elif part.asked:
+            protected[part.source] = protected.get(part.source, True) and kept
     return (
-        [ProtectedSpan(text=text, kept=kept) for text, kept in protected.items()],
-        [GlossaryTerm(source=source, target=target, found=found) for (source, target), found in terms.items()],
+        [ProtectedPart(text, kept) for text, kept in protected.items()],
+        [TermUse(source, target, kept) for (source, target), kept in terms.items()],
     )
 
 
-Retry: TypeAlias = tuple[Draft, int, Attempt]
-"""A sentence of a draft, by its number, and how it is tried again."""
+def _hidden(parsed: ParsedText) -> Iterable[tuple[Hidden, bool]]:
+    """What was hidden in the units, and whether the translation has it."""
+    for unit in parsed.units:
+        yield from zip(unit.masked.hidden, unit.candidates[0].kept, strict=True)
 
 
-def read_results(drafts: Sequence[Draft], decoded: Sequence[Decoded]) -> list[Retry]:
-    """Give each draft its results, and return the sentences that are to be tried again."""
-    remaining = iter(decoded)
-    for draft in drafts:
-        draft.read(remaining)
-    return [(draft, number, attempt) for draft in drafts for number, attempt in draft.again()]
+def _rendered(parsed: ParsedText, markup: HtmlDocument, rank: int) -> str:
+    blocks = []
+    for block, segment in zip(markup.blocks, parsed.segments, strict=True):
+        text, spans = _joined(segment, parsed.plan, rank)
+        pairs = list(_word_pairs(segment, parsed.plan, rank, text, spans)) if segment.attention else []
+        blocks.append(block.render(text, pairs))
+    return markup.render(blocks)
 
 
-def replace_results(again: Sequence[Retry], decoded: Sequence[Decoded]) -> list[Retry]:
-    """Give the sentences that were tried again their results, and return those of which something is still missing."""
-    remaining = iter(decoded)
-    for draft, number, attempt in again:
-        draft.replace(number, attempt, [next(remaining) for _ in attempt.jobs])
-    return [
-        (draft, number, attempt)
-        for draft in {id(one): one for one, _, _ in again}.values()
-        for number, attempt in draft.again()
-    ]
+def _word_pairs(
+    segment: SegmentedText, plan: Plan, rank: int, text: str, spans: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Span, Span]]:
+    """Which words of a block's text belong to which of its translation."""
+    for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
+        hypothesis = unit.candidates[min(rank, len(unit.candidates) - 1)].hypothesis
+        if hypothesis is None or hypothesis.attention is None:
+            continue
+        (found,) = align_sources(plan.model, unit.texts, text[start:end], hypothesis, unit.ids())
+        yield from ((read.moved(piece.start), written.moved(start)) for read, written in found.words)
+
+
+def _moved(sentence: WrittenSentence, source: int, target: int) -> WrittenSentence:
+    """A sentence of a block that begins so many characters after the texts' beginnings."""
+    alignment = sentence.alignment
+    if alignment is not None:
+        words = [AlignedWords(pair.source.moved(source), pair.target.moved(target)) for pair in alignment.words]
+        alignment = replace(alignment, words=words)
+    source_span, target_span = sentence.source.moved(source), sentence.target.moved(target)
+    return replace(sentence, source=source_span, target=target_span, alignment=alignment)

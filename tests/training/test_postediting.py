@@ -19,11 +19,12 @@ from models.errors import ConfigError
 from models.rendering import Renderer
 from models.search import SearchOptions, translate_batch
 from models.vocabulary import DELETE, KEEP
-from service.api.schemas import TranslateRequest
-from service.http.errors import InvalidFields
+from service.bundles.served import ServedModel
+from service.errors import InvalidOption
 from service.runtimes import open_graphs
 from service.settings import Settings
-from service.translation.decoding import Codec, search_options
+from service.translation.plans import search_options
+from service.translation.requests import DecodeRequest
 from tests.training.toy import DATA, trained_bundle, write_lines
 from training.data.config import CorpusConfig, VocabularyConfig
 from training.data.prepare import prepare
@@ -120,24 +121,23 @@ def test_lines_come_out_as_text(bundle: Bundle, folder: Path) -> None:
 
 
 def test_the_service_writes_text_and_shows_what_the_model_wrote(bundle: Bundle) -> None:
-    fields = TranslateRequest(q="ba wrong de", source="de", target="de", beam_size=2)
-    options = search_options(fields, bundle, Settings())
+    model = ServedModel.of(bundle)
+    options = search_options(DecodeRequest(texts=["ba wrong de"], beam_size=2), model, Settings().request_limits())
     vocabulary = bundle.target_vocabulary
     operations = {vocabulary.id_of(KEEP), vocabulary.id_of(DELETE)}
     assert not operations & set(options.suppressed)
-    codec = Codec(bundle)
     sentence = ["theba thede", "ba  wrong de"]
-    sources = tuple(np.array(one) for one in codec.encode(sentence))
+    sources = tuple(np.array(one) for one in model.encode(sentence))
     best = translate_batch(open_graphs(bundle, "torch"), [sources], options)[0][0]
-    assert codec.decode(best, sentence) == "ba right de"
-    assert {KEEP, DELETE} <= set(codec.pieces(best))
+    assert model.decode(best, sentence) == "ba right de"
+    assert {KEEP, DELETE} <= set(model.pieces(best))
 
 
 def test_options_that_would_spoil_edits_are_refused(bundle: Bundle) -> None:
-    fields = TranslateRequest(q="ba", source="de", target="de", no_repeat_ngram_size=2)
-    with pytest.raises(InvalidFields) as caught:
-        search_options(fields, bundle, Settings())
-    assert "no_repeat_ngram_size" in str(caught.value.detail)
+    request = DecodeRequest(texts=["ba"], no_repeat_ngram_size=2)
+    with pytest.raises(InvalidOption, match=r"must be 0 for .*, which writes edits") as caught:
+        search_options(request, ServedModel.of(bundle), Settings().request_limits())
+    assert (caught.value.field, caught.value.value) == ("no_repeat_ngram_size", 2)
     decoding = recipe().decoding
     for name, spoilt in (
         ("no_repeat_ngram_size", replace(decoding, no_repeat_ngram_size=3)),
@@ -151,6 +151,6 @@ def test_options_that_would_spoil_edits_are_refused(bundle: Bundle) -> None:
 
 def test_a_text_bundle_with_such_a_vocabulary_never_writes_operations(bundle: Bundle) -> None:
     text = replace(bundle, manifest=replace(bundle.manifest, target_form="text"))
-    suppressed = search_options(TranslateRequest(q="ba", source="de", target="de"), text, Settings()).suppressed
+    suppressed = ServedModel.of(text).options.suppressed
     assert {bundle.target_vocabulary.id_of(KEEP), bundle.target_vocabulary.id_of(DELETE)} <= set(suppressed)
     assert Renderer.of(text).target_form == "text"

@@ -10,7 +10,8 @@ from typing import NoReturn
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from service.api.schemas import ErrorBody, Language, Status
+from service.api.schemas import ErrorBody, Status
+from service.bundles.catalog import ServedLanguage
 from service.files.formats import FORMATS
 from service.http.dependencies import PartsDep
 from service.http.errors import SuggestionsOff
@@ -89,7 +90,7 @@ async def health() -> Status:
     return Status(status="ok")
 
 
-def _defaults(served: list[Language]) -> DefaultLanguages:
+def _defaults(served: list[ServedLanguage]) -> DefaultLanguages:
     """Detection, and the first language that anything is translated into."""
     targets = sorted({target for language in served for target in language.targets})
     names = {language.code: language.name for language in served}

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from service.api.replies import AbsentModel, ModelChange, ModelInfo
-from service.engine import alias_of
+from models.bundle import Bundle
+from service.api.replies import AbsentModel, Direction, ModelChange, ModelInfo
+from service.engine import Engine, alias_of
 from service.http.dependencies import PartsDep, admin
 from service.http.openapi import error_responses, reply_example
 
@@ -31,7 +32,31 @@ async def models(parts: PartsDep) -> list[ModelInfo | AbsentModel]:
         AbsentModel(name=one.name, alias=alias_of(one.name), state=one.state, reason=one.reason or None)
         for one in parts.models.absent
     ]
-    return [*parts.texts.catalog.models(), *absent]
+    engine = parts.engine
+    return [*(_describe(engine, bundle) for bundle in (*engine.bundles.values(), *engine.leaving.values())), *absent]
+
+
+def _describe(engine: Engine, bundle: Bundle) -> ModelInfo:
+    manifest = bundle.manifest
+    backend = engine.backends[manifest.name]
+    draining = engine.draining or manifest.name in engine.leaving
+    return ModelInfo(
+        name=manifest.name,
+        alias=alias_of(manifest.name),
+        current=manifest.name in engine.aliases.values(),
+        task=manifest.task,
+        source_languages=list(manifest.source_languages),
+        sources=len(bundle.sources),
+        target_language=manifest.target_language,
+        pairs=[Direction(source=source, target=target) for source, target in manifest.pairs] or None,
+        architecture=manifest.architecture,
+        runtime=backend.runtime,
+        precision=backend.precision,
+        licence=manifest.licence,
+        attribution=[corpus.attribution for corpus in manifest.training.corpora],
+        scores=[{"metric": s.metric, "value": s.value, "test_set": s.test_set} for s in manifest.scores],
+        state="draining" if draining else "ready",
+    )
 
 
 @router.post(

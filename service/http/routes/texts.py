@@ -34,8 +34,17 @@ from service.http.dependencies import (
     translate_request,
 )
 from service.http.errors import InvalidFields
+from service.http.mapping import (
+    postedit_reply,
+    postedit_task,
+    summarize_reply,
+    summarize_task,
+    translate_reply,
+    translate_task,
+)
 from service.http.openapi import error_responses, reply_examples, request_body
 from service.http.streaming import stream, wants_events
+from service.translation.progress import Progress
 
 router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504))
 
@@ -62,11 +71,15 @@ async def translate(
     With `stream`, or where events are accepted, the reply is a stream of server-sent events: `sentence` for each
     sentence as soon as it is finished, whatever its place, then `done` with the whole reply, or `error`.
     """
-    if wants_events(request, fields.stream):
-        if fields.format == "html":
-            raise InvalidFields.of("stream", "must be false where the format is 'html'", True)
-        return await stream(lambda progress: parts.texts.translate(fields, request_id, progress), request)
-    return await parts.texts.translate(fields, request_id)
+
+    async def answer(progress: Progress | None = None) -> TranslateReply:
+        return translate_reply(fields, await parts.texts.translate(translate_task(fields, request_id), progress))
+
+    if not wants_events(request, fields.stream):
+        return await answer()
+    if fields.format == "html":
+        raise InvalidFields.of("stream", "must be false where the format is 'html'", True)
+    return await stream(answer, request)
 
 
 @router.post(
@@ -85,7 +98,7 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
     words, or else equally many sentences. Where they have neither, the whole is read as one sentence: the corrected
     translation then stands on one line. A translation comes back as it was where it or its text has no words.
     """
-    return await parts.texts.postedit(fields, request_id)
+    return postedit_reply(fields, await parts.texts.postedit(postedit_task(fields, request_id)))
 
 
 @router.post(
@@ -104,6 +117,8 @@ async def summarize(
     With `stream`, or where events are accepted, the reply is a stream of server-sent events: `summary` for each text as
     soon as it is finished, then `done` with the whole reply, or `error`.
     """
-    if wants_events(request, fields.stream):
-        return await stream(lambda progress: parts.texts.summarize(fields, request_id, progress), request)
-    return await parts.texts.summarize(fields, request_id)
+
+    async def answer(progress: Progress | None = None) -> SummarizeReply:
+        return summarize_reply(fields, await parts.texts.summarize(summarize_task(fields, request_id), progress))
+
+    return await stream(answer, request) if wants_events(request, fields.stream) else await answer()

@@ -12,11 +12,11 @@ from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from service.access import Caller, Limits, Usage
-from service.api.replies import TranslateReply
-from service.api.schemas import TranslateRequest
 from service.engine import DecodingFailed
 from service.settings import Settings
 from service.translation.progress import Progress
+from service.translation.requests import TranslateTask
+from service.translation.results import DecodeResult
 from service.translation.texts import TextService
 from tests.service.access.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from tests.service.support import Served, assert_error, served
@@ -65,7 +65,7 @@ async def test_a_stream_that_breaks_off_is_given_back(
 ) -> None:
     """Its status is 200, since it had begun."""
 
-    async def break_off(self: TextService, request: TranslateRequest, tag: str, progress: Progress) -> TranslateReply:
+    async def break_off(self: TextService, request: TranslateTask, progress: Progress) -> DecodeResult:
         progress.add(lambda: None)
         await asyncio.sleep(0.01)
         raise DecodingFailed("0a1b2c3d4e5f")

@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 from models.bundle import Bundle
 from service.access import Caller
 from service.engine import DecodingFailed, Draining, Overloaded
+from service.errors import PairNotServed
 from service.files.disk import DataInUse
 from service.files.errors import FilesFull, RefusedFile, TooManyFiles
 from service.files.records import FileJob
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
-from service.http.errors import PairNotServed
 from tests.service.files.documents import BOUNDS
 from tests.service.files.working import ANNA, BEN, Clock, file_jobs, until
 

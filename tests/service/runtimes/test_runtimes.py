@@ -70,14 +70,15 @@ def expected(bundle: Bundle, *texts: str) -> tuple[str, float]:
     """Text and score of PyTorch's best hypothesis, with the tokens that users never get left out."""
     from models.graphs import TorchGraphs
     from models.loading import load_bundle_model
-    from service.api.schemas import DecodingFields
-    from service.translation.decoding import Codec, search_options
+    from service.bundles.served import ServedModel
+    from service.translation.plans import search_options
+    from service.translation.requests import DecodeRequest
 
-    codec = Codec(bundle)
-    options = search_options(DecodingFields(q="", details=True), bundle, Settings())
-    sources = tuple(np.array(ids) for ids in codec.encode(texts))
+    model = ServedModel.of(bundle)
+    options = search_options(DecodeRequest(texts=texts, details=True), model, Settings().request_limits())
+    sources = tuple(np.array(ids) for ids in model.encode(texts))
     ((best,),) = translate_batch(TorchGraphs(load_bundle_model(bundle)), [sources], options)
-    return codec.decode(best, texts), best.score
+    return model.decode(best, texts), best.score
 
 
 def check(reply: Any, wanted: tuple[str, float]) -> None:

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 
 from models.bundle import Bundle
 from models.errors import ConfigError
+from service.http.tracing import Tracing, open_tracing, trace_to
 from service.settings import Settings
-from service.telemetry.tracing import Tracing, open_tracing, trace_to
 from tests.service.support import Served, served
 
 pytest.importorskip("opentelemetry.sdk")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from models.bundle import Bundle
 from service.bundles.catalog import Catalog
-from service.http.errors import InvalidFields
+from service.errors import InvalidOption
 from service.text.languages import base_code, is_language_code, language_name, match_language
 from tests.service.support import Served, assert_error, served, tiny_bundle
 
@@ -123,8 +123,8 @@ async def test_varieties_of_one_language_are_one(many_sources: dict[str, Bundle]
             ("de-AT", ["DE"]),
             ("fr", ["cs", "de", "cs_CZ"]),
         ):
-            with pytest.raises(InvalidFields, match="another language"):
+            with pytest.raises(InvalidOption, match="another language"):
                 catalog.translator(source, "en", None, others)
-        assert catalog.translator("de-AT", "en", None, ["fr-CA", "cs"]).bundle.manifest.name == "together"
+        assert catalog.translator("de-AT", "en", None, ["fr-CA", "cs"]).model.name == "together"
         assert catalog.source_languages() == ["de"]
         assert catalog.source_languages(target="fr") == []

@@ -16,18 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.bundle import Bundle
-from models.search import Array, GraphSpec, Hypothesis, TensorSpec
+from models.rendering import Renderer, TargetForm
+from models.search import Array, GraphSpec, Hypothesis, SearchOptions, TensorSpec
 from models.vocabulary import EDITS, EOS, Vocabulary, WordVocabulary, train_sentencepiece
-from service.api.schemas import TranslateRequest
 from service.app import create_app
+from service.bundles.catalog import Route
 from service.bundles.loading import build_engine
+from service.bundles.served import ServedModel
 from service.engine import Engine, Job
 from service.settings import Settings
 from service.text.locating import locate
 from service.text.spans import Span
 from service.translation.alignment import Alignment, align_sources, align_words
-from service.translation.decoding import Codec
-from service.translation.details import MAX_WEIGHTS, Details, Place
+from service.translation.requests import DecodeRequest
+from service.translation.writing import MAX_WEIGHTS, SentenceWriter
 from tests.service.support import LINES, CopyGraphs, assert_error, make_engine, running, served, tiny_vocabulary
 
 VOCABULARY = tiny_vocabulary()
@@ -38,12 +40,13 @@ def pieces_of(text: str) -> list[str]:
     return [VOCABULARY.piece_of(token) for token in VOCABULARY.encode(text)]
 
 
-def codec_of(
-    target: Vocabulary = VOCABULARY, sources: Sequence[Vocabulary] = (VOCABULARY,), form: str = "text"
-) -> Codec:
+def model_of(
+    target: Vocabulary = VOCABULARY, sources: Sequence[Vocabulary] = (VOCABULARY,), form: TargetForm = "text"
+) -> ServedModel:
     manifest = SimpleNamespace(target_form=form, name="scripted")
     bundle = SimpleNamespace(target_vocabulary=target, source_vocabularies=tuple(sources), manifest=manifest)
-    return Codec(cast(Bundle, bundle))
+    renderer = Renderer(tuple(sources), target, form)
+    return ServedModel(cast(Bundle, bundle), SearchOptions(), renderer, {}, aligns=True)
 
 
 def hypothesis_of(tokens: Sequence[int], *attention: Array) -> Hypothesis:
@@ -106,7 +109,7 @@ def test_words_pair_with_what_they_looked_at() -> None:
     for row, word in enumerate(sides[1]):
         attention[row, [column for column, other in enumerate(sides[0]) if other == word]] = 0.5
     attention[:, -1] = 0.9  # the end of the sentence counts for nothing
-    found = align_words(codec_of(), source, target, hypothesis_of(written, attention))
+    found = align_words(model_of(), source, target, hypothesis_of(written, attention))
     assert words(found, source, target) == {("wo", "where"), ("ist", "is"), ("der", "the"), ("bahnhof", "station")}
     assert found.weights.shape == (len(written), len(read))
     assert [pair.target for pair in found.tokens] == list(range(len(written)))
@@ -119,7 +122,7 @@ SPACED = WordVocabulary(["alt", "das", "haus", "house", "is", "ist", "old", "the
 def scripted(source: str, target: str, rows: Sequence[Sequence[float]]) -> set[tuple[str, str]]:
     written = SPACED.encode(target)
     attention = np.array([*rows, [0.0] * len(rows[0])], np.float32)
-    found = align_words(codec_of(SPACED, [SPACED]), source, target, hypothesis_of(written, attention))
+    found = align_words(model_of(SPACED, [SPACED]), source, target, hypothesis_of(written, attention))
     return words(found, source, target)
 
 
@@ -144,7 +147,7 @@ def test_scripts_without_spaces_are_paired_piece_by_piece() -> None:
     read = vocabulary.encode(source)
     attention = np.zeros((len(written) + 1, len(read) + 1), np.float32)
     attention[:, [vocabulary.piece_of(token).endswith("猫") for token in read].index(True)] = 1.0
-    found = align_words(codec_of(vocabulary, [vocabulary]), source, "cats", hypothesis_of(written, attention))
+    found = align_words(model_of(vocabulary, [vocabulary]), source, "cats", hypothesis_of(written, attention))
     assert words(found, source, "cats") == {("猫", "cats")}
 
 
@@ -157,7 +160,7 @@ def test_edits_align_with_the_text_that_they_keep() -> None:
         np.array([[0.9, 0.1, 0], [0.5, 0.5, 0], [0.1, 0.8, 0], [0, 0, 1], [0, 0, 1]], np.float32),
         np.array([[0.0, 0.9, 0, 0], [0.0, 1, 0, 0], [0, 0, 0.7, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float32),
     )
-    codec = codec_of(vocabulary, [vocabulary] * 2, "edits")
+    codec = model_of(vocabulary, [vocabulary] * 2, "edits")
     target = "klick bitte hier"
     first, second = align_sources(codec, sentence, target, hypothesis_of(operations, *attention))
     assert {("click", "klick"), ("here", "hier")} <= words(first, sentence[0], target)
@@ -168,7 +171,7 @@ def test_edits_align_with_the_text_that_they_keep() -> None:
 def test_what_is_left_after_a_script_of_edits_aligns_with_itself() -> None:
     vocabulary = WordVocabulary([*EDITS, "a", "b"])
     attention = np.array([[1.0, 0, 0], [0, 0, 1]], np.float32)
-    codec = codec_of(vocabulary, [vocabulary], "edits")
+    codec = model_of(vocabulary, [vocabulary], "edits")
     (found,) = align_sources(codec, ("a b",), "a b", hypothesis_of([vocabulary.id_of(EDITS[0])], attention))
     assert words(found, "a b", "a b") == {("a", "a"), ("b", "b")}
 
@@ -176,22 +179,22 @@ def test_what_is_left_after_a_script_of_edits_aligns_with_itself() -> None:
 def test_nothing_aligns_without_attention() -> None:
     bare = replace(hypothesis_of([4]), attention=None)
     with pytest.raises(ValueError, match=r"SearchOptions\.attention"):
-        align_words(codec_of(), "a", "a", bare)
-    empty = align_words(codec_of(), "", "", hypothesis_of([], np.zeros((1, 1), np.float32)))
+        align_words(model_of(), "a", "a", bare)
+    empty = align_words(model_of(), "", "", hypothesis_of([], np.zeros((1, 1), np.float32)))
     assert empty.words == () and empty.tokens == []
 
 
 def test_matrices_of_a_reply_are_bounded() -> None:
-    request = TranslateRequest(q="das haus", source="de", target="en", alignments=True)
-    details = Details(request, codec_of(SPACED, [SPACED]), room=6)
+    request = DecodeRequest(texts=["das haus"], alignments=True)
+    writer = SentenceWriter(Route(model_of(SPACED, [SPACED]), ("de",)), request, room=6)
     best = hypothesis_of(SPACED.encode("the house"), np.full((3, 3), 1 / 3, np.float32))
-    place = Place(("das haus",), Span(10, 18), Span(20, 29), "the house")
-    found = [details.sentence(best, place).alignment for _ in range(2)]
+    place = (("das haus",), Span(10, 18), Span(20, 29), "the house")
+    found = [writer.describe(best, *place).alignment for _ in range(2)]
     assert found[0] is not None and found[1] is not None
     assert found[0].tokens.weights == [[0.3333, 0.3333]] * 2
     assert found[1].tokens.weights is None and found[1].words == found[0].words
     assert found[0].words[0].source.start == 10 and found[0].words[0].target.start == 20
-    assert Details(request, codec_of()).room == MAX_WEIGHTS
+    assert SentenceWriter(Route(model_of(), ("de",)), request).room == MAX_WEIGHTS
 
 
 class AligningGraphs(CopyGraphs):
@@ -330,7 +333,7 @@ def test_a_trained_model_aligns_words_that_mean_the_same(
     trained: Engine, source: str, expected: set[tuple[str, str]]
 ) -> None:
     (bundle,) = trained.bundles.values()
-    codec, name = Codec(bundle), next(iter(trained.bundles))
+    codec, name = ServedModel.of(bundle), next(iter(trained.bundles))
 
     async def decode() -> Hypothesis:
         options = replace(bundle.manifest.decoding, attention=True)

@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from service.api.schemas import MAX_GLOSSARY
 from service.http.errors import InvalidFields
+from service.limits import MAX_GLOSSARY
 from service.storage.glossaries import base_language
 
 EntriesFormat = Literal["tsv", "csv"]

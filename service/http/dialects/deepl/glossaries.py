@@ -9,6 +9,7 @@ from typing import Annotated, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from service.errors import GlossaryNotFound
 from service.http.dependencies import Parts, PartsDep, RequestId
 from service.http.dialects.deepl.document import (
     CHANGE_EXAMPLES,
@@ -34,7 +35,7 @@ from service.http.dialects.deepl.schemas import (
     MultilingualGlossary,
     MultilingualGlossaryRequest,
 )
-from service.http.errors import GlossaryNotFound, InvalidFields
+from service.http.errors import InvalidFields
 from service.storage.glossaries import MAX_DICTIONARIES, Dictionary, DictionarySize, StoredGlossary, base_language
 
 P = ParamSpec("P")

@@ -7,8 +7,8 @@ from typing import Any, TypeVar, get_origin
 from pydantic import BaseModel
 from starlette.requests import Request
 
+from service.errors import TooLarge
 from service.http.dialects.deepl.schemas import DeepLFields
-from service.http.errors import TooLarge
 from service.http.intake import read_body, validate
 
 T = TypeVar("T", bound=DeepLFields)

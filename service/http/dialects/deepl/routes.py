@@ -22,7 +22,7 @@ from service.http.dialects.deepl.schemas import (
 )
 from service.http.dialects.deepl.translate import refuse_what_is_not_offered, translate
 from service.storage.glossaries import base_language
-from service.translation.decoding import priority_of
+from service.translation.requests import priority_of
 
 _UNLIMITED = 1_000_000_000_000
 """DeepL's number for accounts without a limit."""
@@ -64,7 +64,7 @@ async def translate_texts(request: Request, parts: PartsDep, request_id: Request
     caller = caller_of(parts, request, fields)
     refuse_what_is_not_offered(fields)
     characters = sum(map(len, fields.text))
-    note_priority(request, priority_of(characters, None, parts.settings))
+    note_priority(request, priority_of(characters, None, parts.settings.bulk_characters))
     async with parts.access.charged(caller, characters):
         return await translate(fields, parts, caller.name, request_id)
 

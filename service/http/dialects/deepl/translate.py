@@ -1,11 +1,11 @@
-"""``POST /v2/translate``: DeepL's request as one of ours, and our reply as one of DeepL's."""
+"""``POST /v2/translate``: DeepL's request as one of the text service's, and the result as one of DeepL's replies."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from service.api.schemas import MAX_GLOSSARY, DetectedLanguage, TranslateReply, TranslateRequest
+from service.errors import GlossaryNotFound
 from service.http.dependencies import Parts
 from service.http.dialects.deepl.formatting import preserve
 from service.http.dialects.deepl.languages import source_code
@@ -15,11 +15,13 @@ from service.http.dialects.deepl.schemas import (
     DeepLTranslation,
     SplitSentences,
 )
-from service.http.errors import GlossaryNotFound, InvalidFields, NotOffered
-from service.http.intake import validate
+from service.http.errors import InvalidFields, NotOffered
+from service.limits import MAX_GLOSSARY
 from service.storage.glossaries import base_language
 from service.text import Splitting
 from service.text.markup import MarkupOptions
+from service.translation.requests import AUTO, TranslateTask
+from service.translation.results import DecodeResult
 
 _SPLITTING: dict[SplitSentences, Splitting] = {"0": "whole", "1": "lines", "nonewlines": "sentences"}
 _QUICK = "latency_optimized"
@@ -35,12 +37,18 @@ async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag
     """
     refuse_what_is_not_offered(fields)
     glossary = await _glossary(fields, parts, owner)
-    request = as_our_request(fields, glossary, min(parts.settings.deepl_timeout, parts.settings.request_timeout))
-    polish = preserve if fields.preserve_formatting else None
-    reply = await parts.texts.translate(
-        request, tag, splitting=_splitting(fields), markup=_markup(fields), polish=polish
+    task = TranslateTask(
+        texts=fields.text,
+        source=fields.source_lang or AUTO,
+        target=fields.target_lang,
+        markup=_markup(fields),
+        glossary=glossary,
+        splitting=_splitting(fields),
+        polish=preserve if fields.preserve_formatting else None,
+        timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
+        tag=tag,
     )
-    return DeepLTranslateReply(translations=list(_translations(fields, reply)))
+    return DeepLTranslateReply(translations=list(_translations(fields, await parts.texts.translate(task))))
 
 
 def refuse_what_is_not_offered(fields: DeepLTranslateRequest) -> None:
@@ -60,19 +68,6 @@ def refuse_what_is_not_offered(fields: DeepLTranslateRequest) -> None:
         faults += [f"{name}: needs tag_handling" for name in names if getattr(fields, name)]
     if faults:
         raise NotOffered("not offered by this server: " + "; ".join(faults))
-
-
-def as_our_request(fields: DeepLTranslateRequest, glossary: dict[str, str], timeout: float) -> TranslateRequest:
-    """The request as our own routes have it. Raises InvalidFields."""
-    ours = {
-        "q": fields.text,
-        "source": fields.source_lang or "auto",
-        "target": fields.target_lang,
-        "format": "html" if fields.tag_handling else "text",
-        "glossary": glossary,
-        "timeout": timeout,
-    }
-    return validate(TranslateRequest, ours, strict=True)
 
 
 def _splitting(fields: DeepLTranslateRequest) -> Splitting:
@@ -134,17 +129,12 @@ async def _entries(fields: DeepLTranslateRequest, parts: Parts, owner: str, iden
         raise NotOffered(f"glossary_id: {error}; got {identifier[:80]!r}") from error
 
 
-def _translations(fields: DeepLTranslateRequest, reply: TranslateReply) -> Iterator[DeepLTranslation]:
-    found = reply.detectedLanguage
-    detected = found if isinstance(found, list) else [found] * len(fields.text)
-    for text, translation, language in zip(fields.text, reply.translatedText, detected, strict=True):
+def _translations(fields: DeepLTranslateRequest, result: DecodeResult) -> Iterator[DeepLTranslation]:
+    detected = [guess.language for guess in result.guesses] or [""] * len(fields.text)
+    for text, written, language in zip(fields.text, result.texts, detected, strict=True):
         yield DeepLTranslation(
-            detected_source_language=_source(fields, language),
-            text=translation,
+            detected_source_language=source_code(fields.source_lang or language),
+            text=written.text,
             billed_characters=len(text),
             model_type_used=_QUICK if fields.model_type else None,
         )
-
-
-def _source(fields: DeepLTranslateRequest, detected: DetectedLanguage | None) -> str:
-    return source_code(fields.source_lang or (detected.language if detected else ""))

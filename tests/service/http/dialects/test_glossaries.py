@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.schemas import MAX_GLOSSARY, MAX_TERM
+from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
 from service.http.dialects.deepl.entries import format_tsv, parse_entries
-from service.http.errors import GlossaryLimit, GlossaryNotFound, InvalidFields
+from service.http.errors import InvalidFields
+from service.limits import MAX_GLOSSARY, MAX_TERM
 from service.settings import Settings
 from service.storage.glossaries import MAX_DICTIONARIES, MAX_NAME, Dictionary, Glossaries
 
@@ -91,12 +92,12 @@ def test_what_a_caller_may_store_is_bounded(glossaries: Glossaries) -> None:
 
 
 def test_one_dictionary_per_pair_and_not_too_many(glossaries: Glossaries) -> None:
-    with pytest.raises(InvalidFields, match="one dictionary per language pair"):
+    with pytest.raises(InvalidOption, match="one dictionary per language pair"):
         glossaries.create("ada", "twice", [railway(), Dictionary.of("de", "EN-US", RAILWAY)])
-    with pytest.raises(InvalidFields, match=f"must be 1 to {MAX_DICTIONARIES}"):
+    with pytest.raises(InvalidOption, match=f"must be 1 to {MAX_DICTIONARIES}"):
         glossaries.create("ada", "none", [])
     for name in ("", " ", "n" * (MAX_NAME + 1)):
-        with pytest.raises(InvalidFields, match=f"1 to {MAX_NAME} characters"):
+        with pytest.raises(InvalidOption, match=f"1 to {MAX_NAME} characters"):
             glossaries.create("ada", name, [railway()])
 
 
@@ -113,7 +114,7 @@ def test_one_dictionary_per_pair_and_not_too_many(glossaries: Glossaries) -> Non
     ],
 )
 def test_terms_that_are_none(entries: dict[str, str], message: str) -> None:
-    with pytest.raises(InvalidFields, match=message):
+    with pytest.raises(InvalidOption, match=message):
         Dictionary.of("de", "en", entries)
 
 

@@ -1,0 +1,91 @@
+"""What the service refuses, whoever asks: routes, dialects, file jobs or a program that embeds it. Knows no HTTP.
+
+    TandemError
+    ├── ServiceError
+    │   ├── InvalidOption      a field breaks a bound
+    │   ├── TooLarge           over a limit of size
+    │   ├── LanguageNotServed, PairNotServed, ModelNotFound
+    │   ├── ModelInUse, ModelRefused      a change of what is loaded
+    │   └── GlossaryNotFound, GlossaryLimit
+    ├── OptionError            of a search option (``models.errors``)
+    └── Overloaded, Draining, DeadlinePassed, DecodingFailed, ...      (``service.engine.errors``)
+
+``service.http.errors.reply_for`` is the one place that makes replies of them. Fields have the names that the HTTP
+contract gives them (``q``, ``others.fr``, ``protect.0``): they are the only ones that anybody who asks has seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from models.errors import TandemError
+
+
+class ServiceError(TandemError):
+    """A request that cannot be done.
+
+    Attributes:
+        detail: what the message says, for machines; None = nothing more.
+    """
+
+    def __init__(self, message: str, detail: Any = None) -> None:
+        self.detail = detail
+        super().__init__(message)
+
+
+class InvalidOption(ServiceError):
+    """A field breaks a bound.
+
+    Attributes:
+        field: its name; one of several texts with its number, from 0.
+        bound: what it must be, in words ("must be at most 10").
+        value: what was given.
+        remedy: what to do, where the bound does not say it.
+    """
+
+    def __init__(self, field: str, bound: str, value: object, remedy: str = "") -> None:
+        self.field, self.bound, self.value, self.remedy = field, bound, value, remedy
+        super().__init__(f"{field}: {bound}" + (f"; {remedy}" if remedy else ""))
+
+
+class TooLarge(ServiceError):
+    """Over a limit of size; names the bound and the value, where that is known."""
+
+    def __init__(self, what: str, bound: int, value: int | None, remedy: str) -> None:
+        got = "" if value is None else f", but this one has {value}"
+        super().__init__(f"a request may have at most {bound} {what}{got}; {remedy}", {"bound": bound, "value": value})
+
+
+class LanguageNotServed(ServiceError):
+    """No loaded bundle knows that language."""
+
+
+class PairNotServed(ServiceError):
+    """No loaded bundle translates from that language into that one."""
+
+
+class ModelNotFound(ServiceError):
+    """No loaded bundle has that name or does that task."""
+
+
+class ModelInUse(ServiceError):
+    """The loaded bundles do not allow that change now."""
+
+
+class ModelRefused(ServiceError):
+    """A bundle could not be loaded; what was served before still is."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} was not loaded, and nothing has changed: {reason}", {"model": name, "reason": reason})
+
+
+class GlossaryNotFound(ServiceError):
+    """The caller has stored no such glossary, or it has no dictionary for that language pair."""
+
+
+class GlossaryLimit(ServiceError):
+    """The caller stores as much as it may; names the bound and the value."""
+
+    def __init__(self, what: str, bound: int, value: int) -> None:
+        message = f"a caller may store at most {bound} {what}, and this would make {value}; delete some first"
+        super().__init__(message, {"bound": bound, "value": value})

@@ -1,0 +1,123 @@
+"""Candidates: what the hypotheses of a unit's jobs say, as text with everything in it that was hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from models.search import Hypothesis
+from service.bundles.served import ServedModel
+from service.engine import Decoded, Job
+from service.text.loops import cut_loops
+from service.text.masking import Hidden, Masked
+from service.text.placeholders import cased, found_parts, restored
+
+_ENDS = ".!?…。！？"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A translation of a unit.
+
+    Attributes:
+        text: with everything that was hidden.
+        hypothesis: None where nothing was decoded.
+        kept: of each hidden part, whether the text has it.
+        complete: whether it has them all, and ended by itself.
+        repetition: whether a loop was cut out of it.
+    """
+
+    text: str
+    hypothesis: Hypothesis | None
+    kept: tuple[bool, ...] = ()
+    complete: bool = True
+    repetition: bool = False
+
+
+def candidates_of_whole(
+    model: ServedModel, masked: Masked, names: Sequence[str], read: Sequence[str], job: Job, decoded: Decoded
+) -> list[Candidate]:
+    """Of a unit that was read as a whole, the complete ones first.
+
+    Args:
+        model: decoded it.
+        masked: its leading source, with what is hidden.
+        names: the placeholder of each hidden part; empty for those that were read as they are.
+        read: what was read, per source.
+        job: what was decoded.
+        decoded: its result.
+    """
+
+    def candidate(hypothesis: Hypothesis) -> Candidate:
+        text, repetition = cut_loops(model.decode(hypothesis, read), *read)
+        if not masked.hidden:
+            return Candidate(text, hypothesis, repetition=repetition)
+        kept = found_parts(text, masked.hidden, names)
+        if not any(names):
+            return Candidate(text, hypothesis, kept, all(kept), repetition)
+        # A placeholder that came only because nothing else was allowed any more stands in no good place.
+        complete = all(kept) and len(hypothesis.tokens) < job.options.bounds(job.length - 1)[1]
+        return Candidate(restored(text, masked, names), hypothesis, kept, complete, repetition)
+
+    return sorted(map(candidate, decoded.hypotheses), key=lambda one: not one.complete)
+
+
+def candidates_in_parts(
+    model: ServedModel,
+    masked: Masked,
+    pieces: Sequence[str | int | Hidden],
+    read: Sequence[Sequence[str]],
+    decoded: Sequence[Decoded],
+) -> list[Candidate]:
+    """Of a unit in pieces, as many as the piece with the most hypotheses has; one where nothing was decoded.
+
+    Args:
+        model: decoded them.
+        masked: the unit, with what is hidden.
+        pieces: in order text that stays, the numbers of jobs, and hidden parts.
+        read: what each job read.
+        decoded: the results of the jobs.
+    """
+    ranks = max((len(one.hypotheses) for one in decoded), default=1)
+    return [_in_parts(model, masked, pieces, read, [nth(one, rank) for one in decoded]) for rank in range(ranks)]
+
+
+def _in_parts(
+    model: ServedModel,
+    masked: Masked,
+    pieces: Sequence[str | int | Hidden],
+    read: Sequence[Sequence[str]],
+    hypotheses: Sequence[Hypothesis],
+) -> Candidate:
+    cut = [cut_loops(model.decode(one, core), *core) for one, core in zip(hypotheses, read, strict=True)]
+    text = ""
+    for piece in pieces:
+        if isinstance(piece, Hidden):
+            text += cased(piece, masked, not any(map(str.isalnum, text)))
+        elif isinstance(piece, int):
+            text += _ended_alike(cut[piece][0], read[piece][0])
+        else:
+            text += piece
+    repetition = any(looped for _, looped in cut)
+    best = _joined(hypotheses) if hypotheses else None
+    return Candidate(text, best, (True,) * len(masked.hidden), repetition=repetition)
+
+
+def nth(decoded: Decoded, rank: int) -> Hypothesis:
+    """The hypothesis of that rank, or the last one where the search found fewer."""
+    return decoded.hypotheses[min(rank, len(decoded.hypotheses) - 1)]
+
+
+def _ended_alike(written: str, core: str) -> str:
+    """A piece's translation without the full stop that the piece does not have."""
+    return written.rstrip(_ENDS) or written if core[-1] not in _ENDS else written
+
+
+def _joined(hypotheses: Sequence[Hypothesis]) -> Hypothesis:
+    """One hypothesis that says what all of them say."""
+    ends = sum(one.token_scores[-1] for one in hypotheses if one.finished)
+    tokens = tuple(chain.from_iterable(one.tokens for one in hypotheses))
+    scores = chain.from_iterable(one.token_scores[: len(one.tokens)] for one in hypotheses)
+    score = sum(one.score for one in hypotheses)
+    return replace(hypotheses[0], tokens=tokens, score=score, token_scores=(*scores, ends), attention=None)

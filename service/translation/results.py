@@ -1,0 +1,178 @@
+"""What the text service answers: plain records, whose attributes have the names of the replies' fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.engine import Decoded, Job
+from service.text.detection import Guess
+from service.text.spans import Span
+
+
+class AlignedWords(NamedTuple):
+    """Where a word of the source stands in the text sent, and a word that belongs to it in the translation."""
+
+    source: Span
+    target: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionMatrix:
+    """Tokens of a sentence and its translation without their ends; None where ``weights`` would be too many numbers.
+
+    ``weights``: target tokens x source tokens.
+    """
+
+    source: list[str]
+    target: list[str]
+    weights: list[list[float]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedSource:
+    """What one source of a sentence aligns with."""
+
+    tokens: AttentionMatrix
+    words: list[AlignedWords]
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedSentence(AlignedSource):
+    """What the leading source of a sentence aligns with, and by field the others; None where it is alone."""
+
+    others: Mapping[str, AlignedSource] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSentence:
+    """A sentence that was decoded.
+
+    Attributes:
+        source, target: where it stands in the text sent, and in the one that came of it.
+        score: log-probability.
+        tokens: pieces that the model wrote.
+        token_scores: of each, and of the end; None where nobody asked.
+        repetition: True where a loop was cut out of it, else None.
+    """
+
+    source: Span
+    target: Span
+    score: float
+    tokens: list[str]
+    token_scores: list[float] | None = None
+    alignment: AlignedSentence | None = None
+    repetition: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedPart:
+    """A part of a text that was to come back as it was, and whether it did everywhere."""
+
+    text: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TermUse:
+    """A term of the glossary that stands in a text, and whether its translation has the target term everywhere."""
+
+    source: str
+    target: str
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenText:
+    """What became of one text.
+
+    Attributes:
+        text: by the best hypotheses.
+        alternatives: by further ones, best first.
+        sentences: those that were decoded; none where nobody asked.
+        protected, glossary: what was hidden in it, each once, in order.
+        truncated: whether it was longer than the model reads, and was cut.
+    """
+
+    text: str
+    alternatives: Sequence[str] = ()
+    sentences: Sequence[WrittenSentence] = ()
+    protected: Sequence[ProtectedPart] = ()
+    glossary: Sequence[TermUse] = ()
+    truncated: bool = False
+
+    @classmethod
+    def unchanged(cls, text: str, alternatives: int) -> WrittenText:
+        """A text that comes back as it was sent."""
+        return cls(text, [text] * alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """What a request amounted to; of sentences that were tried again, the last attempt."""
+
+    characters: int
+    source_tokens: int
+    target_tokens: int
+
+    @classmethod
+    def of(cls, characters: int, jobs: Sequence[Job], decoded: Sequence[Decoded]) -> TokenCounts:
+        """Of jobs and their results."""
+        source = sum(len(source) - 1 for job in jobs for source in job.sources)
+        target = sum(len(one.hypotheses[0].tokens) for one in decoded if one.hypotheses)
+        return cls(characters, source, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Where a request's time went: the longest of its sentences in each stage, and all of it."""
+
+    queue: float
+    encode: float
+    decode: float
+    total: float
+
+    @classmethod
+    def of(cls, decoded: Sequence[Decoded], total: float) -> Seconds:
+        """Of all sentences, those that were tried again twice."""
+        longest = (
+            max((getattr(one, stage) for one in decoded), default=0.0) for stage in ("queue", "encode", "decode")
+        )
+        return cls(*(round(seconds, 6) for seconds in (*longest, total)))
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeResult:
+    """The answer to a request.
+
+    Attributes:
+        texts: in the request's order.
+        guesses: of each text the language that was detected, where the request left it open.
+        model: names of what decoded it, with commas; None where nothing did.
+    """
+
+    texts: Sequence[WrittenText]
+    model: str | None
+    usage: TokenCounts
+    time: Seconds
+    guesses: Sequence[Guess] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSentence:
+    """A sentence that is done, while others are still decoded: its text's number, its own, and where it stands."""
+
+    text: int
+    sentence: int
+    source: Span
+    translation: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSummary:
+    """A summary that is done, while others are still decoded: its text's number, and what of that was read."""
+
+    text: int
+    source: Span
+    summary: str

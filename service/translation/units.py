@@ -1,0 +1,319 @@
+"""Units: a text becomes its layout and its sentences, and each sentence jobs.
+
+A unit is decoded as a whole: with a placeholder for each part that is hidden, which the search writes exactly as often
+as it was read, or, where the model knows no placeholders or there are too few, as it was sent. Then the parts are
+looked for in what was written. Where one is missing, the pieces between the parts are translated each by itself, and
+the parts stand between them again: worse as a translation, but complete.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from models.text import normalise
+from service.bundles.served import ServedModel, Tokeniser
+from service.engine import Decoded, Job
+from service.errors import InvalidOption
+from service.text import Document, Measure, ParallelDocument, is_translatable
+from service.text.glossary import Glossary
+from service.text.html import HtmlDocument
+from service.text.masking import Hidden, Masked, merge
+from service.text.placeholders import cased, choose_placeholders
+from service.text.protect import ProtectError, Protector
+from service.text.spans import Span
+from service.translation.candidates import Candidate, candidates_in_parts, candidates_of_whole
+from service.translation.plans import Plan
+from service.translation.requests import DecodeRequest, TranslateTask
+
+
+@dataclass(frozen=True, slots=True)
+class Masker:
+    """Hides parts of a request's texts: what it protects, and the terms of its glossary."""
+
+    protector: Protector
+    glossary: Glossary
+
+    @classmethod
+    def of(cls, request: DecodeRequest) -> Masker:
+        """The masker of a request. Raises InvalidOption for a bad entry of ``protect``."""
+        asked = (request.protect, request.glossary) if isinstance(request, TranslateTask) else ((), {})
+        try:
+            return cls(Protector.of(asked[0]), Glossary.of(asked[1]))
+        except ProtectError as error:
+            raise _bad_entry(error) from error
+
+    def mask(self, text: str, kept: Sequence[Span] = ()) -> Masked:
+        """A text, normalised but for what is protected in it, which comes back byte for byte.
+
+        Args:
+            text: any.
+            kept: places in it that are protected whatever the request says, in order.
+
+        Raises:
+            InvalidOption: looking for what is protected takes too long.
+        """
+        always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
+        try:
+            found = merge(always, self.protector.find(text))
+        except ProtectError as error:
+            raise _bad_entry(error) from error
+        masked = (Masked.of(text).hide(found) if found else Masked(text)).normalised()
+        terms = self.glossary.find(masked.text)
+        return (masked if masked.mark else Masked.of(masked.text)).hide(terms) if terms else masked
+
+
+def _bad_entry(error: ProtectError) -> InvalidOption:
+    return InvalidOption(f"protect.{error.number}", error.bound, error.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A way to translate a unit: some jobs, and what is made of their results.
+
+    Attributes:
+        read: what each job reads, per source.
+        names: of a unit read as a whole, the placeholder of each hidden part; empty for those that are read as they
+            are.
+        pieces: of a unit in pieces, in order text that stays, the numbers of jobs, and hidden parts; None = as a whole.
+    """
+
+    jobs: tuple[Job, ...]
+    read: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...] = ()
+    pieces: tuple[str | int | Hidden, ...] | None = None
+
+    def candidates(self, model: ServedModel, masked: Masked, decoded: Sequence[Decoded]) -> list[Candidate]:
+        """What the results of the jobs say, best first, at least one; ``masked``: of the unit."""
+        if self.pieces is not None:
+            return candidates_in_parts(model, masked, self.pieces, self.read, decoded)
+        return candidates_of_whole(model, masked, self.names, self.read[0], self.jobs[0], decoded[0])
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """A sentence of a text on its way.
+
+    Attributes:
+        texts: per source of the model, as it was sent.
+        masked: the leading source's, with what is hidden in it.
+        first: whether it is its text's first, which carries the prefix.
+        attention: whether hypotheses are to carry theirs, where they can.
+        attempt: how it was tried last.
+        candidates: its translations, best first; empty until ``read``.
+        decoded: the results that they come from, one per job.
+    """
+
+    texts: tuple[str, ...]
+    masked: Masked
+    first: bool
+    attention: bool
+    attempt: Attempt
+    candidates: list[Candidate] = field(default_factory=list)
+    decoded: Sequence[Decoded] = ()
+
+    @classmethod
+    def of(
+        cls, plan: Plan, tokens: Tokeniser, masked: Masked, texts: tuple[str, ...], *, first: bool, attention: bool
+    ) -> Unit:
+        """A unit, and how it is tried first: terms are read as they are, as many translations have the target term."""
+        hidden = masked.hidden
+        unit = cls(texts, masked, first, attention, Attempt((), ()))
+        if hidden and not is_translatable(masked.text):  # nothing but hidden parts, and what is no word
+            text = masked.fill([cased(part, masked, place == 0) for place, part in enumerate(hidden)])
+            unit.attempt = Attempt((), (), (), (text,))
+        elif len(texts) > 1 or not hidden:
+            ids = tuple(tokens.ids(text, source) for source, text in enumerate(texts))
+            job = plan.job(ids, first=first, attention=attention)
+            unit.attempt = Attempt((job,), (texts,), ("",) * len(hidden))
+        else:
+            known = bool(plan.model.placeholders)
+            covered = frozenset(number for number, part in enumerate(hidden) if known and part.term is None)
+            unit.attempt = unit._covering(plan, covered)
+        return unit
+
+    def read(self, model: ServedModel, results: Iterator[Decoded]) -> None:
+        """Take the results of the attempt's jobs."""
+        self.decoded = [next(results) for _ in self.attempt.jobs]
+        self.candidates = self.attempt.candidates(model, self.masked, self.decoded)
+
+    def try_again(self, plan: Plan) -> bool:
+        """Where something is missing: first the missing terms become placeholders, then all, then there are only parts.
+
+        Returns:
+            Whether there is another way: not where the parts have been tried, or the model reads several texts at once.
+        """
+        best = self.candidates[0]
+        if best.complete or len(self.texts) > 1 or self.attempt.pieces is not None:
+            return False
+        hidden = self.masked.hidden
+        covered = {number for number, name in enumerate(self.attempt.names) if name}
+        every = set(range(len(hidden)))
+        missing = {hidden[number] for number in every if not best.kept[number]}
+        wanted = covered | {number for number in every if hidden[number] in missing}
+        if wanted == covered or any(hidden[number].term is not None for number in covered):
+            wanted = every
+        in_parts = wanted == covered or not plan.model.placeholders
+        self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, frozenset(wanted))
+        return True
+
+    def ids(self) -> tuple[tuple[int, ...], ...] | None:
+        """Per source the tokens that it was decoded from; None where those were of several jobs."""
+        jobs = self.attempt.jobs
+        return jobs[0].sources if len(jobs) == 1 else None
+
+    def _covering(self, plan: Plan, covered: Set[int]) -> Attempt:
+        """As a whole, some hidden parts placeholders; in pieces where those are too few, or it gets too long."""
+        model, hidden = plan.model, self.masked.hidden
+        names = choose_placeholders(tuple(model.placeholders), self.masked, covered)
+        if names is None:
+            return self._in_parts(plan)
+        read = self.masked.fill([name or part.source for name, part in zip(names, hidden, strict=True)])
+        used = [name for name in names if name]
+        ids = model.encode((read,), frozenset(used))
+        if len(ids[0]) - 1 > model.limit:
+            return self._in_parts(plan)
+        job = plan.job(ids, first=self.first, reserved=used, attention=self.attention)
+        return Attempt((job,), ((read,),), names)
+
+    def _in_parts(self, plan: Plan) -> Attempt:
+        """The pieces between its hidden parts."""
+        pieces: list[str | int | Hidden] = []
+        cores: list[str] = []
+        for text, hidden in zip_longest(self.masked.text.split(self.masked.mark), self.masked.hidden):
+            core = text.lstrip(string.punctuation + string.whitespace).rstrip()
+            if is_translatable(core):
+                before, _, after = text.partition(core)
+                pieces += [before, len(cores), after]
+                cores.append(core)
+            else:
+                pieces.append(text)
+            pieces += [hidden] if hidden else []
+        jobs = tuple(
+            plan.job(plan.model.encode((core,)), first=self.first and number == 0) for number, core in enumerate(cores)
+        )
+        return Attempt(jobs, tuple((core,) for core in cores), (), tuple(pieces))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentedText:
+    """A text, or a block of one in markup: its layout and its units.
+
+    Attributes:
+        text: of the leading source, as it was sent.
+        document: layout and sentences.
+        units: one per sentence of the document.
+        attention: whether its hypotheses carry theirs, where they can.
+    """
+
+    text: str
+    document: Document
+    units: list[Unit]
+    attention: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParsedText:
+    """One text of a request on its way.
+
+    Attributes:
+        number: which of them it is.
+        segments: the text itself alone; of markup its blocks.
+        markup: around the blocks; None = the text is plain.
+    """
+
+    number: int
+    plan: Plan
+    segments: tuple[SegmentedText, ...]
+    markup: HtmlDocument | None = None
+
+    @property
+    def units(self) -> list[Unit]:
+        """Those of all segments, in order."""
+        return [unit for segment in self.segments for unit in segment.units]
+
+
+def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, markup: HtmlDocument | None) -> ParsedText:
+    """One text of a request in units; of markup each block by itself, with attention where it has inline markup.
+
+    A text alone is split wherever its model's limit asks for it, or where more is hidden in a sentence than there are
+    placeholders; texts in several sources only where all of them split alike, since nobody knows which part of one
+    belongs to which part of another.
+
+    Raises:
+        InvalidOption: a text has words in some sources only, or is too long for the model and cannot be split.
+    """
+    if markup is not None:
+        segments = tuple(
+            _parse_alone(plan, block.text, masker.mask(block.text, block.kept), tokens, attention=block.has_markup)
+            for block in markup.blocks
+        )
+    elif len(plan.columns) > 1:
+        segments = (_parse_several(plan, number, masker, tokens),)
+    else:
+        text = plan.columns[0][number]
+        segments = (_parse_alone(plan, text, masker.mask(text), tokens, attention=False),)
+    return ParsedText(number, plan, segments, markup)
+
+
+def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, attention: bool) -> SegmentedText:
+    """A text of one source, as it was sent and with what is hidden in it."""
+    language, target = plan.route.languages[0], plan.model.target
+    splitting = plan.request.splitting if isinstance(plan.request, TranslateTask) else "lines"
+    measure = _measure(plan.model, masked, tokens)
+    document = Document.parse(masked.text, language, target, plan.model.limit, measure, splitting)
+    sentences = [Masked(piece.text) for piece in document.sentences]
+    if masked.hidden:
+        pieces = zip(document.pieces, masked.divide(piece.text for piece in document.pieces), strict=True)
+        parts = [(own, piece.translatable or bool(own.hidden)) for piece, own in pieces]
+        document = Document.of([(own.source, translated) for own, translated in parts], language, target)
+        sentences = [own for own, translated in parts if translated]
+    units = [
+        Unit.of(plan, tokens, own, (own.source,), first=number == 0, attention=attention)
+        for number, own in enumerate(sentences)
+    ]
+    return SegmentedText(text, document, units, attention)
+
+
+def _measure(model: ServedModel, masked: Masked, tokens: Tokeniser) -> Measure:
+    """Counts tokens so that a sentence in which too much is hidden counts as too long."""
+    if not masked.hidden:
+        return tokens.measure
+    placeholders = len(model.placeholders)
+    longest = 0 if placeholders else max(tokens.measure(part.source) for part in masked.hidden)
+
+    def measure(text: str) -> int:
+        hidden, length = text.count(masked.mark), tokens.measure(text)
+        if placeholders:
+            return max(length, math.ceil(hidden * model.limit / placeholders))
+        return length + hidden * longest
+
+    return measure
+
+
+def _parse_several(plan: Plan, number: int, masker: Masker, tokens: Tokeniser) -> SegmentedText:
+    """A text in all sources of its model."""
+    route, limit = plan.route, plan.model.limit
+    row = tuple(column[number] for column in plan.columns)
+    texts = [normalise(text) for text in row]
+    wordy = [is_translatable(text) for text in texts]
+    if route.complete and any(wordy) and not all(wordy):
+        source = wordy.index(False)
+        bound = "must have words where the same text in another language has some"
+        raise InvalidOption(plan.request.place(number, route.fields[source]), bound, row[source])
+    parallel = ParallelDocument.parse(texts, route.languages, route.lead, plan.model.target)
+    for sentence in parallel.sentences:
+        for source, text in enumerate(sentence):
+            length = tokens.measure(text, source)
+            if length > limit:
+                bound = f"must be at most {limit} tokens long between two places where all of its texts break"
+                remedy = "shorten the text, or break lines and sentences at the same places in all of them"
+                raise InvalidOption(plan.request.place(number, route.fields[source]), bound, length, remedy)
+    units = [
+        Unit.of(plan, tokens, masker.mask(sentence[route.lead]), sentence, first=index == 0, attention=False)
+        for index, sentence in enumerate(parallel.sentences)
+    ]
+    return SegmentedText(row[route.lead], parallel.document, units)
