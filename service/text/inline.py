@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -145,9 +145,10 @@ class BlockBuilder:
         return Node(Role.POINT, _hollow(node), start, start, node.order, spaced=(before, after))
 
 
-def _hollow(node: Node) -> str:
-    """A node without the text in it."""
-    return node.opening + "".join(_hollow(child) for child in node.children) + node.closing
+def _hollow(node: Node, elsewhere: Collection[int] = ()) -> str:
+    """A node without the text in it, and without the nodes (by their order) that are written elsewhere."""
+    inside = "".join(_hollow(child, elsewhere) for child in node.children if child.order not in elsewhere)
+    return node.opening + inside + node.closing
 
 
 @dataclass(slots=True)
@@ -187,7 +188,8 @@ class _Writing:
         """Markup without text, with white space on those sides where it had some."""
         before = node.spaced[0] and place > 0 and not self.text[place - 1].isspace()
         after = node.spaced[1] and place < len(self.text) and not self.text[place].isspace()
-        return (" " if before else "") + _hollow(node) + (" " if after else "")
+        kept = {other.order for other in self.placing.kept}  # stand where their text does
+        return (" " if before else "") + _hollow(node, kept) + (" " if after else "")
 
     def _words(self, start: int, end: int) -> str:
         """Some of the translation, escaped, with line breaks and what is kept as they were written."""

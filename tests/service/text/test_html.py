@@ -143,6 +143,10 @@ def test_tags_come_back_once_whatever_the_translation_is(text: str, data: st.Dat
 
 @settings(max_examples=40, deadline=None)
 @given(tidy())
+@example(
+    "<br><b><b><b></b></b></b><b><b><code>Haus</code></b><br><b><b></b></b>Haus Haus Haus<b><b></b></b></b>"
+    "<b><b><b>Haus Haus</b></b></b>"
+)
 def test_nested_markup_stays_nested(text: str) -> None:
     for how in (shout, reverse, lambda block: block.render(block.text.upper())):
         result = translated(text, how)
