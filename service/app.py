@@ -15,8 +15,8 @@ from starlette.middleware.cors import CORSMiddleware
 
 from service.access import Access
 from service.bundles.loading import build_engine
+from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
-from service.bundles.shelf import ModelShelf
 from service.engine import Engine
 from service.files import routes as file_routes
 from service.files.jobs import FileJobs
@@ -120,7 +120,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     text_service = TextService(engine, settings.request_limits())
     glossaries = await asyncio.to_thread(Glossaries.of, settings)
     access = await asyncio.to_thread(Access, settings)
-    shelf = await asyncio.to_thread(ModelShelf, engine, settings)
+    manager = await asyncio.to_thread(ModelManager, engine, settings)
     files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access)
     parts = Parts(
         engine,
@@ -131,7 +131,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         settings,
         glossaries,
         access,
-        shelf,
+        manager,
         files,
     )
     metrics.watch(engine, parts.readiness)
@@ -146,7 +146,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         yield parts
     finally:
         engine.close()
-        await shelf.close()
+        await manager.close()
         finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
         await files.close()
         parts.texts.close()

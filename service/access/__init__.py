@@ -1,6 +1,6 @@
 """Who may do how much: keys, rate limits, quotas."""
 
-from service.access.access import ADMIN, ANONYMOUS, Access, Caller, Usage
+from service.access.access import ADMIN, ANONYMOUS, Access, Caller, QuotaUsage
 from service.access.errors import (
     AdminRequired,
     KeyInvalid,
@@ -26,7 +26,7 @@ __all__ = [
     "LimitsUnavailable",
     "NewKey",
     "QuotaExceeded",
+    "QuotaUsage",
     "RateLimited",
     "Receipt",
-    "Usage",
 ]

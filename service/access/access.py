@@ -54,7 +54,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class QuotaUsage:
     """Characters of this calendar month.
 
     Attributes:
@@ -212,14 +212,14 @@ class Access:
             await self.refund(receipt)
             raise
 
-    async def usage(self, caller: Caller) -> Usage:
+    async def usage(self, caller: Caller) -> QuotaUsage:
         """This month's characters. Anonymous ones are counted only where they have a limit.
 
         Raises:
             LimitsUnavailable: see ``charge``.
         """
         quota = self.limits_of(caller.name).quota
-        return Usage(await self._in_thread(self.meter.used, caller.name), quota or None)
+        return QuotaUsage(await self._in_thread(self.meter.used, caller.name), quota or None)
 
     def limits_of(self, name: str) -> Limits:
         """The limits of a caller."""

@@ -23,7 +23,7 @@ from models.search import DecodeBatch, Graphs
 from models.shortlist import Shortlist
 from service.engine.cache import ResultCache
 from service.engine.counters import Counters
-from service.engine.desk import DecodedFuture, Desk
+from service.engine.dispatcher import DecodedFuture, Dispatcher
 from service.engine.errors import UnknownModel
 from service.engine.jobs import Decoded, Job, Lane
 from service.engine.scheduler import Scheduler, SchedulerLimits
@@ -72,7 +72,9 @@ class Engine:
         """
         self.options = options or EngineOptions()
         self.clock = clock
-        self._desk = Desk(Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences), clock)
+        self._dispatcher = Dispatcher(
+            Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences), clock
+        )
         # What the asyncio side reads is replaced as a whole, so that threads may look at it, too, and a change is seen.
         self._bundles: Mapping[str, Bundle] = MappingProxyType({})
         self._leaving: dict[str, Bundle] = {}
@@ -108,22 +110,22 @@ class Engine:
     @property
     def counters(self) -> Counters:
         """Totals since the start."""
-        return self._desk.counters
+        return self._dispatcher.counters
 
     @property
     def sentences(self) -> tuple[int, int]:
         """Sentences that wait, and that run."""
-        return self._desk.sentences
+        return self._dispatcher.sentences
 
     @property
     def queued_tokens(self) -> int:
         """Predicted tokens of both."""
-        return self._desk.queued_tokens
+        return self._dispatcher.queued_tokens
 
     @property
     def draining(self) -> bool:
         """Whether new work is refused."""
-        return self._desk.draining
+        return self._dispatcher.draining
 
     @property
     def alive(self) -> bool:
@@ -142,7 +144,7 @@ class Engine:
             shortlist: whether its sentences use the tokens that its shortlist selects, where it has one.
         """
         name = bundle.manifest.name
-        self._desk.forget(name)
+        self._dispatcher.forget(name)
         self._factories[name] = _factory(graphs, bundle.shortlist if shortlist else None)
         self._aligning.discard(name)
         if "align" in graphs.specs:
@@ -187,12 +189,12 @@ class Engine:
         """
         if name not in self._leaving:
             self.hide(name)
-        finished = self._desk.let_go(name, timeout)
+        finished = self._dispatcher.let_go(name, timeout)
         self._factories.pop(name, None)
         self._aligning.discard(name)
         self._backends = {other: backend for other, backend in self._backends.items() if other != name}
         self._leaving = {other: bundle for other, bundle in self._leaving.items() if other != name}
-        self._desk.forget(name)
+        self._dispatcher.forget(name)
         return finished
 
     def _require(self, name: str) -> None:
@@ -206,7 +208,7 @@ class Engine:
     def start(self) -> None:
         """Start the decode workers. Call once."""
         for number in range(self.options.workers):
-            worker = Worker(self._desk, self._factories, self.clock)
+            worker = Worker(self._dispatcher, self._factories, self.clock)
             thread = threading.Thread(target=worker.run, name=f"tandem-decode-{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -221,7 +223,7 @@ class Engine:
         for job in jobs:
             if job.bundle not in self._leaving:
                 self._require(job.bundle)
-        return self._desk.submit(jobs)
+        return self._dispatcher.submit(jobs)
 
     async def decode(self, jobs: Sequence[Job], watch: Watch | None = None) -> list[Decoded]:
         """Decode a request's sentences. When cancelled, or when one fails, the others are given up too.
@@ -251,15 +253,15 @@ class Engine:
         Raises:
             Overloaded: the queue has no room for any request.
         """
-        self._desk.refuse_if_full()
+        self._dispatcher.refuse_if_full()
 
     def retry_after(self) -> float:
         """Seconds until the present queue should be worked off."""
-        return self._desk.retry_after()
+        return self._dispatcher.retry_after()
 
     def last_finished(self, bundle: str) -> float | None:
         """When a sentence of a bundle was last decoded, on ``clock``; None = never."""
-        return self._desk.last_finished(bundle)
+        return self._dispatcher.last_finished(bundle)
 
     def session(self) -> AbstractContextManager[None]:
         """A piece of work, from looking for its bundle to its last sentence, as a ``with`` block.
@@ -269,19 +271,19 @@ class Engine:
         Raises:
             Draining: no new work is taken.
         """
-        return self._desk.session()
+        return self._dispatcher.session()
 
     def drain(self) -> None:
         """Refuse new sessions from here on; those that are open go on, and may submit."""
-        self._desk.drain()
+        self._dispatcher.drain()
 
     def close(self) -> None:
         """Refuse new work from here on; what was admitted goes on."""
-        self._desk.close()
+        self._dispatcher.close()
 
     def wait_until_idle(self, timeout: float) -> bool:
         """Block until nothing waits or runs and no session is open. Returns False where that took longer (seconds)."""
-        return self._desk.wait_until_idle(timeout)
+        return self._dispatcher.wait_until_idle(timeout)
 
     def stop(self, timeout: float = 30.0) -> bool:
         """Refuse new work, let admitted work finish, end the workers. Blocks.
@@ -292,11 +294,11 @@ class Engine:
         Returns:
             Whether everything was finished.
         """
-        if self._desk.stopped:  # by somebody who would not wait
+        if self._dispatcher.stopped:  # by somebody who would not wait
             timeout = 0.0
-        self._desk.close()
-        finished = not self._threads or self._desk.wait_until_idle(timeout)
-        self._desk.stop()
+        self._dispatcher.close()
+        finished = not self._threads or self._dispatcher.wait_until_idle(timeout)
+        self._dispatcher.stop()
         for thread in self._threads:
             thread.join(timeout=5.0 if timeout else 0.5)  # a step that hangs does not hold up who would not wait
         return finished

@@ -18,7 +18,7 @@ import structlog
 
 from models.errors import OptionError
 from models.search import DecodeBatch, Finished, Sentence, SentenceError
-from service.engine.desk import Desk
+from service.engine.dispatcher import Dispatcher
 from service.engine.errors import DecodingFailed, Draining, UnknownModel
 from service.engine.jobs import Decoded, Lane, Load, Ticket
 
@@ -56,16 +56,18 @@ class RunningBatch:
 
 
 class Worker:
-    """Runs batches until the desk is stopped."""
+    """Runs batches until the dispatcher is stopped."""
 
-    def __init__(self, desk: Desk, factories: Mapping[str, BatchFactory], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, factories: Mapping[str, BatchFactory], clock: Callable[[], float]
+    ) -> None:
         """
         Args:
-            desk: where work comes from and goes to.
+            dispatcher: where work comes from and goes to.
             factories: per bundle, how to start an empty batch.
             clock: monotonic seconds.
         """
-        self._desk = desk
+        self._dispatcher = dispatcher
         self._factories = factories
         self._clock = clock
         self._batches: dict[Lane, RunningBatch] = {}
@@ -73,7 +75,7 @@ class Worker:
 
     def run(self) -> None:
         """The thread's body."""
-        while self._desk.wait_for_work(busy=bool(self._batches)):
+        while self._dispatcher.wait_for_work(busy=bool(self._batches)):
             try:
                 self._sweep()
                 self._admit()
@@ -90,20 +92,20 @@ class Worker:
 
     def _sweep(self) -> None:
         """Take out who has gone, before others are let in: their places are free at once."""
-        self._desk.expire()
+        self._dispatcher.expire()
         for batch in list(self._batches.values()):
             self._drop_doomed(batch)
             self._close_if_empty(batch)
 
     def _admit(self) -> None:
         loads = {lane: batch.load(self._factories.get(lane.bundle)) for lane, batch in self._batches.items()}
-        plans = self._desk.plan(loads)
+        plans = self._dispatcher.plan(loads)
         self._joining = [ticket for _, tickets in plans for ticket in tickets]
         for lane, tickets in plans:
             try:
                 self._join(self._batch(lane), tickets)
             except UnknownModel as error:
-                self._desk.fail(tickets, error)
+                self._dispatcher.fail(tickets, error)
             except Exception:
                 self._fail(lane, tickets)
                 if lane in self._batches:
@@ -129,13 +131,13 @@ class Worker:
                 for ticket in tickets:
                     self._join(batch, [ticket])
             elif isinstance(error, OptionError):
-                self._desk.fail(tickets, error)
+                self._dispatcher.fail(tickets, error)
             else:
                 self._fail(batch.lane, tickets)
         else:
             seconds = self._clock() - started
             batch.members |= {ticket.id: Member(ticket, started, seconds) for ticket in tickets}
-            self._desk.note_joined(tickets, started, seconds)
+            self._dispatcher.note_joined(tickets, started, seconds)
 
     def _step(self, batch: RunningBatch) -> None:
         self._drop_doomed(batch)
@@ -151,7 +153,7 @@ class Worker:
     def _advance(self, batch: RunningBatch) -> None:
         sentences, before, started = len(batch.decoder.ids), batch.decoder.counters, self._clock()
         finished = batch.decoder.step()
-        self._desk.note_step(sentences, before, batch.decoder.counters, self._clock() - started)
+        self._dispatcher.note_step(sentences, before, batch.decoder.counters, self._clock() - started)
         self._finish(batch, finished)
         if len(batch.decoder) != len(batch.members):
             # What the batch has lost would never finish, and never be asked for.
@@ -159,7 +161,7 @@ class Worker:
 
     def _drop_doomed(self, batch: RunningBatch) -> None:
         try:
-            self._remove(batch, self._desk.doomed(batch.members))
+            self._remove(batch, self._dispatcher.doomed(batch.members))
         except Exception:
             self._give_up(batch)
 
@@ -191,9 +193,9 @@ class Worker:
         _log.error("worker_crashed", incident=error.incident, exc_info=True)
         held = [ticket for batch in self._batches.values() for ticket in batch.tickets]
         self._batches.clear()
-        self._desk.fail(held + self._joining, error)
+        self._dispatcher.fail(held + self._joining, error)
         self._joining = []
-        self._desk.drop_waiting(error)
+        self._dispatcher.drop_waiting(error)
 
     def _finish(self, batch: RunningBatch, finished: list[Finished]) -> None:
         now, results = self._clock(), []
@@ -204,7 +206,7 @@ class Worker:
             queue = member.joined - ticket.arrival
             results.append((ticket, Decoded(item.hypotheses, False, queue, member.encode, decode)))
         if results:
-            self._desk.deliver(results, keep=self._factories.get(batch.lane.bundle) is batch.factory)
+            self._dispatcher.deliver(results, keep=self._factories.get(batch.lane.bundle) is batch.factory)
         for ticket, _ in results:
             del batch.members[ticket.id]
 
@@ -213,11 +215,11 @@ class Worker:
         incident = uuid.uuid4().hex[:12]
         requests = sorted({ticket.job.tag for ticket in tickets})
         _log.error("decoding_failed", incident=incident, bundle=lane.bundle, requests=requests, exc_info=True)
-        self._desk.fail(tickets, DecodingFailed(incident))
+        self._dispatcher.fail(tickets, DecodingFailed(incident))
 
     def _abandon(self, batch: RunningBatch) -> None:
         _log.warning("batch_abandoned", bundle=batch.lane.bundle, sentences=len(batch.members))
-        self._desk.fail(batch.tickets, Draining())
+        self._dispatcher.fail(batch.tickets, Draining())
 
 
 def _sentence(ticket: Ticket) -> Sentence:

@@ -10,8 +10,8 @@ from fastapi import Depends, Request
 
 from service.access import Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
-from service.bundles.shelf import ModelShelf
 from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
 from service.http.intake import read_fields
@@ -35,7 +35,7 @@ class Parts:
     settings: Settings
     glossaries: Glossaries
     access: Access
-    models: ModelShelf
+    models: ModelManager
     files: FileJobs
 
 

@@ -43,7 +43,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AlignedToken:
     """A vocabulary's piece and the characters that it stands for; an empty span where none are left of it."""
 
     piece: str
@@ -69,8 +69,8 @@ class Alignment:
         words: spans of source words and of target words that belong together, in the target's order.
     """
 
-    source: tuple[Token, ...]
-    target: tuple[Token, ...]
+    source: tuple[AlignedToken, ...]
+    target: tuple[AlignedToken, ...]
     weights: Array
     words: tuple[tuple[Span, Span], ...]
 
@@ -125,7 +125,7 @@ def align_sources(
 
 
 def word_pairs(
-    weights: Array, source: str, sources: Sequence[Token], target: str, targets: Sequence[Token]
+    weights: Array, source: str, sources: Sequence[AlignedToken], target: str, targets: Sequence[AlignedToken]
 ) -> tuple[tuple[Span, Span], ...]:
     """Words that belong together, in the target's order: of each written word those that it looked at most.
 
@@ -147,7 +147,7 @@ def word_pairs(
     return tuple((read[place], written[row]) for row, place in np.argwhere(paired).tolist())
 
 
-def words_of(text: str, tokens: Sequence[Token]) -> list[Span]:
+def words_of(text: str, tokens: Sequence[AlignedToken]) -> list[Span]:
     """The words of a text and its punctuation marks; in scripts without spaces between words, the tokens.
 
     What one token stands for is one word, even where that is an address with punctuation marks in it.
@@ -162,7 +162,7 @@ def words_of(text: str, tokens: Sequence[Token]) -> list[Span]:
     return _merged(words, tokens)
 
 
-def _merged(words: Sequence[Span], tokens: Sequence[Token]) -> list[Span]:
+def _merged(words: Sequence[Span], tokens: Sequence[AlignedToken]) -> list[Span]:
     """Words in order, one where several share a token."""
     merged: list[Span] = []
     spans = iter(sorted(token.span for token in tokens))
@@ -183,7 +183,7 @@ def _marks(text: str, words: Sequence[Span]) -> NDArray[np.bool_]:
     return np.array([_MARK.fullmatch(text, *word) is not None for word in words])
 
 
-def _membership(words: Sequence[Span], tokens: Sequence[Token]) -> Floats:
+def _membership(words: Sequence[Span], tokens: Sequence[AlignedToken]) -> Floats:
     """Words x tokens: the share of a token's characters that stand in the word."""
     word_WE, token_TE = np.array(words), np.array([token.span for token in tokens])
     ends_WT = np.minimum(word_WE[:, None, 1], token_TE[None, :, 1])
@@ -244,10 +244,10 @@ def _without_end(ids: Sequence[int]) -> list[int]:
     return [*ids[:-1]] if ids and ids[-1] == EOS else [*ids]
 
 
-def _tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+def _tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> tuple[AlignedToken, ...]:
     pieces = [vocabulary.piece_of(token) for token in ids]
     if isinstance(vocabulary, WordVocabulary):
         pieces = [f" {piece}" for piece in pieces]
         spans = locate_words(len(pieces), text) or locate(pieces, text)
-        return tuple(Token(piece.strip(), span) for piece, span in zip(pieces, spans, strict=True))
-    return tuple(map(Token, pieces, locate(pieces, text)))
+        return tuple(AlignedToken(piece.strip(), span) for piece, span in zip(pieces, spans, strict=True))
+    return tuple(map(AlignedToken, pieces, locate(pieces, text)))

@@ -18,7 +18,7 @@ from service.text.markup import MarkupOptions
 
 AUTO = "auto"
 """In the place of a language code: to be detected, text by text."""
-Polish: TypeAlias = Callable[[str, str], str]
+Postprocess: TypeAlias = Callable[[str, str], str]
 PriorityName: TypeAlias = Literal["interactive", "bulk"]
 
 
@@ -83,7 +83,7 @@ class TranslateTask(DecodeRequest):
         glossary: source terms and their target terms.
         protect: what is to come back as it was; see ``service.text.protect``.
         splitting: where texts are split.
-        polish: what is made of a sentence and its translation before that takes its place; None = nothing.
+        postprocess: what is made of a sentence and its translation before that takes its place; None = nothing.
     """
 
     target: str
@@ -93,7 +93,7 @@ class TranslateTask(DecodeRequest):
     glossary: Mapping[str, str] = field(default_factory=dict)
     protect: Sequence[str] = ()
     splitting: Splitting = "lines"
-    polish: Polish | None = None
+    postprocess: Postprocess | None = None
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:

@@ -125,10 +125,10 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
 def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tuple[int, int]]]:
     """The text with every unit's candidate of that rank, and where each stands."""
     lines = [unit.candidates[min(rank, len(unit.candidates) - 1)].text for unit in segment.units]
-    polish = plan.request.polish if isinstance(plan.request, TranslateTask) else None
-    if polish is not None:
+    postprocess = plan.request.postprocess if isinstance(plan.request, TranslateTask) else None
+    if postprocess is not None:
         sources = (piece.text for piece in segment.document.sentences)
-        lines = [polish(source, line) for source, line in zip(sources, lines, strict=True)]
+        lines = [postprocess(source, line) for source, line in zip(sources, lines, strict=True)]
     return segment.document.join(lines)
 
 

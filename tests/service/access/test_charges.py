@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from service.access import Caller, Limits, Usage
+from service.access import Caller, Limits, QuotaUsage
 from service.engine import DecodingFailed
 from service.settings import Settings
 from service.translation.progress import Progress
@@ -46,18 +46,18 @@ async def test_a_quota_counts_what_is_translated_and_gives_back_what_failed(
             return await service.client.post("/translate", json=fields, headers=headers)
 
         assert (await translate([TEXT, "das"])).status_code == 200
-        assert await usage(web) == Usage(21, 40)
+        assert await usage(web) == QuotaUsage(21, 40)
         assert_error(await translate(TEXT, target="xx"), 404, "language_not_served")
         assert_error(await translate(TEXT, beam_size=99), 422, "invalid_field")
         service.graphs.crash_encode = 3  # EOS: every sentence
         with capture_logs():
             assert_error(await translate(TEXT), 500, "decoding_failed")
-        assert await usage(web) == Usage(21, 40)
+        assert await usage(web) == QuotaUsage(21, 40)
         service.graphs.crash_encode = -1
         body = assert_error(await translate("das haus ist gross und alt"), 429, "quota_exceeded")
         assert body["detail"] == {"bound": 40, "used": 21, "value": 26}
         assert (await translate("das haus")).status_code == 200
-        assert await usage(web) == Usage(29, 40)
+        assert await usage(web) == QuotaUsage(29, 40)
 
 
 async def test_a_stream_that_breaks_off_is_given_back(
@@ -77,7 +77,7 @@ async def test_a_stream_that_breaks_off_is_given_back(
             fields = {"q": TEXT, "source": "de", "target": "en", "stream": True}
             response = await service.client.post("/translate", json=fields, headers=headers)
         assert (response.status_code, "event: error" in response.text) == (200, True)
-        assert await access_of(service).usage(Caller("web")) == Usage(0, None)
+        assert await access_of(service).usage(Caller("web")) == QuotaUsage(0, None)
 
 
 async def test_what_would_cost_too_much_decoding_is_refused_and_not_charged(
@@ -119,12 +119,12 @@ async def test_anonymous_callers_share_their_limits(bundles: dict[str, Bundle]) 
         assert_error(await service.translate(TEXT), 429, "quota_exceeded")
         assert (await service.translate("")).status_code == 200
         assert_error(await service.translate(""), 429, "rate_limited")
-        assert await access_of(service).usage(Caller("anonymous")) == Usage(18, 20)
+        assert await access_of(service).usage(Caller("anonymous")) == QuotaUsage(18, 20)
 
 
 async def test_an_open_server_counts_nothing(service: Served) -> None:
     await service.translate(TEXT)
-    assert await access_of(service).usage(Caller("anonymous")) == Usage(0, None)
+    assert await access_of(service).usage(Caller("anonymous")) == QuotaUsage(0, None)
 
 
 async def test_a_store_of_limits_that_is_down_is_no_500(bundles: dict[str, Bundle], tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def versions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def shelf(versions: dict[str, Path], tmp_path: Path) -> Writer:
+def manager(versions: dict[str, Path], tmp_path: Path) -> Writer:
     """Puts versions onto the configured folder, under their own or another name."""
 
     def put(name: str, folder: str = "") -> Path:
@@ -139,11 +139,13 @@ async def serving(configured: Settings) -> AsyncIterator[Serving]:
         yield Serving(client, app.state.parts)
 
 
-async def test_a_version_is_loaded_and_the_alias_switched(shelf: Writer, opened: Opened, configured: Settings) -> None:
-    shelf("de-en@1")
+async def test_a_version_is_loaded_and_the_alias_switched(
+    manager: Writer, opened: Opened, configured: Settings
+) -> None:
+    manager("de-en@1")
     async with serving(configured) as service:
         assert await service.served() == "de-en@1"
-        shelf("de-en@2")
+        manager("de-en@2")
         reply = await service.post("/models/de-en@2")
         assert reply.json() == {"alias": "de-en", "current": "de-en@2", "model": "de-en@2"}
         assert await service.served() == "de-en@2"
@@ -155,30 +157,30 @@ async def test_a_version_is_loaded_and_the_alias_switched(shelf: Writer, opened:
 
 
 async def test_without_a_switch_a_version_answers_to_its_own_name_only(
-    shelf: Writer, opened: Opened, configured: Settings
+    manager: Writer, opened: Opened, configured: Settings
 ) -> None:
-    shelf("de-en@1")
+    manager("de-en@1")
     async with serving(configured) as service:
-        shelf("de-en@2")
+        manager("de-en@2")
         reply = await service.post("/models/de-en@2", params={"switch": "false"})
         assert reply.json() == {"alias": "de-en", "current": "de-en@1", "model": "de-en@2"}
         assert await service.served() == "de-en@1"
         assert (await service.translate(model="de-en@2", details=True)).json()["model"] == "de-en@2"
 
 
-async def test_an_alias_loads_its_newest_version(shelf: Writer, opened: Opened, configured: Settings) -> None:
-    shelf("de-en@2")
+async def test_an_alias_loads_its_newest_version(manager: Writer, opened: Opened, configured: Settings) -> None:
+    manager("de-en@2")
     async with serving(configured) as service:
-        shelf("de-en@10")
-        shelf("de-en@1")
+        manager("de-en@10")
+        manager("de-en@1")
         assert (await service.post("/models/de-en")).json()["current"] == "de-en@10"
         assert list(opened.graphs) == ["de-en@2", "de-en@10"]
 
 
-async def test_rolling_back_and_forth(shelf: Writer, opened: Opened, configured: Settings) -> None:
-    shelf("de-en@1")
+async def test_rolling_back_and_forth(manager: Writer, opened: Opened, configured: Settings) -> None:
+    manager("de-en@1")
     async with serving(configured) as service:
-        shelf("de-en@2")
+        manager("de-en@2")
         await service.post("/models/de-en@2")
         assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@1"
         assert await service.served() == "de-en@1"
@@ -187,10 +189,10 @@ async def test_rolling_back_and_forth(shelf: Writer, opened: Opened, configured:
 
 
 async def test_rolling_back_without_a_switch_takes_the_older_version(
-    shelf: Writer, opened: Opened, configured: Settings
+    manager: Writer, opened: Opened, configured: Settings
 ) -> None:
     for name in ("de-en@1", "de-en@2", "de-en@10"):
-        shelf(name)
+        manager(name)
     async with serving(configured) as service:
         assert await service.served() == "de-en@10"
         assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@2"
@@ -202,20 +204,22 @@ async def test_rolling_back_without_a_switch_takes_the_older_version(
         assert body["error"] == "there is no version of de-en before de-en@10"
 
 
-async def test_only_the_version_before_stays_loaded(shelf: Writer, opened: Opened, configured: Settings) -> None:
-    shelf("de-en@1")
+async def test_only_the_version_before_stays_loaded(manager: Writer, opened: Opened, configured: Settings) -> None:
+    manager("de-en@1")
     async with serving(configured) as service:
         for name in ("de-en@2", "de-en@10"):
-            shelf(name)
+            manager(name)
             await service.post(f"/models/{name}")
         await service.state_becomes({"de-en@2": "ready", "de-en@10": "ready current"})
         assert (await service.translate(model="de-en@1")).status_code == 404
 
 
-async def test_a_broken_bundle_leaves_the_old_one_serving(shelf: Writer, opened: Opened, configured: Settings) -> None:
-    shelf("de-en@1")
+async def test_a_broken_bundle_leaves_the_old_one_serving(
+    manager: Writer, opened: Opened, configured: Settings
+) -> None:
+    manager("de-en@1")
     async with serving(configured) as service:
-        broken = shelf("de-en@2")
+        broken = manager("de-en@2")
         sound = (broken / "weights.safetensors").read_bytes()
         (broken / "weights.safetensors").write_bytes(b"short")
         body = assert_error(await service.post("/models/de-en@2"), 422, "model_refused")
@@ -230,11 +234,11 @@ async def test_a_broken_bundle_leaves_the_old_one_serving(shelf: Writer, opened:
         assert await service.states() == {"de-en@1": "ready", "de-en@2": "ready current"}
 
 
-async def test_a_bundle_that_decodes_no_probe_is_refused(shelf: Writer, opened: Opened, configured: Settings) -> None:
-    shelf("de-en@1")
+async def test_a_bundle_that_decodes_no_probe_is_refused(manager: Writer, opened: Opened, configured: Settings) -> None:
+    manager("de-en@1")
     opened.crashing.add("de-en@2")
     async with serving(configured) as service:
-        shelf("de-en@2")
+        manager("de-en@2")
         body = assert_error(await service.post("/models/de-en@2"), 422, "model_refused")
         assert "it cannot decode a probe sentence: RuntimeError" in body["error"]
         assert await service.served() == "de-en@1"
@@ -247,11 +251,11 @@ async def test_a_bundle_that_decodes_no_probe_is_refused(shelf: Writer, opened: 
 
 
 async def test_a_runtime_that_shows_its_path_does_not_show_it_to_clients(
-    shelf: Writer, configured: Settings, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    manager: Writer, configured: Settings, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf("de-en@1")
+    manager("de-en@1")
     async with serving(configured) as service:
-        path = shelf("de-en@2")
+        path = manager("de-en@2")
 
         def fail(*_: Any) -> None:
             raise ConfigError(f"cannot read {path}/onnx/int8/step.onnx nor /srv/other.onnx, but onnx/x.onnx is fine")
@@ -262,8 +266,8 @@ async def test_a_runtime_that_shows_its_path_does_not_show_it_to_clients(
 
 
 @pytest.mark.parametrize("name", ["..", "%2e%2e", "..%2fde-en@1", "de-en@3", "de-en@", "@1", "de-en@1@1", "a b", "~"])
-async def test_names_lead_nowhere_else(shelf: Writer, opened: Opened, configured: Settings, name: str) -> None:
-    shelf("de-en@1")
+async def test_names_lead_nowhere_else(manager: Writer, opened: Opened, configured: Settings, name: str) -> None:
+    manager("de-en@1")
     async with serving(configured) as service:
         response = await service.post(f"/models/{name}")
         assert response.status_code in (404, 405)
@@ -271,11 +275,11 @@ async def test_names_lead_nowhere_else(shelf: Writer, opened: Opened, configured
 
 
 async def test_links_that_lead_outside_are_refused(
-    shelf: Writer, opened: Opened, configured: Settings, tmp_path: Path
+    manager: Writer, opened: Opened, configured: Settings, tmp_path: Path
 ) -> None:
-    shelf("de-en@1")
+    manager("de-en@1")
     async with serving(configured) as service:
-        outside = shelf("de-en@2", "../elsewhere")
+        outside = manager("de-en@2", "../elsewhere")
         os.symlink(outside, tmp_path / "bundles" / "de-en@2")
         body = assert_error(await service.post("/models/de-en@2"), 422, "model_refused")
         assert "a link that leads out of the configured folder" in body["error"]
@@ -283,8 +287,8 @@ async def test_links_that_lead_outside_are_refused(
         at_start(list_bundles(configured.bundles), configured)
 
 
-async def test_changes_need_an_admin_key(shelf: Writer, opened: Opened, configured: Settings, tmp_path: Path) -> None:
-    shelf("de-en@1")
+async def test_changes_need_an_admin_key(manager: Writer, opened: Opened, configured: Settings, tmp_path: Path) -> None:
+    manager("de-en@1")
     async with serving(configured) as service:
         for method, path in (
             ("POST", "/models/de-en@1"),
@@ -299,10 +303,10 @@ async def test_changes_need_an_admin_key(shelf: Writer, opened: Opened, configur
         assert (await service.delete("/models/de-en")).status_code == 403
 
 
-async def test_unloading_waits_for_what_runs(shelf: Writer, opened: Opened, configured: Settings) -> None:
-    shelf("de-en@1")
+async def test_unloading_waits_for_what_runs(manager: Writer, opened: Opened, configured: Settings) -> None:
+    manager("de-en@1")
     async with serving(configured) as service:
-        shelf("de-en@2")
+        manager("de-en@2")
         graphs = opened.graphs["de-en@1"]
         graphs.gate.clear()
         graphs.entered.clear()
@@ -321,11 +325,11 @@ async def test_unloading_waits_for_what_runs(shelf: Writer, opened: Opened, conf
 
 
 async def test_what_an_alias_stands_for_is_unloaded_with_the_alias_only(
-    shelf: Writer, opened: Opened, configured: Settings
+    manager: Writer, opened: Opened, configured: Settings
 ) -> None:
-    shelf("de-en@1")
+    manager("de-en@1")
     async with serving(configured) as service:
-        shelf("de-en@2")
+        manager("de-en@2")
         await service.post("/models/de-en@2")
         body = assert_error(await service.delete("/models/de-en@2"), 409, "model_in_use")
         assert "de-en stands for de-en@2" in body["error"]
@@ -338,11 +342,11 @@ async def test_what_an_alias_stands_for_is_unloaded_with_the_alias_only(
 
 
 async def test_the_memory_of_an_unloaded_bundle_is_freed(
-    shelf: Writer, opened: Opened, configured: Settings, tmp_path: Path
+    manager: Writer, opened: Opened, configured: Settings, tmp_path: Path
 ) -> None:
-    shelf("de-en@1")
+    manager("de-en@1")
     async with serving(settings(tmp_path, cache_sentences=10, probe_interval=0)) as service:
-        shelf("de-en@2")
+        manager("de-en@2")
         await service.translate(alternatives=1, details=True)
         await service.post("/models/de-en@2")
         graphs = weakref.ref(opened.graphs.pop("de-en@1"))
@@ -357,15 +361,15 @@ async def test_the_memory_of_an_unloaded_bundle_is_freed(
         assert list(service.engine.backends) == ["de-en@2"]
 
 
-async def test_a_switch_survives_a_restart(shelf: Writer, opened: Opened, tmp_path: Path) -> None:
+async def test_a_switch_survives_a_restart(manager: Writer, opened: Opened, tmp_path: Path) -> None:
     kept = settings(tmp_path, data=tmp_path / "data")
-    shelf("de-en@1")
-    shelf("de-en@2")
+    manager("de-en@1")
+    manager("de-en@2")
     async with serving(kept) as service:
         await service.post("/models/de-en@1")
     async with serving(kept) as service:
         assert await service.served() == "de-en@1"
-        shelf("de-en@10")
+        manager("de-en@10")
         assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@2"
     async with serving(kept) as service:
         assert await service.served() == "de-en@2"
@@ -374,9 +378,9 @@ async def test_a_switch_survives_a_restart(shelf: Writer, opened: Opened, tmp_pa
         assert await service.served() == "de-en@10"  # forgotten with the alias
 
 
-async def test_a_changed_setting_beats_an_older_switch(shelf: Writer, opened: Opened, tmp_path: Path) -> None:
+async def test_a_changed_setting_beats_an_older_switch(manager: Writer, opened: Opened, tmp_path: Path) -> None:
     for name in ("de-en@1", "de-en@2", "de-en@10"):
-        shelf(name)
+        manager(name)
     data = {"data": tmp_path / "data"}
     async with serving(settings(tmp_path, versions=("de-en@2",), **data)) as service:
         assert await service.served() == "de-en@2"
@@ -391,13 +395,13 @@ async def test_a_changed_setting_beats_an_older_switch(shelf: Writer, opened: Op
 
 
 async def test_a_changed_bundle_without_versions_is_taken_in(
-    shelf: Writer, opened: Opened, configured: Settings
+    manager: Writer, opened: Opened, configured: Settings
 ) -> None:
-    old = shelf("de-en@1", "de-en")
+    old = manager("de-en@1", "de-en")
     async with serving(configured) as service:
         assert (await service.post("/models/de-en")).json()["current"] == "de-en"
         shutil.rmtree(old)
-        shelf("de-en@2", "de-en")
+        manager("de-en@2", "de-en")
         current = (await service.post("/models/de-en")).json()["current"]
         assert current.startswith("de-en@")
         assert await service.served() == current
@@ -409,20 +413,20 @@ async def test_a_changed_bundle_without_versions_is_taken_in(
 
 
 async def test_a_version_whose_folder_has_changed_is_not_mixed_up(
-    shelf: Writer, opened: Opened, configured: Settings
+    manager: Writer, opened: Opened, configured: Settings
 ) -> None:
-    old = shelf("de-en@1")
+    old = manager("de-en@1")
     async with serving(configured) as service:
         shutil.rmtree(old)
-        shelf("de-en@2", "de-en@1")
+        manager("de-en@2", "de-en@1")
         assert_error(await service.post("/models/de-en@1"), 409, "model_in_use")
         assert await service.served() == "de-en@1"
 
 
-async def test_a_load_ends_though_its_client_leaves(shelf: Writer, opened: Opened, configured: Settings) -> None:
-    shelf("de-en@1")
+async def test_a_load_ends_though_its_client_leaves(manager: Writer, opened: Opened, configured: Settings) -> None:
+    manager("de-en@1")
     async with serving(configured) as service:
-        shelf("de-en@2")
+        manager("de-en@2")
         opened.delay.clear()
         loading = asyncio.ensure_future(service.parts.models.load("de-en@2"))
         await service.state_becomes({"de-en@1": "ready current", "de-en@2": "loading"})
@@ -431,10 +435,12 @@ async def test_a_load_ends_though_its_client_leaves(shelf: Writer, opened: Opene
         await service.state_becomes({"de-en@1": "ready", "de-en@2": "ready current"})
 
 
-async def test_nothing_is_lost_while_versions_are_switched(shelf: Writer, opened: Opened, configured: Settings) -> None:
+async def test_nothing_is_lost_while_versions_are_switched(
+    manager: Writer, opened: Opened, configured: Settings
+) -> None:
     """Clients ask all the time while an administrator loads, switches, rolls back and unloads."""
     for name in ("de-en@1", "de-en@2", "de-en@10"):
-        shelf(name)
+        manager(name)
     answers: list[tuple[str, httpx.Response]] = []
     stop = asyncio.Event()
 
@@ -469,14 +475,14 @@ def test_the_newest_version_is_found_number_by_number() -> None:
     assert newest(["de-en@1.10", "de-en@1.9.9", "de-en@1.10.1"]) == "de-en@1.10.1"
 
 
-def test_folders_and_manifests_must_agree(shelf: Writer, configured: Settings) -> None:
-    shelf("de-en@1", "fr-en@1")
+def test_folders_and_manifests_must_agree(manager: Writer, configured: Settings) -> None:
+    manager("de-en@1", "fr-en@1")
     with pytest.raises(ConfigError, match="its folder must be named de-en@VERSION"):
         at_start(list_bundles(configured.bundles), configured)
 
 
-def test_a_configured_version_must_be_there(shelf: Writer, tmp_path: Path) -> None:
-    shelf("de-en@1")
+def test_a_configured_version_must_be_there(manager: Writer, tmp_path: Path) -> None:
+    manager("de-en@1")
     with pytest.raises(ConfigError, match="versions names 'de-en@2', but there is no such bundle; there are de-en@1"):
         at_start(list_bundles([tmp_path / "bundles"]), settings(tmp_path, versions=("de-en@2",)))
     for wrong in ("de-en", "de-en@1,de-en@2", "../de-en@1"):

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from models.search import DecodeBatch, SearchOptions
 from service.engine import Decoded, DecodingFailed, Lane, Load, Scheduler, Ticket
 from tests.models.search.tables import TableGraphs, hashed
-from tests.service.engine.desks import (
+from tests.service.engine.dispatchers import (
     LONG,
     OPTIONS,
     SIZE,
@@ -74,8 +74,8 @@ async def test_whatever_crashes_every_sentence_ends_and_what_is_answered_is_righ
         faults.clear()
         (after,) = await running.outcomes(job(4, 6))
         assert hypotheses(after) == alone(graphs, job(4, 6))
-        counters = running.desk.counters
-        assert running.desk.queued_tokens == 0
+        counters = running.dispatcher.counters
+        assert running.dispatcher.queued_tokens == 0
     for outcome, one, (_, _, leaves) in zip(outcomes, jobs, work, strict=True):
         assert isinstance(outcome, asyncio.CancelledError if leaves else (Decoded, DecodingFailed))
         assert not isinstance(outcome, Decoded) or outcome.hypotheses == alone(graphs, one)
@@ -190,6 +190,6 @@ async def test_a_worker_survives_what_no_batch_can_be_blamed_for() -> None:
             outcomes = await running.settle([first, second])
         assert all(isinstance(one, DecodingFailed) for one in outcomes)
         assert [entry["event"] for entry in logs] == ["worker_crashed"]
-        assert running.desk.queued_tokens == 0
+        assert running.dispatcher.queued_tokens == 0
         (after,) = await running.outcomes(job(6))
         assert len(hypotheses(after)[0].tokens) == OPTIONS.max_length

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from models.search import Sampling, SearchOptions
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, Ticket
 from tests.models.search.tables import TableGraphs, hashed
-from tests.service.engine.desks import (
+from tests.service.engine.dispatchers import (
     LONG,
     SIZE,
     Bench,
@@ -49,7 +49,7 @@ async def test_nan_fails_its_sentence_and_the_others_get_their_own_answer(positi
         assert isinstance(outcomes.pop(1), DecodingFailed)
         assert [hypotheses(one) for one in outcomes] == [alone(graphs, one) for one in (jobs[0], jobs[2], jobs[3])]
         assert [entry["event"] for entry in logs] == ["decoding_failed"]
-        assert (running.desk.counters.failed, running.desk.counters.finished) == (1, 3)
+        assert (running.dispatcher.counters.failed, running.dispatcher.counters.finished) == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ async def test_a_disconnect_frees_its_rows_within_one_step() -> None:
         third.cancel()
         await asyncio.sleep(0)
         assert await graphs.go_on() == {(4,)}
-        assert running.desk.sentences == (0, 1)
+        assert running.dispatcher.sentences == (0, 1)
         first.cancel()
 
 
@@ -114,7 +114,7 @@ async def test_a_deadline_frees_rows_and_places_in_the_queue_within_one_step() -
         outcomes = await running.settle([late, waiting])
         assert all(isinstance(one, DeadlinePassed) for one in outcomes)
         assert (6,) not in set().union(*graphs.seen)
-        assert running.desk.counters.expired == 2
+        assert running.dispatcher.counters.expired == 2
         for one in (going, patient):
             one.cancel()
 
@@ -125,7 +125,7 @@ async def test_a_replaced_bundle_takes_the_next_sentences() -> None:
     async with bench(plain(old), cached=10) as running:
         (before,) = running.submit(job(4, options=LONG))
         await old.next_step()
-        running.desk.forget("a")
+        running.dispatcher.forget("a")
         running.factories["a"] = plain(new)
         (after,) = running.submit(job(5))
         old.allowed.release(1_000)
@@ -141,7 +141,7 @@ async def test_ending_tells_those_who_run_and_those_who_wait() -> None:
     async with bench(plain(graphs), max_batch_sentences=1) as running:
         futures = running.submit(job(4, options=LONG), job(5, options=LONG))
         await graphs.next_step()
-        running.desk.stop()
+        running.dispatcher.stop()
         graphs.allowed.release(1_000)
         with capture_logs():
             outcomes = await running.settle(futures)
@@ -188,12 +188,12 @@ async def test_nothing_is_kept_of_sentences_that_have_gone() -> None:
                 graphs.calls.clear()
                 await running.settle(futures)
             await running.idle()
-        counters = running.desk.counters
+        counters = running.dispatcher.counters
         ends = (counters.finished, counters.failed, counters.cancelled, counters.expired, counters.cache_hits)
         assert sum(ends) == admitted
         assert min(*ends, counters.rejected["queue_full"]) > 0
-        assert running.desk.queued_tokens == 0
-        assert running.desk.records < 200  # deadlines not yet swept out, and the rate of the last seconds
+        assert running.dispatcher.queued_tokens == 0
+        assert running.dispatcher.records < 200  # deadlines not yet swept out, and the rate of the last seconds
         assert len(counters.wait.counts) == len(counters.wait.bounds) + 1
         del futures, jobs
         assert _tickets() <= before

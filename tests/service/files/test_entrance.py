@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from models.bundle import Bundle
-from service.access import Caller, Limits, Usage
+from service.access import Caller, Limits, QuotaUsage
 from service.files.entrance import UNKNOWN_UPLOADS
 from service.files.sandbox import Sandbox
 from tests.service.access.guarded import TRANSLATE, access_of, bearer, guarded, make_key
@@ -116,7 +116,7 @@ async def test_a_refused_file_counts_as_a_request_but_costs_no_characters(servic
     for _ in range(2):
         assert_error(await service.client.post(path, **broken(), headers=headers), 422, "broken_file")
     assert_error(await service.client.post(path, **broken(), headers=headers), 429, "rate_limited")
-    assert await access_of(service).usage(Caller("web")) == Usage(0, None)
+    assert await access_of(service).usage(Caller("web")) == QuotaUsage(0, None)
 
 
 async def test_a_file_counts_as_one_request(service: Served) -> None:
@@ -124,7 +124,7 @@ async def test_a_file_counts_as_one_request(service: Served) -> None:
     for _ in range(2):
         await finished(service, await service.client.post("/files", **sent(b"das haus"), headers=headers))
     assert_error(await service.client.post("/files", **sent(), headers=headers), 429, "rate_limited")
-    assert await access_of(service).usage(Caller("web")) == Usage(16, None)
+    assert await access_of(service).usage(Caller("web")) == QuotaUsage(16, None)
 
 
 async def test_anonymous_callers_over_their_rate_have_no_file_read(

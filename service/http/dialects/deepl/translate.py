@@ -44,7 +44,7 @@ async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag
         markup=_markup(fields),
         glossary=glossary,
         splitting=_splitting(fields),
-        polish=preserve if fields.preserve_formatting else None,
+        postprocess=preserve if fields.preserve_formatting else None,
         timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
         tag=tag,
     )

@@ -1,4 +1,4 @@
-"""A desk with its workers and nothing around them, over scripted models; models and batches that misbehave."""
+"""A dispatcher with its workers and nothing around them, over scripted models; models and batches that misbehave."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from models.search import Array, DecodeBatch, Finished, Graphs, GraphSpecs, Hypothesis, SearchOptions, Sentence
 from service.engine import Decoded, Job, Lane, Scheduler, SchedulerLimits
 from service.engine.cache import ResultCache
-from service.engine.desk import DecodedFuture, Desk
+from service.engine.dispatcher import DecodedFuture, Dispatcher
 from service.engine.worker import BatchFactory, Worker
 from tests.models.search.tables import EOS, Prefix, TableGraphs, source
 from tests.service.engine.scheduling import Clock
@@ -40,13 +40,13 @@ def alone(graphs: Graphs, one: Job) -> tuple[Hypothesis, ...]:
 
 @dataclass
 class Bench:
-    """A desk and its workers, without an engine around them."""
+    """A dispatcher and its workers, without an engine around them."""
 
-    desk: Desk
+    dispatcher: Dispatcher
     factories: dict[str, BatchFactory]
 
     def submit(self, *jobs: Job) -> list[DecodedFuture]:
-        return self.desk.submit(jobs)
+        return self.dispatcher.submit(jobs)
 
     async def outcomes(self, *jobs: Job) -> list[Decoded | BaseException]:
         return await self.settle(self.submit(*jobs))
@@ -57,7 +57,7 @@ class Bench:
             return await asyncio.gather(*futures, return_exceptions=True)
 
     async def idle(self) -> None:
-        assert await asyncio.to_thread(self.desk.wait_until_idle, PATIENCE)
+        assert await asyncio.to_thread(self.dispatcher.wait_until_idle, PATIENCE)
 
 
 @asynccontextmanager
@@ -71,15 +71,15 @@ async def bench(
     **limits: Any,
 ) -> AsyncIterator[Bench]:
     clock = clock or Clock()
-    desk = Desk(scheduler(SchedulerLimits(**limits), clock), ResultCache(cached), clock)
-    running = Bench(desk, {"a": factory})
-    threads = [threading.Thread(target=Worker(desk, running.factories, clock).run) for _ in range(workers)]
+    dispatcher = Dispatcher(scheduler(SchedulerLimits(**limits), clock), ResultCache(cached), clock)
+    running = Bench(dispatcher, {"a": factory})
+    threads = [threading.Thread(target=Worker(dispatcher, running.factories, clock).run) for _ in range(workers)]
     for thread in threads:
         thread.start()
     try:
         yield running
     finally:
-        desk.stop()
+        dispatcher.stop()
         for thread in threads:
             await asyncio.to_thread(thread.join, PATIENCE)
         assert not any(thread.is_alive() for thread in threads)

@@ -40,7 +40,7 @@ class Absent:
     reason: str = ""
 
 
-class ModelShelf:
+class ModelManager:
     """The bundles of the configured folders, of which the engine has some. Lives in one event loop."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:

@@ -24,7 +24,7 @@ DecodedFuture = asyncio.Future[Decoded]
 Outcome = Decoded | Exception
 
 
-class Desk:
+class Dispatcher:
     """Thread-safe front of a scheduler.
 
     Every sentence that is admitted has one end, and is counted under one: finished, cancelled, expired or failed.
@@ -94,7 +94,7 @@ class Desk:
         return withdraw
 
     def session(self) -> AbstractContextManager[None]:
-        """A piece of work that may submit until it ends, though the desk drains meanwhile. Raises Draining."""
+        """A piece of work that may submit until it ends, though the dispatcher drains meanwhile. Raises Draining."""
         if self._sessions.closed:
             with self._lock:
                 self.counters.rejected["draining"] += 1
