@@ -68,7 +68,7 @@ class Catalog:
         for field, code in (("source", source), ("target", target), *((f"others.{code}", code) for code in others)):
             _require_code(field, code)
         _require_different(source, others)
-        models = self._chosen(self._of_task("translate"), model)
+        models = self._chosen("translate", model)
         for served in _all(models):
             route = _route(served, source, others)
             if route and match_language(target, [served.target]):
@@ -81,7 +81,7 @@ class Catalog:
         Raises:
             InvalidOption, LanguageNotServed, PairNotServed, ModelNotFound: as for ``translator``.
         """
-        models = self._chosen(self._of_task("postedit", sources=2), model)
+        models = self._chosen("postedit", model, sources=2)
         if not models:
             raise ModelNotFound("no loaded model post-edits; GET /models lists what is loaded")
         for field, code in (("source", source), ("target", target)):
@@ -104,7 +104,7 @@ class Catalog:
         Raises:
             InvalidOption, LanguageNotServed, ModelNotFound: as for ``translator``.
         """
-        models = self._chosen(self._of_task("summarize", sources=1), model)
+        models = self._chosen("summarize", model, sources=1)
         if not models:
             raise ModelNotFound("no loaded model summarizes; GET /models lists what is loaded")
         if language is not None:
@@ -123,7 +123,7 @@ class Catalog:
             ModelNotFound: no bundle of that name.
         """
         found: dict[str, None] = {}
-        for served in _all(self._chosen(self._of_task("translate", sources=1), model)):
+        for served in _all(self._chosen("translate", model, sources=1)):
             if target is None or match_language(target, [served.target]):
                 found |= dict.fromkeys(served.bundle.manifest.source_languages)
         return list(found)
@@ -135,7 +135,7 @@ class Catalog:
         """
         targets: dict[str, set[str]] = {}
         together: dict[str, set[Combination]] = {}
-        for served in _all(self._chosen(self._of_task("translate"), None)):
+        for served in _all(self._chosen("translate", None)):
             languages = served.bundle.manifest.source_languages
             targets.setdefault(served.target, set())
             for code in languages:
@@ -162,24 +162,27 @@ class Catalog:
             self._kept = bundles, models
         return models
 
-    def _of_task(self, task: str, sources: int | None = None) -> Models:
-        """The models of a task, where asked those with so many sources."""
-        return {
-            name: views
-            for name, views in self._models().items()
-            if views[0].bundle.manifest.task == task and sources in (None, _sources(views[0]))
-        }
+    def _chosen(self, task: str, model: str | None, sources: int | None = None) -> Models:
+        """The models of a task, where asked those with so many sources, that a request may mean.
 
-    def _chosen(self, models: Models, model: str | None) -> Models:
-        """The one of that name or alias; where none is named, of each alias the version that it stands for."""
-        aliases = self._engine.aliases
+        Where it names one by name or alias, that one; else of each alias the version that it stands for.
+
+        Raises:
+            ModelNotFound: no bundle of that name.
+        """
+        models, aliases = self._models(), self._engine.aliases
+
+        def fits(name: str) -> bool:
+            views = models.get(name)
+            return views is not None and views[0].bundle.manifest.task == task and sources in (None, _sources(views[0]))
+
         if model is None:
-            return {name: models[name] for name in aliases.values() if name in models}
+            return {name: models[name] for name in aliases.values() if fits(name)}
         name = aliases.get(model, model)
-        if name not in models:
-            names = ", ".join(models) or "none"
-            message = f"no model for this task is named {model[:80]!r}; there are: {names}"
-            raise ModelNotFound(message, {"models": [*models]})
+        if not fits(name):
+            known = [name for name in models if fits(name)]
+            message = f"no model for this task is named {model[:80]!r}; there are: {', '.join(known) or 'none'}"
+            raise ModelNotFound(message, {"models": known})
         return {name: models[name]}
 
 

@@ -30,6 +30,7 @@ class ServedModel:
         placeholders: strings that can stand for parts of a text and that the model learnt to copy, and the token that
             each is written as; of several texts none are.
         aligns: whether hypotheses can carry their attention.
+        reads_sources: whether what it writes depends on more than the hypothesis.
     """
 
     bundle: Bundle
@@ -37,6 +38,7 @@ class ServedModel:
     renderer: Renderer
     placeholders: Mapping[str, int]
     aligns: bool = False
+    reads_sources: bool = True
 
     @classmethod
     def of(cls, bundle: Bundle, *, aligns: bool = False) -> ServedModel:
@@ -44,7 +46,7 @@ class ServedModel:
         renderer, defaults = Renderer.of(bundle), bundle.manifest.decoding
         suppressed = tuple(sorted({*defaults.suppressed, *_reserved(bundle)}))
         options = renderer.options(replace(defaults, n_best=1, suppressed=suppressed))
-        return cls(bundle, options, renderer, _placeholders(bundle), aligns)
+        return cls(bundle, options, renderer, _placeholders(bundle), aligns, renderer.reads_sources)
 
     @property
     def name(self) -> str:
@@ -76,7 +78,7 @@ class ServedModel:
 
     def decode(self, hypothesis: Hypothesis, sentence: Sequence[str]) -> str:
         """A hypothesis as text, on one line; ``sentence`` is what was translated, as it was given to ``encode``."""
-        lines = [single_spaced(text) for text in sentence] if self.renderer.reads_sources else ()
+        lines = [single_spaced(text) for text in sentence] if self.reads_sources else ()
         return single_spaced(self.renderer.text(hypothesis, (), lines))
 
     def pieces(self, hypothesis: Hypothesis) -> list[str]:

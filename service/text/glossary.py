@@ -82,9 +82,12 @@ class Glossary:
                 found.loose.add([atom.casefold() for atom in atoms], hidden)
         return found
 
+    def __bool__(self) -> bool:
+        return bool(self.loose.following or self.strict.following)
+
     def find(self, text: str) -> list[tuple[Span, Hidden]]:
         """The terms in a normalised text, in order, none overlapping another."""
-        if not self.loose.following and not self.strict.following:
+        if not self:
             return []
         atoms = list(_atoms(text))
         written = [atom for _, _, atom in atoms]

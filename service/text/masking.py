@@ -68,7 +68,7 @@ class Masked:
     @property
     def source(self) -> str:
         """The text as it was."""
-        return self.fill([one.source for one in self.hidden])
+        return self.fill([one.source for one in self.hidden]) if self.hidden else self.text
 
     @property
     def target(self) -> str:

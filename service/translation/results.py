@@ -150,12 +150,13 @@ class DecodeResult:
         texts: in the request's order.
         guesses: of each text the language that was detected, where the request left it open.
         model: names of what decoded it, with commas; None where nothing did.
+        usage, time: None where nobody asked for details.
     """
 
     texts: Sequence[WrittenText]
     model: str | None
-    usage: TokenCounts
-    time: Seconds
+    usage: TokenCounts | None = None
+    time: Seconds | None = None
     guesses: Sequence[Guess] = ()
 
 

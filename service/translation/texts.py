@@ -26,6 +26,7 @@ from service.telemetry import tracing
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
 from service.text.markup import MarkupError
+from service.translation.masker import Masker
 from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
 from service.translation.requests import (
@@ -39,7 +40,7 @@ from service.translation.requests import (
 )
 from service.translation.results import DecodeResult, Seconds, TokenCounts, WrittenText
 from service.translation.summaries import CutText, cut_texts, write_summaries
-from service.translation.units import Masker, ParsedText, Unit, parse_text
+from service.translation.units import ParsedText, Unit, parse_text
 from service.translation.writing import write_texts
 
 P = ParamSpec("P")
@@ -120,14 +121,15 @@ class TextService:
                         break
                     watch = None
                 tell_rest(progress, parsed)
-        names = dict.fromkeys(text.plan.model.name for text in parsed)
+        names = ", ".join(dict.fromkeys(text.plan.model.name for text in parsed))
+        result = DecodeResult(written, names or None, guesses=guesses)
+        if not request.wants_details:
+            return result
         final = [unit for text in parsed for unit in text.units]
-        jobs, last = (
-            [job for unit in final for job in unit.attempt.jobs],
-            [one for unit in final for one in unit.decoded],
-        )
+        jobs = [job for unit in final for job in unit.attempt.jobs]
+        last = [decoded for unit in final for decoded in unit.decoded]
         counts = TokenCounts.of(admission.characters, jobs, last)
-        return DecodeResult(written, ", ".join(names) or None, counts, self._seconds(results, admission), guesses)
+        return replace(result, usage=counts, time=self._seconds(results, admission))
 
     def _admit(self, request: DecodeRequest) -> _Admission:
         """Check what can be told without looking at the texts."""

@@ -90,12 +90,15 @@ class SentenceWriter:
 
 def write_texts(request: DecodeRequest, parsed: Sequence[ParsedText]) -> list[WrittenText]:
     """The request's texts in its order; those that go nowhere stay as they are."""
-    written = [WrittenText.unchanged(text, request.alternatives) for text in request.texts]
     writers = {id(text.plan): SentenceWriter(text.plan.route, request) for text in parsed}
+    written: dict[int, WrittenText] = {}
     for text in parsed:
         write = _write_plain if text.markup is None else _write_markup
         written[text.number] = write(text, writers[id(text.plan)])
-    return written
+    return [
+        written[number] if number in written else WrittenText.unchanged(text, request.alternatives)
+        for number, text in enumerate(request.texts)
+    ]
 
 
 def _write_plain(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:

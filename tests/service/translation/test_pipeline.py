@@ -1,0 +1,131 @@
+"""What a request costs besides decoding: changes of thread, tokenising, and what is worked out once per bundle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.bundle import Bundle
+from models.vocabulary import SentencePieceVocabulary
+from service import errors
+from service.bundles.catalog import Catalog
+from service.bundles.served import ServedModel, Tokeniser
+from service.engine import Engine
+from service.errors import InvalidOption, ServiceError, TooLarge
+from service.http.errors import reply_for
+from service.settings import Settings
+from service.translation.requests import TranslateTask, check_size
+from tests.service.support import Served, copying, served, tiny_bundle
+
+TEXT = " - Wo ist der Bahnhof heute? Guten Morgen.\n\nDas Haus ist gross"
+
+
+@pytest.fixture
+def submissions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Served], list[Any]]:
+    """Notes what an app's text threads are given from here on."""
+
+    def of(service: Served) -> list[Any]:
+        threads, noted = service.app.state.parts.texts._threads, []
+        submit = threads.submit
+
+        def noting(work: Any, *args: Any) -> Any:
+            noted.append(work)
+            return submit(work, *args)
+
+        monkeypatch.setattr(threads, "submit", noting)
+        return noted
+
+    return of
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fields", [{}, {"source": "auto"}, {"format": "html"}, {"details": True}])
+async def test_a_request_changes_threads_twice(
+    bundles: dict[str, Bundle], submissions: Callable[[Served], list[Any]], fields: dict[str, Any]
+) -> None:
+    async with served(bundles) as service:
+        noted = submissions(service)
+        assert (await service.translate([TEXT, "das haus"], **fields)).status_code == 200
+        assert len(noted) == 2
+
+
+@pytest.mark.anyio
+async def test_a_sentence_is_tokenised_once(bundles: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: Counter[str] = Counter()
+    encode = SentencePieceVocabulary.encode
+
+    def counting(self: SentencePieceVocabulary, text: str, **options: Any) -> list[int]:
+        seen[text] += 1
+        return encode(self, text, **options)
+
+    async with served(bundles) as service:
+        monkeypatch.setattr(SentencePieceVocabulary, "encode", counting)
+        reply = await service.translate(TEXT)
+        assert reply.json()["translatedText"] == TEXT
+    assert seen == Counter(["Wo ist der Bahnhof heute?", "Guten Morgen.", "Das Haus ist gross"])
+
+
+def test_the_catalog_works_a_bundle_out_when_it_is_loaded(tmp_path: Path) -> None:
+    engine, bundle = Engine(), tiny_bundle(tmp_path)
+    catalog = Catalog(engine)
+    engine.add(bundle, copying(bundle))
+    first = catalog.translator("de", "en", None).model
+    assert catalog.translator("de", "en", None).model is first
+    other = replace(bundle, manifest=replace(bundle.manifest, name="de-en@2"))
+    engine.add(other, copying(other))
+    engine.point("de-en", "de-en@2")
+    assert catalog.translator("de", "en", None).model.bundle is other
+    engine.remove("de-en@2")
+    engine.point("de-en", "de-en")
+    assert catalog.translator("de", "en", None).model.bundle is bundle
+
+
+def test_what_was_counted_is_what_is_encoded(tmp_path: Path) -> None:
+    model = ServedModel.of(tiny_bundle(tmp_path))
+    tokens = Tokeniser(model)
+    for text in ("wo ist  der\nbahnhof", "", "⟨ph0⟩ ⟨de⟩", " a "):
+        assert (tokens.ids(text),) == model.encode((text,))
+        assert tokens.measure(text) == len(model.encode((text,))[0]) - 1
+
+
+def test_limits_are_the_settings() -> None:
+    limits = Settings(max_texts=2, max_characters=5).request_limits()
+    assert check_size(TranslateTask(texts=["ab", "cde"], target="en"), limits) == 5
+    with pytest.raises(TooLarge) as large:
+        check_size(TranslateTask(texts=["ab", "cdef"], target="en"), limits)
+    assert large.value.detail == {"bound": 5, "value": 6}
+    with pytest.raises(InvalidOption) as many:
+        check_size(TranslateTask(texts=["a", "b", "c"], target="en"), limits)
+    assert (many.value.field, many.value.bound, many.value.value) == ("q", "may hold at most 2 texts", 3)
+    with pytest.raises(InvalidOption) as uneven:
+        check_size(TranslateTask(texts=["a"], target="en", others={"fr": ["b", "c"]}), limits)
+    assert (uneven.value.field, uneven.value.value) == ("others.fr", 2)
+
+
+REPLIES = [
+    (InvalidOption("q", "must be shorter", 9, "cut it"), 422, "invalid_field"),
+    (errors.TooLarge("characters", 5, 6, "send less"), 413, "too_large"),
+    (errors.LanguageNotServed("no"), 404, "language_not_served"),
+    (errors.PairNotServed("no"), 404, "pair_not_served"),
+    (errors.ModelNotFound("no"), 404, "model_not_found"),
+    (errors.ModelInUse("no"), 409, "model_in_use"),
+    (errors.ModelRefused("de-en@2", "broken"), 422, "model_refused"),
+    (errors.GlossaryNotFound("no"), 404, "glossary_not_found"),
+    (errors.GlossaryLimit("glossaries", 3, 4), 400, "glossary_limit"),
+]
+
+
+def test_every_error_of_the_domain_has_a_reply() -> None:
+    leaves = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ServiceError)}
+    assert {type(error) for error, _, _ in REPLIES} == leaves - {ServiceError}
+    for error, status, code in REPLIES:
+        reply = reply_for(error)
+        assert (reply.status, reply.code) == (status, code), error
+    fault = reply_for(REPLIES[0][0])
+    assert fault.message == "q: must be shorter, but is 9; cut it"
+    assert fault.detail == [{"field": "q", "message": "must be shorter; cut it", "value": 9}]
