@@ -52,9 +52,9 @@ def modules_under(*names: str) -> list[str]:
             id="the NumPy half of models",
         ),
         pytest.param(
-            modules_under("service.engine"),
+            modules_under("service.engine", "service.text", "service.translation", "service.errors", "service.limits"),
             ("torch", "onnxruntime", "training", *HTTP),
-            id="the engine",
+            id="the domain and the engine",
         ),
         pytest.param(
             [name for name in modules_under("service") if not name.startswith(TORCH_RUNTIMES)],

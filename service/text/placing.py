@@ -16,13 +16,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice, pairwise
 
-from service.text.spans import Span
+from service.text.spans import WORD, Span
 
 Pairs = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 """Aligned words: characters (start, end) of the source and of the translation."""
 
-# Words with inner hyphens and apostrophes, or a single mark.
-_UNIT = re.compile(r"\w[\w\u0300-\u036f\u200c\u200d]*(?:['’\-]\w[\w\u0300-\u036f\u200c\u200d]*)*|[^\w\s]")
 _UNKNOWN = -0.1  # what a word that is aligned with nothing adds to a stretch
 _MOST_PLACES = 100  # of one text, that are looked at
 _LONG_ENOUGH = 4  # characters of a name that stands in both texts; shorter words of two languages may look alike
@@ -127,7 +125,7 @@ class Placing:
         """The translation's units, which no element divides: words, marks, and what is kept."""
         kept = [self.spans[node.order] for node in self.kept]
         inner = sorted({border for _, written in self.pairs for border in written})
-        for match in _UNIT.finditer(self.target):
+        for match in WORD.finditer(self.target):
             start, end = match.span()
             if any(span.start < end and start < span.end for span in kept):
                 continue

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+WORD = re.compile(r"\w[\w\u0300-\u036f\u200c\u200d]*(?:['’\-]\w[\w\u0300-\u036f\u200c\u200d]*)*|[^\w\s]")
+"""A word with inner hyphens and apostrophes, or a single mark. Joiners and combining marks belong to their word."""
 
 
 class Span(NamedTuple):

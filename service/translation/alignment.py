@@ -27,13 +27,11 @@ from models.search import Array, Hypothesis
 from models.vocabulary import EOS, Vocabulary, WordVocabulary
 from service.bundles.served import ServedModel
 from service.text.locating import locate, locate_words
-from service.text.spans import Span
+from service.text.spans import WORD, Span
 
 THRESHOLD = 0.6
 """Least product of both sides' shares with which words are a pair; half of it is enough for a written word's best."""
 
-# Words with inner hyphens and apostrophes, or a single mark. Joiners and combining marks belong to their word.
-_WORD = re.compile(r"\w[\w\u0300-\u036f\u200c\u200d]*(?:['’\-]\w[\w\u0300-\u036f\u200c\u200d]*)*|[^\w\s]")
 _LEAST = 1e-9  # attention below this is none
 _MARK = re.compile(r"[.,;:!?…。、，；：！？¿¡؟،()\[\]{}'\"«»‹›„“”‚‘’–—-]+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -153,7 +151,7 @@ def words_of(text: str, tokens: Sequence[AlignedToken]) -> list[Span]:
     What one token stands for is one word, even where that is an address with punctuation marks in it.
     """
     words: list[Span] = []
-    for match in _WORD.finditer(text):
+    for match in WORD.finditer(text):
         start, end = match.span()
         borders = {start, end}
         if _UNSPACED.search(text, start, end):
