@@ -12,7 +12,6 @@ from models.bundle import Bundle, add_built
 from models.errors import BundleError
 from models.search import Graphs
 from service.bundles.backend import backend_of, proven
-from service.bundles.catalog import Catalog
 from service.bundles.loading import build_engine
 from service.engine import Backend
 from service.settings import Settings
@@ -91,7 +90,7 @@ async def test_the_service_shows_what_each_bundle_runs_on(tmp_path: Path, monkey
     monkeypatch.setattr("service.bundles.loading.open_graphs", opener)
     engine = build_engine(Settings(bundles=(tmp_path,), threads=3))
     assert opened == [("de-en", "onnx", "int8", 3), ("exact", "onnx", "float32", 3)]
-    shown = {model.name: (model.runtime, model.precision) for model in Catalog(engine).models()}
+    shown = {name: (backend.runtime, backend.precision) for name, backend in engine.backends.items()}
     assert shown == {"de-en": ("onnx", "int8"), "exact": ("onnx", "float32")}
     metrics = Metrics()
     metrics.watch(engine)
