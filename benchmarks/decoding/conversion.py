@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from ctranslate2.specs import transformer_spec
 
 from benchmarks.transformers import TransformerSize
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.loading import load_bundle_model
+from models.registry import build_model, load_config
 from models.search import Array
 from models.transformer import DecoderLayer, EncoderLayer, Transformer
 from models.vocabulary import Vocabulary
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # our ids 0 to 3, by the names that CTranslate2 looks for
-_DEVIATION = 0.05  # of random weights: scores of the size that a trained model has
 
 
 def random_tokens(vocabulary: int) -> list[str]:
@@ -44,36 +45,20 @@ def write_random(folder: Path, size: TransformerSize, vocabulary: int, precision
         vocabulary: types on either side.
         precision: "int8" or "float32".
     """
-    rng = np.random.default_rng(0)
-    width, hidden = size.width, size.hidden
-
-    def linear(spec: Any, outputs: int, inputs: int) -> None:
-        spec.weight = (rng.standard_normal((outputs, inputs)) * _DEVIATION).astype(np.float32)
-        spec.bias = np.zeros(outputs, np.float32)
-
-    def norm(spec: Any) -> None:
-        spec.gamma, spec.beta = np.ones(width, np.float32), np.zeros(width, np.float32)
-
-    def attention(spec: Any, *outputs: int) -> None:
-        norm(spec.layer_norm)
-        for each, rows in zip(spec.linear, outputs, strict=True):
-            linear(each, rows, width)
-
-    made = transformer_spec.TransformerSpec.from_config(size.layers, size.heads, pre_norm=True)
-    for side, layer_of in ((made.encoder, made.encoder.layer), (made.decoder, made.decoder.layer)):
-        _embeddings(side).weight = (rng.standard_normal((vocabulary, width)) * _DEVIATION).astype(np.float32)
-        side.position_encodings.encodings = (rng.standard_normal((size.positions, width)) * 0.1).astype(np.float32)
-        norm(side.layer_norm)
-        for layer in layer_of:
-            attention(layer.self_attention, 3 * width, width)
-            if side is made.decoder:
-                attention(layer.attention, width, 2 * width, width)
-            norm(layer.ffn.layer_norm)
-            linear(layer.ffn.linear_0, hidden, width)
-            linear(layer.ffn.linear_1, width, hidden)
-    linear(made.decoder.projection, vocabulary, width)
+    config = {
+        "source_vocabularies": [vocabulary],
+        "target_vocabulary": vocabulary,
+        "encoder_layers": size.layers,
+        "decoder_layers": size.layers,
+        **{"width": size.width, "hidden": size.hidden, "heads": size.heads, "max_positions": size.positions},
+        **{"attention_bias": True, "output_bias": True},  # as usual
+    }
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = build_model("transformer", load_config("transformer", config, "random"))
+    assert isinstance(model, Transformer)
     tokens = random_tokens(vocabulary)
-    _write(made, folder, tokens, tokens, precision)
+    write_model(folder, model, tokens, tokens, precision)
 
 
 def write_bundle_model(folder: Path, bundle: Bundle, precision: str) -> None:

@@ -6,24 +6,21 @@ vocabulary of 8,000 pieces serves both sides. Memory is read in each stage of a 
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.options import PreparationOptions
-from benchmarks.runner import in_own_process
+from benchmarks.training.sizes import measure_sizes, show
 from deploy.loadtest.server import memory_of
-from deploy.records import numbers
-from deploy.report import console, environment, say, show_environment, table
 from training.data.config import CorpusConfig, DataConfig
 from training.data.prepare import prepare
 
+__all__ = ["measure", "show"]
 WORDS = 50_000
 PIECE = 100_000  # pairs written at once
 LANGUAGES = ("de", "en")
@@ -49,19 +46,7 @@ def generate(folder: Path, pairs: int) -> None:
 
 def measure(options: PreparationOptions) -> dict[str, Any]:
     """``environment`` and ``rows``, one for each size."""
-    rows = []
-    for pairs in numbers(options.pairs, "--pairs"):
-        with tempfile.TemporaryDirectory(prefix="tandem-preparation-", dir=options.folder) as folder:
-            generate(Path(folder), pairs)
-            rows.append(in_own_process(prepare_watched, Path(folder)))
-    return {"environment": environment(1), "rows": rows}
-
-
-def show(result: Mapping[str, Any]) -> None:
-    """Print the table; memory in MB."""
-    columns = {key: key.replace("_", " ") for row in result["rows"] for key in row}
-    say(show_environment(result["environment"]))
-    console().print(table("Preparation", columns, result["rows"]))
+    return measure_sizes(options.pairs, options.folder, generate, prepare_watched)
 
 
 def prepare_watched(folder: Path) -> dict[str, float]:

@@ -8,9 +8,8 @@ cache, which the system takes back when it needs the room.
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.options import StreamingOptions
-from benchmarks.runner import in_own_process
+from benchmarks.training.sizes import measure_sizes, show
 from deploy.loadtest.server import memory_of
-from deploy.records import numbers
-from deploy.report import console, environment, say, show_environment, table
 from training.data.dataset import PreparedData, TokenArray
 from training.data.stream import SHARD, Share, Stream
 
+__all__ = ["measure", "show"]
 PIECE = 500_000  # pairs written at once
 SIDES = ("source", "target")
 
@@ -48,19 +46,7 @@ def generate(folder: Path, pairs: int) -> None:
 
 def measure(options: StreamingOptions) -> dict[str, Any]:
     """``environment`` and ``rows``, one for each size."""
-    rows = []
-    for pairs in numbers(options.pairs, "--pairs"):
-        with tempfile.TemporaryDirectory(prefix="tandem-streaming-", dir=options.folder) as folder:
-            generate(Path(folder), pairs)
-            rows.append(in_own_process(read, Path(folder), options.updates))
-    return {"environment": environment(1), "rows": rows}
-
-
-def show(result: Mapping[str, Any]) -> None:
-    """Print the table; memory in MB."""
-    columns = {key: key.replace("_", " ") for row in result["rows"] for key in row}
-    say(show_environment(result["environment"]))
-    console().print(table("Reading", columns, result["rows"]))
+    return measure_sizes(options.pairs, options.folder, generate, partial(read, updates=options.updates))
 
 
 def own_memory() -> float:
