@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from typing import Any
 from rich.table import Table
 
 from deploy.commands.outputs import check_file, check_folder
+from deploy.machine import find_processor
 from models.command import console as console
-from service.telemetry.cgroups import usable_cores
 
 _PACKAGES = (
     *(
@@ -29,11 +28,6 @@ _PACKAGES = (
         "accelerate",
     ),
     *("torch", "sacrebleu"),
-)
-# What makes matrix products fast, by the kernel's names; the last three are ARM's.
-_FEATURES = (
-    *("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16"),
-    *("asimddp", "i8mm", "bf16"),
 )
 
 
@@ -85,28 +79,17 @@ def environment(threads: int) -> dict[str, Any]:
     Args:
         threads: that the measured system may use.
     """
-    processor, flags = _processor()
+    processor = find_processor()
     return {
-        "processor": processor,
-        "features": [name for name in _FEATURES if name in flags],
-        "cores": os.cpu_count() or 1,
-        "usable_cores": usable_cores(),
+        "processor": processor.name,
+        "features": [name for name, present in processor.features.items() if present],
+        "cores": processor.cores,
+        "usable_cores": processor.usable_cores,
         "threads": threads,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: number for name in _PACKAGES if (number := _version(name))},
     }
-
-
-def _processor() -> tuple[str, frozenset[str]]:
-    """Name and flags of the first processor; on anything but Linux no flags."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in reversed(lines))}
-    name = fields.get("model name") or platform.processor() or platform.machine()
-    return name, frozenset((fields.get("flags") or fields.get("Features") or "").split())
 
 
 def _version(package: str) -> str:
