@@ -38,6 +38,7 @@ COPY models models
 COPY training training
 COPY service service
 COPY deploy deploy
+COPY benchmarks benchmarks
 # This project, with the build back end that the lock brought; then what only building needed leaves again.
 RUN pip --python /opt/tandem/bin/python install --no-deps --no-index --no-build-isolation --no-cache-dir . \
     && pip --python /opt/tandem/bin/python uninstall --yes --quiet \
@@ -59,8 +60,8 @@ FROM base AS loadtest
 COPY --from=loadtest-packages /opt/loadtest /opt/loadtest
 # Only what the scenarios need, under the names by which they import one another.
 COPY deploy/__init__.py /opt/loadtest/app/deploy/
-COPY deploy/loadtest/__init__.py deploy/loadtest/texts.py deploy/loadtest/grammar.py deploy/loadtest/scenarios.py \
-    deploy/loadtest/variables.py deploy/loadtest/locustfile.py /opt/loadtest/app/deploy/loadtest/
+COPY deploy/loadtest/__init__.py deploy/loadtest/texts.py deploy/loadtest/grammar.toml deploy/loadtest/scenarios.py \
+    deploy/loadtest/locustfile.py /opt/loadtest/app/deploy/loadtest/
 ENV PATH=/opt/loadtest/bin:$PATH \
     PYTHONPATH=/opt/loadtest/app \
     LOCUST_LOCUSTFILE=/opt/loadtest/app/deploy/loadtest/locustfile.py

@@ -1,40 +1,31 @@
-"""How well a glossary is enforced, and what it costs the translations, on a parallel text.
+"""`tandem bench glossary`: how well a glossary is enforced, and what it costs the translations, on a parallel text.
 
-    python benchmarks/glossary.py bundles/de-en SOURCE TARGET [--seen SOURCE TARGET] [--terms 200] [--lines 600]
-
-Terms are words of the source (some of them two words) that stand in few of its lines, each with a target term drawn
-from the target text that stands in no line that translates the source term, here or in the text named by ``--seen``
-(give the training text): a pair that nothing can have been learnt of. Printed are the share of the terms' places whose
-translation has the target term, counted in the text that comes back; how many of the misses the reply names; and chrF
-of the lines without and with terms, each translated with and without the glossary. ``usual`` is a second glossary, of
-the words that go together most in the text itself: its chrF says what enforcing costs where the terms are right.
-
-Files may be packed (``.xz``, ``.gz``); the bundle runs as it is served, in one worker.
+Told are the share of the terms' places whose translation has the target term, counted in the text that comes back; how
+many of the misses the reply names; and chrF of the lines without and with terms, each translated with and without the
+glossary. The bundle runs as it is served, in one worker.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import gzip
-import json
-import lzma
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sacrebleu.metrics.chrf import CHRF
 
+from benchmarks.options import GlossaryOptions
+from deploy.report import environment, say, show_environment
 from service.bundles.loading import build_engine
 from service.settings import Settings
 from service.text.glossary import Glossary
 from service.translation.requests import TranslateTask
 from service.translation.results import TermUse
 from service.translation.texts import TextService
+from training.data.corpus import read_parallel
 
 Pairs = list[tuple[str, str]]
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -43,17 +34,11 @@ _MOST_LINES = 8  # that a term stands in
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class TranslatedLines:
     """Lines as they came back, and what the reply says of the terms in each."""
 
     lines: list[str]
     terms: list[list[TermUse]]
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a file, packed or not."""
-    unpack = {".xz": lzma.decompress, ".gz": gzip.decompress}.get(path.suffix, bytes)
-    return unpack(path.read_bytes()).decode("utf-8").split("\n")[:-1]
 
 
 def words(line: str, size: int = 1) -> list[str]:
@@ -119,9 +104,9 @@ def usual_terms(pairs: Pairs, count: int) -> dict[str, str]:
 
 async def translate(
     service: TextService, route: tuple[str, str], lines: Sequence[str], glossary: Mapping[str, str]
-) -> Translated:
+) -> TranslatedLines:
     """Lines as the service translates them, some at a time."""
-    found = Translated([], [])
+    found = TranslatedLines([], [])
     for at in range(0, len(lines), 50):
         task = TranslateTask(
             texts=lines[at : at + 50], source=route[0], target=route[1], glossary=glossary, priority="bulk"
@@ -132,7 +117,7 @@ async def translate(
     return found
 
 
-def enforced(lines: Sequence[str], found: Translated, glossary: Mapping[str, str]) -> dict[str, Any]:
+def enforced(lines: Sequence[str], found: TranslatedLines, glossary: Mapping[str, str]) -> dict[str, Any]:
     """Places of terms, how many of their translations have the target term, and how many misses the reply names."""
     finder = Glossary.of(glossary)
     places = kept = named = 0
@@ -151,7 +136,7 @@ def chrf(lines: Sequence[str], references: Sequence[str]) -> float:
     return round(CHRF().corpus_score(list(lines), [list(references)]).score, 2) if lines else 0.0
 
 
-async def measure(
+async def enforce(
     service: TextService, route: tuple[str, str], pairs: Pairs, glossary: Mapping[str, str], most: int
 ) -> dict[str, Any]:
     """Everything about one glossary."""
@@ -175,11 +160,20 @@ async def measure(
     return result
 
 
-async def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The whole measurement."""
-    pairs = list(zip(read_lines(arguments.source), read_lines(arguments.target), strict=True))
-    seen = list(zip(*map(read_lines, arguments.seen), strict=True)) if arguments.seen else []
-    settings = Settings(bundles=(arguments.bundle,), workers=1, cache_sentences=0, log_level="error")
+def measure(options: GlossaryOptions) -> dict[str, Any]:
+    """``environment`` and the figures of both glossaries, ``unseen`` and ``usual``.
+
+    Raises:
+        CorpusError: files that cannot be read or are not parallel.
+        BundleError: the bundle cannot be used.
+    """
+    return {"environment": environment(1), "glossaries": asyncio.run(_measure(options))}
+
+
+async def _measure(options: GlossaryOptions) -> dict[str, Any]:
+    pairs = list(zip(*read_parallel([options.source, options.target]), strict=True))
+    seen = list(zip(*read_parallel(list(options.seen)), strict=True)) if options.seen else []
+    settings = Settings(bundles=(options.bundle,), workers=1, cache_sentences=0, log_level="error")
     engine = build_engine(settings)
     service = TextService(engine, settings.request_limits())
     engine.start()
@@ -187,36 +181,24 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
         (bundle,) = engine.bundles.values()
         route = bundle.manifest.source_languages[0], bundle.manifest.target_language
         glossaries = {
-            "unseen": unseen_terms(pairs, seen, arguments.terms, np.random.default_rng(arguments.seed)),
-            "usual": usual_terms(pairs, arguments.terms),
+            "unseen": unseen_terms(pairs, seen, options.terms, np.random.default_rng(options.seed)),
+            "usual": usual_terms(pairs, options.terms),
         }
-        return {name: await measure(service, route, pairs, one, arguments.lines) for name, one in glossaries.items()}
+        return {name: await enforce(service, route, pairs, one, options.lines) for name, one in glossaries.items()}
     finally:
         engine.stop()
         service.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bundle", type=Path)
-    parser.add_argument("source", type=Path)
-    parser.add_argument("target", type=Path)
-    parser.add_argument("--seen", type=Path, nargs=2, default=None, metavar=("SOURCE", "TARGET"))
-    parser.add_argument("--terms", type=int, default=200)
-    parser.add_argument("--lines", type=int, default=600, help="of each kind, at most")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    result = asyncio.run(run(arguments))
-    if arguments.json:
-        print(json.dumps(result, indent=1))
-        return
-    for name, one in result.items():
-        print(f"{name}: {one['terms']} terms, {one['places']} places, {one['enforced']} enforced = {one['percent']} %")
-        print(f"  without glossary {one['plain percent']} %; misses that the reply names: {one['named']}")
-        for kind in ("with terms", "without terms"):
-            print(f"  lines {kind}: " + ", ".join(f"{key} {value}" for key, value in one[kind].items()))
-
-
-if __name__ == "__main__":
-    main()
+def show(result: Mapping[str, Any]) -> None:
+    """Print the figures of both glossaries."""
+    say(show_environment(result["environment"]))
+    for name, one in result["glossaries"].items():
+        say(
+            f"{name}: {one['terms']} terms, {one['places']} places, {one['enforced']} enforced = {one['percent']} %",
+            f"  without glossary {one['plain percent']} %; misses that the reply names: {one['named']}",
+            *(
+                f"  lines {kind}: " + ", ".join(f"{key} {value}" for key, value in one[kind].items())
+                for kind in ("with terms", "without terms")
+            ),
+        )

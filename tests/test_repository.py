@@ -20,7 +20,7 @@ from packaging.version import Version
 from models.registry import ARCHITECTURES
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("models", "training", "service", "deploy")
+PACKAGES = ("models", "training", "service", "deploy", "benchmarks")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -162,14 +162,15 @@ def locked(name: str) -> dict[str, Requirement]:
         ("models", declared() | {"torch"}),
         ("training", declared("train")),
         ("service", declared("http", "telemetry", "serve") | {"torch"}),
-        ("deploy", declared("http", "serve", "train", "bench", "loadtest", "ray", "dev")),
+        ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
+        ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
         ("tests", declared("http", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )
 def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> None:
     distributions = packages_distributions()
     for path, tree in sources(package):
-        for name in set(imported(tree)) - {*PACKAGES, "benchmarks", "tests"} - sys.stdlib_module_names:
+        for name in set(imported(tree)) - {*PACKAGES, "tests"} - sys.stdlib_module_names:
             owners = {str(canonicalize_name(owner)) for owner in distributions.get(name, [name])}
             assert owners & allowed, f"{path} imports {name}, which pyproject.toml does not name"
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from rich.table import Table
 
-from deploy.bench.report import console as report_console
 from deploy.commands.outputs import check_file, check_folder
 from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.systems import (
@@ -24,6 +23,7 @@ from deploy.evaluation.systems import (
     read_test,
     same_translation,
 )
+from deploy.report import console as report_console
 from models.errors import ConfigError
 from training.data.corpus import read_parallel
 from training.significance import DRAWS, compare_systems

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.table import Table
 
-from deploy.bench.report import console as report_console
 from deploy.commands.outputs import check_file
 from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.reports import Evaluation, Measured, write_report
@@ -24,6 +23,7 @@ from deploy.evaluation.systems import (
     read_test,
     same_translation,
 )
+from deploy.report import console as report_console
 from models.bundle import Bundle, Score, extend_bundle
 from models.errors import ConfigError, CorpusError
 from models.shortlist import WITH_SHORTLIST

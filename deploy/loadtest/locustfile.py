@@ -13,12 +13,13 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import os
 import random
 import sys
 import time
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from locust import FastHttpUser, events, task
@@ -26,58 +27,89 @@ from locust.contrib.fasthttp import FastResponse
 from locust.env import Environment
 from locust.exception import StopTest
 
-from deploy.loadtest.grammar import GRAMMARS
-from deploy.loadtest.scenarios import PATH, THINK, Call, Calls, Pair, choose_pair, served_pairs
-from deploy.loadtest.variables import Variables
+from deploy.loadtest.scenarios import BULK_TEXTS, PATH, SCENARIOS, THINK, Call, Calls, Pair, choose_pair, served_pairs
+from deploy.loadtest.texts import LANGUAGES, read_lines
 
 _MISCONFIGURED = 2
 _REJECTED, _AGAIN = (429, 503), " (rejected)"  # and what is added to the name of a request that is sent again
 _LONGEST_PAUSE = 60.0  # seconds that a Retry-After is followed for
 _ASK_EVERY, _FILE_PATIENCE = 1.0, 600.0  # seconds: how often a file is asked for, and how long altogether
 _BOUNDARY = "a-line-that-no-text-of-a-load-test-has"
+_MOST_SEED = 2**31
+
+
+def _number(kind: type[int] | type[float], default: float | None, least: float, most: float) -> Callable[[str], Any]:
+    """Reads a number within its bounds; empty text, as compose files give it, has the default."""
+
+    def read(text: str) -> float | None:
+        try:
+            value = kind(text) if text else default
+        except ValueError:
+            value = float("nan")
+        if value is not None and not least <= value <= most:
+            what = "a whole number" if kind is int else "a number"
+            raise ArgumentTypeError(f"must be {what} from {least:g} to {most:g}, but is {text}")
+        return value
+
+    return read
+
+
+def add_options(parser: Any) -> None:
+    """What the users do, as options, variables LOADTEST_*, and fields of the web page."""
+
+    def option(name: str, **more: Any) -> None:
+        parser.add_argument(f"--{name}", env_var=f"LOADTEST_{name.upper().replace('-', '_')}", **more)
+
+    option("scenario", type=lambda text: text or "mixed", choices=list(SCENARIOS), default="mixed", help="What is sent")
+    option("pair", default="", help="Pair of languages, such as de-en [the first that is served]")
+    option("api-key", default="", is_secret=True, help="Sent as Authorization: Bearer")
+    option("texts", default="", help="File of real sentences, one a line [made ones]")
+    # Where none is given it is drawn: a service that is asked the same twice answers from its cache.
+    option("seed", type=_number(int, None, 0, _MOST_SEED), help="Of the texts [drawn]")
+    option("think", type=_number(float, 1.0, 0, 1000), default=1.0, help="Factor on the time between two requests")
+    option("retries", type=_number(int, 5, 0, 1000), default=5, help="How often a rejected request is sent again")
+    option("bulk-texts", type=_number(int, BULK_TEXTS, 1, 100_000), default=BULK_TEXTS, help="Texts of a bulk request")
 
 
 @dataclass(slots=True)
 class _Stage:
-    """What all users of this process share.
+    """What all users of this process share, once the test has started.
 
     Attributes:
-        variables: LOADTEST_*.
-        pair: once the service has told what it translates.
-        users: numbers of users, each of whom has texts of their own.
+        options: of :func:`add_options`.
+        pair: of languages that is asked for.
+        seed: of the texts; users have texts of their own.
+        lines: real sentences; empty = made ones.
+        users: their numbers.
     """
 
-    variables: Variables
-    pair: Pair | None = None
-    users: itertools.count[int] = itertools.count()
-
-    @classmethod
-    def of_environment(cls) -> _Stage:
-        """Leaves the process where a variable is out of bounds."""
-        try:
-            return cls(Variables.of(os.environ))
-        except ValueError as error:
-            print(error, file=sys.stderr)
-            sys.exit(_MISCONFIGURED)
+    options: Namespace
+    pair: Pair
+    seed: int
+    lines: list[str]
+    users: itertools.count[int] = field(default_factory=itertools.count)
 
     def calls(self, worker: int) -> Calls:
         """The requests of the next user of a worker."""
-        given = self.variables
-        assert self.pair is not None  # the test has started
-        made = Calls.of(given.scenario, self.pair, f"{given.seed}/{worker}/{next(self.users)}", given.lines)
-        return replace(made, files=True, bulk_texts=given.bulk_texts)
+        made = Calls.of(self.options.scenario, self.pair, f"{self.seed}/{worker}/{next(self.users)}", self.lines)
+        return replace(made, files=True, bulk_texts=self.options.bulk_texts)
 
 
-STAGE = _Stage.of_environment()
+stage: _Stage  # from the start of the test on
 
 
-def find_pair(environment: Environment, **_: Any) -> None:
+def prepare(environment: Environment, **_: Any) -> None:
     """Ask the service what it translates; the test stops where nothing of that can be asked for."""
+    global stage
+    options = environment.parsed_options
+    assert options is not None
     try:
-        pairs = served_pairs((environment.host or "").rstrip("/"))
-        STAGE.pair = choose_pair(pairs, STAGE.variables.pair, tuple(GRAMMARS))
-        STAGE.calls(0)
-        logging.info("scenario %s, pair %s, seed %d", STAGE.variables.scenario, STAGE.pair, STAGE.variables.seed)
+        lines = read_lines(Path(options.texts)) if options.texts else []
+        pair = choose_pair(served_pairs((environment.host or "").rstrip("/")), options.pair, LANGUAGES)
+        seed = random.randrange(_MOST_SEED) if options.seed is None else options.seed
+        stage = _Stage(options, pair, seed, lines)
+        stage.calls(0)
+        logging.info("scenario %s, pair %s, seed %d", options.scenario, pair, seed)
     except ValueError as error:
         environment.process_exit_code = _MISCONFIGURED
         raise StopTest(str(error)) from None
@@ -92,7 +124,8 @@ def judge(environment: Environment, **_: Any) -> None:
         environment.process_exit_code = 1
 
 
-events.test_start.add_listener(find_pair)  # type: ignore[no-untyped-call]  # Locust annotates most of its functions
+events.init_command_line_parser.add_listener(add_options)  # type: ignore[no-untyped-call]  # Locust annotates few
+events.test_start.add_listener(prepare)  # type: ignore[no-untyped-call]
 events.quitting.add_listener(judge)  # type: ignore[no-untyped-call]
 
 
@@ -106,9 +139,9 @@ class Client(FastHttpUser):
     def on_start(self) -> None:
         """Get texts of one's own."""
         worker = max(0, getattr(self.environment.runner, "worker_index", 0))
-        self._calls = STAGE.calls(worker)
-        self._random = random.Random(f"{STAGE.variables.seed}/{worker}/{id(self)}")
-        self._key = {"Authorization": f"Bearer {key}"} if (key := STAGE.variables.api_key) else {}
+        self._calls = stage.calls(worker)
+        self._random = random.Random(f"{stage.seed}/{worker}/{id(self)}")
+        self._key = {"Authorization": f"Bearer {key}"} if (key := stage.options.api_key) else {}
         self._pause = 0.0
 
     def wait_time(self) -> float:
@@ -123,7 +156,7 @@ class Client(FastHttpUser):
             self._translate_file(call)
         else:
             self._ask("POST", PATH, call.kind, call.body, check=call.fault)
-        think = THINK[call.kind] * STAGE.variables.think
+        think = THINK[call.kind] * stage.options.think
         self._pause = self._random.expovariate(1 / think) if think else 0.0
 
     def _ask(
@@ -138,7 +171,7 @@ class Client(FastHttpUser):
         """The answer's body; None where there is none that is right. A rejected request is sent again when the service
         asks for it, and has a line of its own in the statistics."""
         headers = {**self._key, "Content-Type": kind} if body is not None else self._key
-        for left in reversed(range(STAGE.variables.retries + 1)):
+        for left in reversed(range(stage.options.retries + 1)):
             with self.client.request(
                 method,
                 path,
@@ -163,9 +196,8 @@ class Client(FastHttpUser):
 
     def _translate_file(self, call: Call) -> None:
         """Send a file, ask for it until it is done, fetch it, and have it deleted, also where the test ends before."""
-        assert STAGE.pair is not None
         started = time.perf_counter()
-        form = {"source": STAGE.pair.source, "target": STAGE.pair.target}
+        form = {"source": stage.pair.source, "target": stage.pair.target}
         kind = f"multipart/form-data; boundary={_BOUNDARY}"
         reply = self._ask("POST", "/files", "file: send", _multipart(form, call.body), kind)
         if reply is None:

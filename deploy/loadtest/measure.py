@@ -1,33 +1,31 @@
 """A service under rising load: every run leaves a row; the highest rate that keeps a p99 is found by bisection.
 
 Requests are due at moments of a Poisson process or at even gaps, whatever the service does (an open loop), and latency
-counts from when a request was due: see :mod:`deploy.bench.load`, whose client this uses. Locust and its like send the
-next request when the last one was answered, so a slow service gets less load and looks better than it is.
+counts from when a request was due: see :mod:`deploy.loadtest.client`, whose client this uses. Locust and its like send
+the next request when the last one was answered, so a slow service gets less load and looks better than it is.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import random
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from deploy.bench.load import Arrivals, Run, closed_loop, open_loop, schedule_of
-from deploy.bench.report import console
-from deploy.bench.statistics import environment, percentile
-from deploy.bench.verdicts import Row, capacity, not_answered
-from deploy.loadtest.grammar import GRAMMARS
-from deploy.loadtest.options import FORMAT, LoadOptions
+from deploy.loadtest.client import Arrivals, LoadRun, arrivals, closed_loop, open_loop, percentile
+from deploy.loadtest.options import FORMAT, LoadOptions, parse_rates
+from deploy.loadtest.results import Result, not_answered
 from deploy.loadtest.scenarios import PATH, Call, Calls, Kind, choose_pair, served_pairs
-from deploy.loadtest.texts import read_lines
+from deploy.loadtest.texts import LANGUAGES, read_lines
+from deploy.report import environment, say
 from models.errors import ConfigError, TandemError
 
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
-    from deploy.bench.servers import Server
-    from deploy.bench.trial import Reading
+    from deploy.loadtest.server import Reading, Server
 
 # Of the highest rate, where no rates are given: the curve. The highest one is measured again with it.
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.15, 1.5)
@@ -36,6 +34,7 @@ _WARM_UP, _CLIENTS, _BODIES = 3.0, 8, 400  # seconds, requests in flight and dis
 _FEWEST = 20  # requests of a run, which lasts longer where the rate is low
 _PATIENCE = 10.0  # seconds after its last arrival for which answers are waited for, at least
 _START, _STEP = 0.7, 2.0  # of the search: share of the closed loop's rate, and factor until it knows both sides
+_PRECISION, _MOST_RUNS = 1.05, 12  # of the search: where it ends
 _COME_ROUND = 60.0  # seconds of waiting in which a service has come round after a run, or is gone
 
 
@@ -59,7 +58,7 @@ class Steps:
     options: LoadOptions
     calls: Calls
     server: Server | None = None
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Result] = field(default_factory=list)
 
     def warm_up(self) -> float:
         """Load it for a moment. Returns the requests a second that a few clients get who wait for their answers.
@@ -74,11 +73,11 @@ class Steps:
             raise ConfigError(f"{self.options.where} answered none of {len(run.outcomes)} requests: {run.fault}")
         return max(run.requests_per_s, 1 / seconds)
 
-    def run(self, rate: float, purpose: str) -> Row:
+    def run(self, rate: float, purpose: str) -> Result:
         """Load it with so many requests a second; the row is kept. Raises Gone where it answers nothing afterwards."""
         seconds = max(self.options.duration, _FEWEST / rate)
         kind = cast(Arrivals, self.options.arrivals)
-        schedule = schedule_of(kind, rate, seconds, self.options.seed).tolist() or [0.0]
+        schedule = arrivals(rate, seconds, self.options.seed or 0, kind) or [0.0]
         calls = list(itertools.islice(self.calls, len(schedule)))
         before = self._reading()
         run = open_loop(
@@ -94,7 +93,7 @@ class Steps:
             row |= after.since(before, run)
             row |= {name: round(value, 1) for name, value in self.server.memory().items()}
         self.rows.append(row)
-        say(row)
+        tell(row)
         self._settle()
         return row
 
@@ -104,7 +103,7 @@ class Steps:
         def sustains(rate: float) -> bool:
             return rate <= self.options.most and bool(self.run(rate, "search")["sustained"])
 
-        return capacity(sustains, min(start, self.options.most), _STEP)
+        return highest_rate(sustains, min(start, self.options.most), _STEP)
 
     @property
     def _headers(self) -> dict[str, str]:
@@ -121,9 +120,9 @@ class Steps:
     def _reading(self) -> Reading | None:
         if self.server is None:
             return None
-        from deploy.bench.trial import Reading
+        from deploy.loadtest.server import Reading
 
-        return Reading.of(self.server, metrics=True)
+        return Reading.of(self.server)
 
     def _settle(self) -> None:
         """Wait until what the last run has left behind is done: until a request is answered."""
@@ -154,6 +153,8 @@ def measure(options: LoadOptions) -> dict[str, Any]:
     Raises:
         ConfigError: the service does not start or answer, or the pair or the texts cannot be had.
     """
+    if options.seed is None:
+        options = replace(options, seed=random.randrange(2**31))
     with opened(options) as steps:
         start = _START * steps.warm_up()
         try:
@@ -164,13 +165,13 @@ def measure(options: LoadOptions) -> dict[str, Any]:
 
 def _highest(steps: Steps, start: float) -> float:
     """All runs. Returns the highest rate that was sustained; ``start``: the first one to try."""
-    options = steps.options
-    for rate in options.rates:
+    options, rates = steps.options, parse_rates(steps.options.rates)
+    for rate in rates:
         steps.run(rate, "curve")
     highest = _sustained(steps)
-    if options.search:
+    if not options.no_search:
         highest = steps.highest(highest or start)
-    if not options.rates:
+    if not rates:
         for share in SHARES:
             steps.run(min(share * (highest or start), options.most), "curve")
     return highest
@@ -212,13 +213,13 @@ def opened(options: LoadOptions) -> Iterator[Steps]:
     with ExitStack() as stack:
         server, url = None, options.url.rstrip("/")
         if options.bundle is not None:
-            from deploy.bench.servers import tandem_server
+            from deploy.loadtest.server import tandem_server
 
             server = stack.enter_context(tandem_server(options.bundle, options.workers))
             url = server.url
         try:
             lines = read_lines(options.texts) if options.texts else []
-            pair = choose_pair(served_pairs(url), options.pair, tuple(GRAMMARS))
+            pair = choose_pair(served_pairs(url), options.pair, LANGUAGES)
             calls = Calls.of(options.scenario, pair, str(options.seed), lines)
         except ValueError as error:
             raise ConfigError(str(error)) from error
@@ -226,7 +227,7 @@ def opened(options: LoadOptions) -> Iterator[Steps]:
 
 
 def figures(
-    run: Run, calls: list[Call], seconds: float, options: LoadOptions, counted: Collection[Kind]
+    run: LoadRun, calls: list[Call], seconds: float, options: LoadOptions, counted: Collection[Kind]
 ) -> dict[str, Any]:
     """What a run amounts to.
 
@@ -266,15 +267,38 @@ def figures(
     return row
 
 
-def part(run: Run, calls: list[Call], kinds: Collection[Kind]) -> Run:
+def part(run: LoadRun, calls: list[Call], kinds: Collection[Kind]) -> LoadRun:
     """A run as if nothing but requests of these kinds had been sent."""
     own = tuple(outcome for outcome, call in zip(run.outcomes, calls, strict=True) if call.kind in kinds)
     return replace(run, outcomes=own, completed=sum(outcome.ending == "answered" for outcome in own))
 
 
-def say(row: Row) -> None:
+def highest_rate(sustains: Callable[[float], bool], start: float, step: float) -> float:
+    """The highest rate that a service sustains, within 5%, by bisection.
+
+    Rates below one that was sustained are taken to be sustained too. Where the noise of short runs makes an answer
+    wrong, the result is off by as much.
+
+    Args:
+        sustains: loads the service with a rate, and says whether it kept up.
+        start: first rate to try, in requests a second, above 0.
+        step: factor from one rate to the next until one is sustained and one is not.
+
+    Returns:
+        The highest rate that was sustained; 0 where none was in twelve runs.
+    """
+    low, high, rate = 0.0, math.inf, start
+    for _ in range(_MOST_RUNS):
+        low, high = (rate, high) if sustains(rate) else (low, rate)
+        if high <= low * _PRECISION:
+            break
+        outside = low * step or high / step
+        rate = (low + high) / 2 if low and high < math.inf else outside
+    return low
+
+
+def tell(row: Result) -> None:
     """A run in one line, on standard error."""
     state = "sustained" if row["sustained"] else "not sustained"
-    figures = f"{row['goodput_per_s']:g}/s good, p50 {row['p50_ms']} ms, p99 {row['p99_ms']} ms"
-    text = f"{row['purpose']}, {row['rate']:g}/s: {figures}, not answered: {not_answered(row)}: {state}"
-    console(error=True).print(text, highlight=False, soft_wrap=True)
+    times = f"{row['goodput_per_s']:g}/s good, p50 {row['p50_ms']} ms, p99 {row['p99_ms']} ms"
+    say(f"{row['purpose']}, {row['rate']:g}/s: {times}, not answered: {not_answered(row)}: {state}", error=True)

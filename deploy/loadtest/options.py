@@ -1,4 +1,4 @@
-"""What `tandem loadtest` is asked to do."""
+"""What `tandem loadtest` and `tandem size` are asked to do."""
 
 from __future__ import annotations
 
@@ -6,55 +6,60 @@ import importlib.util
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from deploy.bench.options import names
+from typer import Argument, Option
+
 from deploy.loadtest.scenarios import SCENARIOS
+from deploy.records import Out, Plot, names
+from models.command import AsJson
 from models.errors import ConfigError
 
 ARRIVALS = ("poisson", "constant")
 FORMAT = 1  # of the JSON that a measurement leaves
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """The measurement's settings; see the options of the command.
+    """Find out what load a service bears: latency over load, and the highest rate that keeps a p99.
 
-    Attributes:
-        url: of a running service; empty = none.
-        bundle: folder of the bundle to start a service with; None = none.
-        workers: decode workers of the service that is started; 0 = as it chooses.
-        scenario: of ``SCENARIOS``.
-        pair: such as "de-en"; empty = the first that is served and that texts can be made in.
-        texts: file of real sentences, one a line; None = made ones.
-        seed: of texts and arrivals.
-        api_key: sent as ``Authorization: Bearer``; empty = none.
-        arrivals: of ``ARRIVALS``.
-        rates: of the curve, in requests a second; empty = shares of the highest rate.
-        duration: seconds of a run.
-        p99: seconds that the 99th percentile may take.
-        search: whether the highest rate is looked for.
-        most: highest rate to try, in requests a second.
-        at_least: rate that must be sustained.
-        label: name of the run in tables and pictures; empty = where it was measured.
+    Requests are sent when they are due, whatever the service does; latency counts from then. It is loaded beyond what
+    it can bear: ask before you do this to a service that others use. Without --url and --bundle nothing is sent, and
+    the runs of --compare are shown and drawn. The exit status is 1 where no rate kept the p99 or a request failed;
+    rejections (429, 503) are no failures. docs/load-tests.md explains the figures.
+
+    Example: tandem loadtest --url http://localhost:8000 --p99 0.5 --out today.json --plot curves
     """
 
-    url: str = ""
-    bundle: Path | None = None
-    workers: int = 0
-    scenario: str = "interactive"
-    pair: str = ""
-    texts: Path | None = None
-    seed: int = 0
-    api_key: str = ""
-    arrivals: str = "poisson"
-    rates: tuple[float, ...] = ()
-    duration: float = 20.0
-    p99: float = 1.0
-    search: bool = True
-    most: float = 1000.0
-    at_least: float = 0.0
-    label: str = ""
+    url: Annotated[str, Option(help="A service that runs, such as http://host:8000.")] = ""
+    bundle: Annotated[Path | None, Option(help="Or a bundle folder: a service is started with it.")] = None
+    scenario: Annotated[str, Option(help="interactive (sentences), documents, bulk, or mixed.")] = "interactive"
+    rates: Annotated[
+        str, Option(help="Requests a second to measure, such as 5,10,20. [shares of the highest rate]")
+    ] = ""
+    p99: Annotated[float, Option(min=0.001, max=60, help="Seconds that the 99th percentile may take.")] = 1.0
+    no_search: Annotated[
+        bool, Option("--no-search", help="Only measure --rates, do not look for the highest that keeps the p99.")
+    ] = False
+    at_least: Annotated[float, Option(min=0, help="Exit status 1 where the highest rate is below this.")] = 0.0
+    most: Annotated[float, Option(min=0.1, max=100_000, help="Never send more requests a second.")] = 1000.0
+    duration: Annotated[float, Option(min=0.1, max=3600, help="Seconds of each run.")] = 20.0
+    arrivals: Annotated[str, Option(help="poisson (as of many people), or constant: at even gaps.")] = "poisson"
+    pair: Annotated[str, Option(help="Pair of languages, such as de-en. [the first that is served]")] = ""
+    texts: Annotated[Path | None, Option(help="Real sentences, one a line. [made ones]")] = None
+    workers: Annotated[int, Option(min=0, help="With --bundle: decode workers; 0 = as the service chooses.")] = 0
+    api_key: Annotated[
+        str, Option(envvar="LOADTEST_API_KEY", help="Key; give it in the variable, where nobody sees it.")
+    ] = ""
+    seed: Annotated[int | None, Option(min=0, help="Of texts and arrivals. [another one every time]")] = None
+    label: Annotated[str, Option(help="Name of this run in tables and pictures. [where it was measured]")] = ""
+    compare: Annotated[
+        list[Path] | None, Option(metavar="FILE", help="Also show a run from its JSON; may be repeated.")
+    ] = None
+    as_json: AsJson = False
+    out: Out = None
+    plot: Plot = None
 
     def check(self) -> None:
         """Raises ConfigError for what cannot be measured."""
@@ -64,9 +69,9 @@ class LoadOptions:
             raise ConfigError(f"--url must be like http://host:8000, but is {self.url}")
         names(self.scenario, "--scenario", tuple(SCENARIOS))
         names(self.arrivals, "--arrivals", ARRIVALS)
-        if bad := [rate for rate in self.rates if rate > self.most]:
+        if bad := [rate for rate in parse_rates(self.rates) if rate > self.most]:
             raise ConfigError(f"--rates must be at most --most, {self.most:g} a second, but are up to {max(bad):g}")
-        if not self.search and not self.rates:
+        if self.no_search and not self.rates:
             raise ConfigError("with --no-search there must be --rates to measure")
         require("aiohttp")
 
@@ -77,6 +82,26 @@ class LoadOptions:
             return self.bundle.resolve().name
         parts = urlsplit(self.url)
         return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizingOptions:
+    """Tell how many replicas a load takes, with cores, memory and price, from a measured curve of one replica.
+
+    docs/scaling.md explains the arithmetic.
+
+    Example: tandem size today.json --rates 100,1000 --p99 0.5 --cores 2 --core-price 0.04
+    """
+
+    load: Annotated[Path, Argument(help="JSON that tandem loadtest wrote, of one replica.", metavar="FILE")]
+    rates: Annotated[str, Option(help="Requests a second of all replicas together.")] = "1,10,100,1000,10000"
+    p99: Annotated[float, Option(min=0, help="Seconds that the 99th percentile may take. [as measured]")] = 0.0
+    cores: Annotated[float, Option(min=0.1, help="Cores that the measured replica had.")] = 2.0
+    use: Annotated[float, Option(min=0.05, max=1, help="Share of what a replica bears to plan with.")] = 0.7
+    spare: Annotated[int, Option(min=0, help="Replicas more, so that so many may be away.")] = 1
+    core_price: Annotated[float, Option(min=0, help="Price of a core for an hour, with its memory.")] = 0.0
+    as_json: AsJson = False
+    out: Out = None
 
 
 def _is_base(url: str) -> bool:
@@ -95,7 +120,7 @@ def require(package: str) -> None:
         raise ConfigError(f"load tests need the package {package}: install tandem with its extra [loadtest]")
 
 
-def parse_rates(text: str) -> tuple[float, ...]:
+def parse_rates(text: str, option: str = "--rates") -> tuple[float, ...]:
     """Rates from ``5,10,20``, rising, each once. Raises ConfigError for anything else; empty text has none."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     try:
@@ -103,5 +128,5 @@ def parse_rates(text: str) -> tuple[float, ...]:
     except ValueError:
         rates = [math.nan]
     if not all(0 < rate < math.inf for rate in rates):
-        raise ConfigError(f"--rates must be requests a second above 0, such as 5,10,20, but is {text!r}")
+        raise ConfigError(f"{option} must be requests a second above 0, such as 5,10,20, but is {text!r}")
     return tuple(rates)

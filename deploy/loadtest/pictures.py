@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deploy.loadtest.options import require
+from deploy.loadtest.results import Result, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Result = dict[str, Any]
 _LATENCIES = {"p50": ":", "p95": "--", "p99": "-"}  # and how each is drawn
 # Of one run each figure has a colour, of several each run.
 _FATES = {
@@ -56,11 +56,6 @@ def draw(results: Sequence[Result], path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150, metadata={"Software": None})
     return path
-
-
-def title(result: Result) -> str:
-    """A run in words."""
-    return f"{result['label']}: {result['scenario']}, {result['pair']}, {result['arrivals']} arrivals"
 
 
 def curve(result: Result) -> list[dict[str, Any]]:

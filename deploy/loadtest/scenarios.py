@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from deploy.loadtest.texts import Writer
+from deploy.loadtest.texts import TextWriter
 
 Kind = Literal["sentence", "document", "page", "texts", "file"]
 PATH = "/translate"  # of every request but files
@@ -114,7 +114,7 @@ class Calls:
 
     scenario: Scenario
     pair: Pair
-    writer: Writer
+    writer: TextWriter
     random: random.Random
     files: bool = False
     bulk_texts: int = BULK_TEXTS
@@ -132,7 +132,7 @@ class Calls:
         Raises:
             ValueError: no sentences can be made in the source language, and there are no lines.
         """
-        return cls(SCENARIOS[scenario], pair, Writer.of(pair.source, seed, lines), random.Random(f"{seed}/kinds"))
+        return cls(SCENARIOS[scenario], pair, TextWriter.of(pair.source, seed, lines), random.Random(f"{seed}/kinds"))
 
     def __iter__(self) -> Iterator[Call]:
         return self

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from deploy.bench.report import Output, cell, console, table
-from deploy.loadtest.command import print_lines, read_result
-from deploy.loadtest.pictures import Result, title
+from deploy.loadtest.options import SizingOptions, parse_rates
+from deploy.loadtest.results import Result, read_result, title
+from deploy.report import ResultOutput, cell, console, say, table
 from models.errors import ConfigError
 
 _COLUMNS = {
@@ -27,29 +26,6 @@ _COLUMNS = {
     "price_per_hour": "price an hour",
     "price_per_million_characters": "for a million characters",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SizingOptions:
-    """What to size for.
-
-    Attributes:
-        load: JSON that ``tandem loadtest`` wrote.
-        rates: requests a second of the fleet.
-        p99: seconds; 0 = the bound that the measurement had.
-        cores: of the replica that was measured.
-        use: share of what a replica bears that is planned with: the rest is for bursts, and for those that are away.
-        spare: replicas more, so that one may fail or be renewed.
-        core_price: of a core for an hour, with its memory; 0 = no prices.
-    """
-
-    load: Path
-    rates: tuple[float, ...] = (1, 10, 100, 1_000, 10_000, 100_000)
-    p99: float = 0.0
-    cores: float = 2.0
-    use: float = 0.7
-    spare: int = 1
-    core_price: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +45,19 @@ class Replica:
     memory: float
 
 
-def sizing_command(options: SizingOptions, output: Output) -> None:
+def sizing_command(options: SizingOptions) -> None:
     """Print a table of rates and what they take, or JSON.
 
     Raises:
         ConfigError: the file is no measurement, or no rate of it kept the p99.
     """
-    output.check()
+    output = ResultOutput.of(options)
     measured = read_result(options.load, "FILE")
     result = size(measured, options)
     output.write(result)
     if not output.as_json:
-        shown = console()
-        shown.print(table(f"{title(measured)}: p99 <= {result['p99_ms']:g} ms", _COLUMNS, result["rows"]))
-        print_lines(shown, says(result))
+        console().print(table(f"{title(measured)}: p99 <= {result['p99_ms']:g} ms", _COLUMNS, result["rows"]))
+        say(*says(result))
 
 
 def size(measured: Result, options: SizingOptions) -> dict[str, Any]:
@@ -93,7 +68,7 @@ def size(measured: Result, options: SizingOptions) -> dict[str, Any]:
     """
     bound = 1e3 * options.p99 or float(measured["p99_bound_ms"])
     replica = replica_at(measured["rows"], bound)
-    rows = [_row(rate, replica, options) for rate in sorted(options.rates)]
+    rows = [_row(rate, replica, options) for rate in parse_rates(options.rates)]
     given = {"cores": options.cores, "use": options.use, "spare": options.spare, "core_price": options.core_price}
     one = {"requests_per_s": replica.rate, "target_tokens": replica.tokens, "characters": replica.characters}
     return {"p99_ms": bound, "replica": one, "options": given, "rows": rows}

@@ -1,9 +1,10 @@
 """Sentences and documents for load tests, with the lengths of real text; the standard library alone.
 
-Lengths in tokens are log-normal as those of :mod:`deploy.bench.workload`, whose NumPy and vocabularies an image with
-Locust does not have. The same seed gives the same texts. Sentences hardly ever come twice, but for the shortest, so
-that no cache answers in the service's place. Packages that make text (Faker, lorem) were left out: their sentences are
-salads of words, to which a translation model answers with text of any length.
+Lengths in tokens are log-normal as those of ``benchmarks.workload``, whose NumPy and vocabularies an image with Locust
+does not have; what sentences are made of stands in ``grammar.toml``. The same seed gives the same texts. Sentences
+hardly ever come twice, but for the shortest, so that no cache answers in the service's place. Packages that make text
+(Faker, lorem) were left out: their sentences are salads of words, to which a translation model answers with text of any
+length.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 import html
 import math
 import random
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from deploy.loadtest.grammar import FIRST_NAMES, GRAMMARS, LAST_NAMES, Grammar
+from typing import Any
 
 MEAN, DEVIATION = 23.0, 0.6  # tokens of a sentence before clipping, and the deviation of their logarithm
 SHORTEST, LONGEST = 3, 100  # tokens
@@ -25,10 +26,51 @@ _TOKENS_PER_WORD = 1.45
 _NAMED = 0.7  # share of the subjects that are names
 _SHORT = 4  # words up to which a sentence is one of the short ones
 _PARAGRAPHS, _SENTENCES = (2, 6), (2, 5)  # of a document, and of a paragraph; at least and at most
+_GRAMMARS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("grammar.toml").read_text(encoding="utf-8"))
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(part.split()) for part in text.split("|"))
+
+
+# In any combination: they keep sentences from coming twice.
+_FIRST_NAMES, _LAST_NAMES = _parts(_GRAMMARS.pop("first_names")), _parts(_GRAMMARS.pop("last_names"))
+LANGUAGES = tuple(_GRAMMARS)
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The parts of one language's sentences.
+
+    Attributes:
+        subjects: third person singular, without a capital letter where the language needs none.
+        predicates: a verb and its object, separated by a comma where further words may stand between them.
+        times, places: adverbials.
+        connectors: that join two main clauses without a change of their order.
+        shorts: clauses of three words at most, for the shortest sentences.
+        time_first: whether times stand between verb and object, places behind it; otherwise both stand behind it.
+    """
+
+    subjects: tuple[str, ...]
+    predicates: tuple[str, ...]
+    times: tuple[str, ...]
+    places: tuple[str, ...]
+    connectors: tuple[str, ...]
+    shorts: tuple[str, ...]
+    time_first: bool = False
+
+    @classmethod
+    def of(cls, language: str) -> Grammar | None:
+        """Of a language code, of which the part before a hyphen counts; None where there is none."""
+        given = _GRAMMARS.get(language.lower().partition("-")[0])
+        if given is None:
+            return None
+        parts: dict[str, Any] = {name: _parts(given[name]) for name in given if isinstance(given[name], str)}
+        return cls(**given | parts)
 
 
 @dataclass(slots=True)
-class Writer:
+class TextWriter:
     """Makes texts of one language, one after the other.
 
     Attributes:
@@ -42,7 +84,7 @@ class Writer:
     lines: Sequence[str] = ()
 
     @classmethod
-    def of(cls, language: str, seed: str, lines: Sequence[str] = ()) -> Writer:
+    def of(cls, language: str, seed: str, lines: Sequence[str] = ()) -> TextWriter:
         """A writer of a language.
 
         Args:
@@ -53,9 +95,9 @@ class Writer:
         Raises:
             ValueError: there are neither lines nor a grammar of the language.
         """
-        grammar = GRAMMARS.get(language.lower().partition("-")[0])
+        grammar = Grammar.of(language)
         if grammar is None and not lines:
-            known = ", ".join(GRAMMARS)
+            known = ", ".join(LANGUAGES)
             raise ValueError(f"texts are made in {known}, but not in {language}: give real ones, one sentence a line")
         return cls(random.Random(seed), grammar, lines)
 
@@ -123,7 +165,7 @@ def _sentence(grammar: Grammar, wanted: float, draw: random.Random) -> str:
 
 def _clause(grammar: Grammar, wanted: float, draw: random.Random) -> str:
     """Subject and predicate; time and place where there is room for them."""
-    named = f"{draw.choice(FIRST_NAMES)} {draw.choice(LAST_NAMES)}"
+    named = f"{draw.choice(_FIRST_NAMES)} {draw.choice(_LAST_NAMES)}"
     subject = named if draw.random() < _NAMED else draw.choice(grammar.subjects)
     verb, _, rest = draw.choice(grammar.predicates).partition(", ")
     time, place = draw.choice(grammar.times), draw.choice(grammar.places)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy.bench.memory import resident_megabytes
 from deploy.bulk import BulkOptions, BulkTranslator, Line, LineResult
 from deploy.bulk.records import fault_of, fields_of
 from deploy.bulk.run import Request, translate_files
 from deploy.bulk.stopping import Stopped
+from deploy.loadtest.server import memory_of
 from models.bundle import Bundle
 from models.search import Graphs
 from tests.service.support import copying
@@ -85,7 +85,16 @@ def main(arguments: Sequence[str]) -> None:
         summary = translate_files(translator, request)
     except Stopped as stopped:
         sys.exit(128 + stopped.signal)
-    print(json.dumps({"lines": summary.counts.lines, "before": summary.before, **resident_megabytes()}))
+    print(
+        json.dumps(
+            {
+                "lines": summary.counts.lines,
+                "before": summary.before,
+                "loaded": memory_of()["rss_mb"],
+                "peak": memory_of()["peak_mb"],
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bench.servers import free_port
+from deploy.loadtest.server import free_port
 from tests.deploy.loadtest.stand_in import StandIn, running
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,6 +47,54 @@ def test_the_file_needs_locust_and_the_standard_library_alone() -> None:
         "import deploy.loadtest.locustfile\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
+
+OPTIONS = (
+    "import json, sys\n"
+    "from locust.argument_parser import get_empty_argument_parser\n"
+    "from deploy.loadtest.locustfile import add_options\n"
+    "parser = get_empty_argument_parser()\n"
+    "add_options(parser)\n"
+    "print(json.dumps({k: v for k, v in vars(parser.parse_args([])).items() if k not in ('config', 'locustfile')}))\n"
+)
+"""Options as Locust reads them from the variables, printed."""
+
+
+def read_options(**variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {f"LOADTEST_{name}": value for name, value in variables.items()}
+    command = [sys.executable, "-c", OPTIONS]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_variables_have_defaults_and_empty_ones_are_not_set() -> None:
+    """A compose file hands on what is not set as empty text."""
+    wanted = {"scenario": "mixed", "think": 1.0, "retries": 5, "bulk_texts": 32, "seed": None}
+    wanted |= dict.fromkeys(("pair", "api_key", "texts"), "")
+    for variables in ({}, {name.upper(): "" for name in wanted}):
+        result = read_options(**variables)
+        assert json.loads(result.stdout) == wanted, result.stderr
+    given = {"SCENARIO": "bulk", "PAIR": "de-en", "API_KEY": "k", "TEXTS": "a.txt", "SEED": "3", "THINK": "0.5"}
+    found = json.loads(read_options(**given, RETRIES="0", BULK_TEXTS="7").stdout)
+    assert found == {"scenario": "bulk", "pair": "de-en", "api_key": "k", "texts": "a.txt", "seed": 3} | {
+        "think": 0.5,
+        "retries": 0,
+        "bulk_texts": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("SCENARIO", "x", "invalid choice: 'x'"),
+        ("THINK", "nan", "must be a number from 0 to 1000, but is nan"),
+        ("RETRIES", "1.5", "must be a whole number from 0 to 1000, but is 1.5"),
+        ("BULK_TEXTS", "0", "must be a whole number from 1 to 100000, but is 0"),
+        ("SEED", "-1", "must be a whole number from 0 to"),
+    ],
+)
+def test_a_bad_variable_ends_with_2(name: str, value: str, words: str) -> None:
+    result = read_options(**{name: value})
+    assert (result.returncode, words in result.stderr) == (2, True), result.stderr
 
 
 @pytest.mark.slow
@@ -94,7 +142,7 @@ def test_failed_requests_and_none_at_all_end_with_1(service: StandIn, variables:
 @pytest.mark.slow
 def test_what_is_wrongly_set_ends_with_2() -> None:
     result = locust("http://127.0.0.1:1", SCENARIO="none")
-    assert (result.returncode, "LOADTEST_SCENARIO must be one of" in result.stderr) == (2, True)
+    assert (result.returncode, "invalid choice: 'none' (choose from" in result.stderr) == (2, True)
     result = locust(f"http://127.0.0.1:{free_port()}")
     assert (result.returncode, "must list the languages of a running service" in result.stderr) == (2, True)
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from deploy.bench.load import Outcome, Run
-from deploy.bench.report import Output
 from deploy.cli import app
-from deploy.loadtest.command import loadtest_command, read_result, summary, verdict, warnings
+from deploy.loadtest.client import LoadRun, RequestOutcome
+from deploy.loadtest.command import loadtest_command
 from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
-from deploy.loadtest.options import LoadOptions, parse_rates
+from deploy.loadtest.options import LoadOptions, SizingOptions, parse_rates
 from deploy.loadtest.pictures import draw
+from deploy.loadtest.results import read_result, summary, verdict, warnings
 from deploy.loadtest.scenarios import Call, Kind
-from deploy.loadtest.sizing import SizingOptions, sizing_command
+from deploy.loadtest.sizing import sizing_command
 from models.errors import ConfigError
 from tests.deploy.loadtest.stand_in import StandIn, running
 
@@ -60,8 +60,8 @@ def call(kind: Kind, characters: int = 10) -> Call:
 
 def test_figures_are_of_the_kinds_that_count() -> None:
     calls = [*[call("sentence")] * 99, call("document", 1000), call("document", 1000)]
-    outcomes = [Outcome(0.1, "answered")] * 98 + [Outcome(2.0, "answered")] * 3
-    run = Run(tuple(outcomes), 4.0, 101, cpu=0.4)
+    outcomes = [RequestOutcome(0.1, "answered")] * 98 + [RequestOutcome(2.0, "answered")] * 3
+    run = LoadRun(tuple(outcomes), 4.0, 101, cpu=0.4)
     row = figures(run, calls, 5.0, LoadOptions(p99=1.0), SENTENCES)
     assert (row["p50_ms"], row["max_ms"]) == (100.0, 2000.0)
     assert row["goodput_per_s"] == pytest.approx(100 / 5)  # a late sentence is no good answer, a late document is one
@@ -75,15 +75,15 @@ def test_figures_are_of_the_kinds_that_count() -> None:
 
 @pytest.mark.parametrize("bad", ["rejected", "failed", "unfinished"])
 def test_a_rate_at_which_one_request_gets_no_answer_is_not_sustained(bad: Any) -> None:
-    outcomes = (*[Outcome(0.1, "answered")] * 999, Outcome(0.2, bad, fault="503", retry_after=3))
-    row = figures(Run(outcomes, 10.0, 999, 0.1), [call("sentence")] * 1000, 10.0, LoadOptions(), SENTENCES)
+    outcomes = (*[RequestOutcome(0.1, "answered")] * 999, RequestOutcome(0.2, bad, fault="503", retry_after=3))
+    row = figures(LoadRun(outcomes, 10.0, 999, 0.1), [call("sentence")] * 1000, 10.0, LoadOptions(), SENTENCES)
     assert (row[bad], row["sustained"], row["retry_after_s"]) == (1, False, 3)
 
 
 def test_a_late_client_is_told() -> None:
     calls = [call("sentence")] * 10
-    late = Run((Outcome(0.2, "answered", lag=0.06),) * 10, 1.0, 10, cpu=0.1)
-    busy = Run((Outcome(0.2, "answered"),) * 10, 1.0, 10, cpu=0.9)
+    late = LoadRun((RequestOutcome(0.2, "answered", lag=0.06),) * 10, 1.0, 10, cpu=0.1)
+    busy = LoadRun((RequestOutcome(0.2, "answered"),) * 10, 1.0, 10, cpu=0.9)
     assert figures(late, calls, 1.0, LoadOptions(p99=1.0), SENTENCES)["client_late"]
     assert figures(busy, calls, 1.0, LoadOptions(p99=1.0), SENTENCES)["client_late"]
     row = result()["rows"][0] | {"client_late": True}
@@ -91,13 +91,13 @@ def test_a_late_client_is_told() -> None:
 
 
 def options(service: StandIn, **changes: Any) -> LoadOptions:
-    fields: dict[str, Any] = {"url": service.url, "duration": 0.1, "rates": (100.0, 200.0), "seed": 1}
+    fields: dict[str, Any] = {"url": service.url, "duration": 0.1, "rates": "100,200", "seed": 1}
     return LoadOptions(**(fields | changes))
 
 
 def test_rates_are_measured_and_everything_is_sent_once() -> None:
     with running(StandIn()) as service:
-        found = measure(options(service, search=False, api_key="secret", arrivals="constant"))
+        found = measure(options(service, no_search=True, api_key="secret", arrivals="constant"))
         assert service.headers["authorization"] == "Bearer secret"
         assert service.headers["content-type"] == "application/json"
     assert [row["rate"] for row in found["rows"]] == [100.0, 200.0]
@@ -113,7 +113,7 @@ def test_rates_are_measured_and_everything_is_sent_once() -> None:
 
 def test_wrong_answers_fail_and_rejections_do_not() -> None:
     with running(StandIn(reply=b'{"translatedText": ""}')) as service:
-        found = measure(options(service, search=False))
+        found = measure(options(service, no_search=True))
     assert found["met"] is False
     assert found["faults"] == ["1 of 1 translations are missing or empty"]
     with running(StandIn()) as service, opened(options(service)) as steps:
@@ -143,7 +143,7 @@ def test_a_service_that_is_gone_ends_the_measurement(monkeypatch: pytest.MonkeyP
             return 100.0
 
         monkeypatch.setattr(Steps, "warm_up", lose)
-        found = measure(options(service, rates=()))
+        found = measure(options(service, rates=""))
     assert sum(waits) == 60
     assert [row["failed"] for row in found["rows"]] == [20]
     assert (found["highest"], found["met"]) == (0.0, False)
@@ -163,17 +163,17 @@ def test_the_highest_rate_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Steps, "run", run)
     monkeypatch.setattr(Steps, "warm_up", lambda self: 5.0)
     with running(StandIn()) as service:
-        found = measure(options(service, rates=()))
+        found = measure(options(service, rates=""))
         assert 37 / 1.05 <= found["highest"] <= 37
         assert found["met"]
         assert rates[-len(SHARES) :] == pytest.approx([share * found["highest"] for share in SHARES], rel=1e-3)
         assert [row["rate"] for row in found["rows"]] == sorted(rates)
-        assert not measure(options(service, rates=(), at_least=38.0))["met"]
+        assert not measure(options(service, rates="", at_least=38.0))["met"]
         rates.clear()
-        assert 9.5 <= measure(options(service, rates=(), most=10.0))["highest"] <= 10
+        assert 9.5 <= measure(options(service, rates="", most=10.0))["highest"] <= 10
         assert max(rates) <= 10
         rates.clear()
-        assert measure(options(service, rates=(30.0, 60.0)))["highest"] > 30
+        assert measure(options(service, rates="30,60"))["highest"] > 30
         assert rates[:3] == [30.0, 60.0, 30.0]  # the search goes on from what was sustained
 
 
@@ -202,8 +202,8 @@ def test_a_service_that_answers_nothing_right_is_an_error() -> None:
         ({"url": "http://a:99999"}, "--url must be like"),
         ({"url": "http://a", "scenario": "x"}, "--scenario must be of interactive"),
         ({"url": "http://a", "arrivals": "x"}, "--arrivals must be of poisson"),
-        ({"url": "http://a", "rates": (5.0, 2000.0)}, "at most --most, 1000 a second, but are up to 2000"),
-        ({"url": "http://a", "search": False}, "there must be --rates"),
+        ({"url": "http://a", "rates": "5,2000"}, "at most --most, 1000 a second, but are up to 2000"),
+        ({"url": "http://a", "no_search": True}, "there must be --rates"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], words: str) -> None:
@@ -216,7 +216,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(ConfigError, match=r"need the package aiohttp: install tandem with its extra \[loadtest\]"):
         LoadOptions(url="http://a").check()
     with pytest.raises(ConfigError, match="matplotlib"):
-        loadtest_command(None, [], Output(plot=Path.cwd()))
+        loadtest_command(LoadOptions(plot=Path.cwd()))
 
 
 def test_rates_are_read() -> None:
@@ -243,11 +243,11 @@ def test_earlier_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture
     files = [tmp_path / "a.json", tmp_path / "b.json"]
     for file, label in zip(files, ("before", "after"), strict=True):
         file.write_text(json.dumps(result(label=label)), encoding="utf-8")
-    assert loadtest_command(None, files, Output(plot=tmp_path / "plots"))
+    assert loadtest_command(LoadOptions(compare=files, plot=tmp_path / "plots"))
     shown = capsys.readouterr().out
     assert "before" in shown and "after" in shown and "compared" in shown
     assert (tmp_path / "plots" / "loadtest.png").read_bytes().startswith(PNG)
-    assert loadtest_command(None, files[:1], Output())
+    assert loadtest_command(LoadOptions(compare=files[:1]))
     assert "highest rate with p99 <= 1,000 ms and nothing rejected: 20 requests a second" in capsys.readouterr().out
 
 
@@ -258,12 +258,12 @@ def test_files_that_are_no_runs_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="--compare must be JSON"):
             read_result(file)
     with pytest.raises(ConfigError, match="FILE must be JSON"):
-        sizing_command(SizingOptions(file), Output())
-    with pytest.raises(ConfigError, match="give --url or --bundle to measure"):
-        loadtest_command(None, [], Output())
+        sizing_command(SizingOptions(load=file))
+    with pytest.raises(ConfigError, match="give either --url of a running service, or --bundle"):
+        loadtest_command(LoadOptions())
     file.write_text(json.dumps(result()), encoding="utf-8")
     with pytest.raises(ConfigError, match="are for a measurement"):
-        loadtest_command(None, [file], Output(as_json=True))
+        loadtest_command(LoadOptions(compare=[file], as_json=True))
 
 
 def test_the_verdict_says_what_failed() -> None:
@@ -297,8 +297,8 @@ def test_the_command_ends_with_the_status(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_real_service_is_started_loaded_and_measured(tmp_path: Path) -> None:
     found = measure(
-        LoadOptions(bundle=ROOT / "bundles" / "de-en", scenario="mixed", rates=(5.0,), duration=4.0, seed=2,
-                    search=False, p99=60.0)
+        LoadOptions(bundle=ROOT / "bundles" / "de-en", scenario="mixed", rates="5", duration=4.0, seed=2,
+                    no_search=True, p99=60.0)
     )  # fmt: skip
     assert found["met"], found["faults"]
     assert (found["label"], found["pair"]) == ("de-en", "de-en")

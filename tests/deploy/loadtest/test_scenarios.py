@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, choose_pair, served_pairs
-from deploy.loadtest.variables import Variables
 from service.api.schemas import TranslateRequest
 from tests.deploy.loadtest.stand_in import StandIn, running
 
@@ -109,35 +108,15 @@ def test_a_service_that_translates_nothing_is_refused(languages: Any) -> None:
         served_pairs(service.url)
 
 
-def test_variables_have_defaults_and_bounds(tmp_path: Path) -> None:
-    assert Variables.of({"LOADTEST_SEED": "0"}) == Variables()
-    assert Variables.of(dict.fromkeys(("LOADTEST_PAIR", "LOADTEST_THINK"), "")).think == 1.0
-    assert Variables.of({}).seed != Variables.of({}).seed
-    file = tmp_path / "lines.txt"
-    file.write_text("A.\n", encoding="utf-8")
-    given = {"SCENARIO": "bulk", "PAIR": "de-en", "API_KEY": "k", "TEXTS": str(file), "SEED": "3", "THINK": "0.5"}
-    found = Variables.of({f"LOADTEST_{name}": value for name, value in given.items()} | {"LOADTEST_RETRIES": "0"})
-    assert found == Variables("bulk", "de-en", "k", ("A.",), seed=3, think=0.5, retries=0)
-
-
-def test_every_bad_variable_is_told() -> None:
-    bad = {"SCENARIO": "x", "TEXTS": "/none", "THINK": "nan", "RETRIES": "1.5", "BULK_TEXTS": "0"}
-    with pytest.raises(ValueError, match="LOADTEST_SCENARIO must be one of interactive") as raised:
-        Variables.of({f"LOADTEST_{name}": value for name, value in bad.items()})
-    lines = str(raised.value).splitlines()
-    assert len(lines) == len(bad)
-    assert all(any(f"LOADTEST_{name}" in line for line in lines) for name in bad)
-
-
 def test_what_an_image_with_locust_needs_is_the_standard_library() -> None:
     """These modules are copied into an image without anything else of this project."""
     code = (
         "import sys\n"
         "before = set(sys.modules)\n"
-        "import deploy.loadtest.variables\n"
+        "import deploy.loadtest.scenarios\n"
         "own = {name for name in set(sys.modules) - before if name.partition('.')[0] not in sys.stdlib_module_names}\n"
         "print(*sorted(own))"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    modules = ("grammar", "scenarios", "texts", "variables")
+    modules = ("scenarios", "texts")
     assert result.stdout.split() == ["deploy", "deploy.loadtest", *(f"deploy.loadtest.{name}" for name in modules)]

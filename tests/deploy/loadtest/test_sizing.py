@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from deploy.loadtest.sizing import SizingOptions, replica_at, size
+from deploy.loadtest.options import SizingOptions
+from deploy.loadtest.sizing import replica_at, size
 from models.errors import ConfigError
 
 
@@ -28,12 +29,12 @@ def measured(*rows: dict[str, Any], bound: float = 1000.0) -> dict[str, Any]:
 
 
 def options(**changes: Any) -> SizingOptions:
-    return SizingOptions(Path("load.json"), **changes)
+    return SizingOptions(load=Path("load.json"), **changes)
 
 
 def test_by_hand() -> None:
     """20/s at the bound; 14 of them are planned with: 100/s take 8 replicas and a spare one, of 2 cores each."""
-    result = size(measured(row(10, 400), row(20, 900), row(30, 2500)), options(rates=(100,), core_price=0.05))
+    result = size(measured(row(10, 400), row(20, 900), row(30, 2500)), options(rates="100", core_price=0.05))
     (found,) = result["rows"]
     assert (found["replicas"], found["cores"], found["memory_gb"]) == (9, 18, 1.8)
     assert found["target_tokens_per_s"] == 1000
@@ -43,7 +44,7 @@ def test_by_hand() -> None:
 
 
 def test_a_tighter_bound_leaves_less() -> None:
-    result = size(measured(row(10, 400), row(20, 900)), options(rates=(7, 8), p99=0.5, spare=0))
+    result = size(measured(row(10, 400), row(20, 900)), options(rates="7,8", p99=0.5, spare=0))
     assert (result["p99_ms"], [one["replicas"] for one in result["rows"]]) == (500, [1, 2])
 
 
@@ -58,7 +59,7 @@ def test_what_was_not_answered_was_not_borne(name: str) -> None:
 
 def test_of_a_service_seen_from_outside_memory_and_tokens_are_unknown() -> None:
     outside = {key: value for key, value in row(10, 400).items() if key not in ("rss_mb", "target_tokens")}
-    (found,) = size(measured(outside), options(rates=(1,)))["rows"]
+    (found,) = size(measured(outside), options(rates="1"))["rows"]
     assert (found["memory_gb"], found["target_tokens_per_s"], found["price_per_hour"]) == (None, None, None)
 
 
@@ -70,7 +71,7 @@ def test_a_bound_that_nothing_kept_is_refused(p99: float | None) -> None:
 
 @given(st.floats(0.1, 1e6), st.floats(0.05, 1), st.integers(0, 5))
 def test_replicas_without_the_spare_ones_bear_the_load(rate: float, use: float, spare: int) -> None:
-    (found,) = size(measured(row(20, 900)), options(rates=(rate,), use=use, spare=spare))["rows"]
+    (found,) = size(measured(row(20, 900)), options(rates=str(rate), use=use, spare=spare))["rows"]
     assert (found["replicas"] - spare) * 20 * use >= rate * (1 - 1e-9)
     assert (found["replicas"] - spare - 1) * 20 * use < rate
 

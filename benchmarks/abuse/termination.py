@@ -1,0 +1,169 @@
+"""The service is told to end (SIGTERM) under load, or killed (SIGKILL) amid file jobs: what is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from benchmarks.abuse.trials import Setting, TrialFinding, wait_for
+from benchmarks.service.requests import check_servable
+from benchmarks.service.verdicts import Verdict
+from deploy.loadtest.client import connect, send
+from deploy.loadtest.server import DIRECT
+from models.errors import ConfigError
+
+_UNTIL_SIGNAL = 3.0  # seconds of load before the signal
+_ENDS_WITHIN = 35.0  # seconds: 30 for running work, and the last replies
+_LOADED_FOR = 60.0  # seconds, at most
+_ENDINGS = {"503": "refused", "ClientConnectorError:": "not accepted"}
+_FILES, _LINES = 8, 40
+_DONE_WITHIN = 300.0
+
+
+def terminate(setting: Setting) -> TrialFinding:
+    """Load a service in a closed loop, a connection per request, and send SIGTERM."""
+    with setting.server() as server, ThreadPoolExecutor(1) as background:
+        load = background.submit(asyncio.run, _clients(server.url + setting.path, setting))
+        time.sleep(_UNTIL_SIGNAL)
+        sent = time.perf_counter()
+        server.signal(signal.SIGTERM)
+        status = server.wait(_ENDS_WITHIN)
+        seconds = time.perf_counter() - sent if status is not None else None
+        endings = load.result()
+    return TrialFinding(
+        "terminate",
+        "Does SIGTERM under load lose an accepted request?",
+        f"{setting.options.clients} clients in a closed loop, a new connection for each request; SIGTERM after"
+        f" {_UNTIL_SIGNAL:g} s. A client asks again when it is refused (503), until nobody listens any more.",
+        [
+            Verdict("requests lost, that is accepted without a reply", float(lost_requests(endings)), 0.0),
+            Verdict("exit status", None if status is None else float(abs(status)), 0.0),
+            Verdict("seconds from SIGTERM to the end", seconds, _ENDS_WITHIN),
+        ],
+        {ending: endings[ending] for ending in sorted(endings)},
+    )
+
+
+def lost_requests(endings: Counter[str]) -> int:
+    """Requests whose connection was accepted and that got no reply, or one that is neither an answer nor a refusal."""
+    return sum(number for ending, number in endings.items() if ending not in ("answered", "refused", "not accepted"))
+
+
+async def _clients(url: str, setting: Setting) -> Counter[str]:
+    """How the requests of all clients ended, each client going on until nobody listens."""
+    bodies = itertools.cycle(setting.bodies)
+    endings: Counter[str] = Counter()
+    until = time.perf_counter() + _LOADED_FOR
+    async with connect(keep=False) as session:
+
+        async def client() -> None:
+            while time.perf_counter() < until:
+                outcome = await send(session, url, next(bodies))
+                # A fault begins with a status, or with the name of the client's exception.
+                ending = _ENDINGS.get(outcome.fault.partition(" ")[0], outcome.fault) or outcome.ending
+                endings[ending] += 1
+                if ending == "not accepted":
+                    return
+
+        await asyncio.gather(*(client() for _ in range(setting.options.clients)))
+    return endings
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The file jobs of a service, as a client sees them."""
+
+    url: str
+    source: str
+    target: str
+
+    async def send(self, texts: list[str]) -> list[str]:
+        """Hand in a text file each; the ids of the jobs that were accepted."""
+        async with aiohttp.ClientSession() as session:
+            return [await self._send(session, number, text) for number, text in enumerate(texts)]
+
+    async def _send(self, session: aiohttp.ClientSession, number: int, text: str) -> str:
+        form = aiohttp.FormData({"source": self.source, "target": self.target})
+        form.add_field("file", text.encode(), filename=f"text{number}.txt", content_type="text/plain")
+        async with session.post(f"{self.url}/files", data=form) as response:
+            if response.status != 202:
+                raise ConfigError(f"POST /files must answer 202, but answered {response.status}")
+            return str((await response.json())["id"])
+
+    def states(self, numbers: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What is known of each job; empty for one that is not known."""
+
+        async def ask() -> dict[str, dict[str, Any]]:
+            async with aiohttp.ClientSession() as session:
+                return {number: await self._state(session, number) for number in numbers}
+
+        return asyncio.run(ask())
+
+    def progressed(self, numbers: Sequence[str]) -> Callable[[], bool]:
+        """Whether any job has got on."""
+        return lambda: any(one.get("progress") for one in self.states(numbers).values())
+
+    def over(self, numbers: Sequence[str]) -> Callable[[], bool]:
+        """Whether none of the jobs waits or runs."""
+        return lambda: all(one.get("status") not in ("queued", "running") for one in self.states(numbers).values())
+
+    async def _state(self, session: aiohttp.ClientSession, number: str) -> dict[str, Any]:
+        async with session.get(f"{self.url}/files/{number}") as response:
+            return dict(await response.json()) if response.status == 200 else {}
+
+    def result(self, number: str) -> str:
+        """The translated file."""
+        with DIRECT.open(f"{self.url}/files/{number}/result", timeout=30) as response:
+            return bytes(response.read()).decode()
+
+
+def kill(setting: Setting) -> TrialFinding:
+    """Hand in files, kill the service amid the work, start it again on the same data, and wait for all of them."""
+    check_servable(setting.bundle)
+    manifest = setting.bundle.manifest
+    texts = _texts(setting)
+    with tempfile.TemporaryDirectory(prefix="tandem-reliability-") as data:
+        folder = {"TANDEM_DATA": str(Path(data))}
+        with setting.server(folder) as server:
+            files = _Files(server.url, manifest.source_languages[0], manifest.target_language)
+            numbers = asyncio.run(files.send(texts))
+            wait_for(files.progressed(numbers), 60.0, 0.05)
+            at_death = Counter(one.get("status", "unknown") for one in files.states(numbers).values())
+            server.signal(signal.SIGKILL)
+            server.wait(10.0)
+        with setting.server(folder) as server:
+            files = _Files(server.url, manifest.source_languages[0], manifest.target_language)
+            seconds = wait_for(files.over(numbers), _DONE_WITHIN, 0.2)
+            states = files.states(numbers)
+            done = [number for number in numbers if states[number].get("status") == "done"]
+            lines = {number: len(files.result(number).splitlines()) for number in done}
+    lost = len(numbers) - len(done)
+    short = sum(lines[number] != _LINES for number in done)
+    return TrialFinding(
+        "kill",
+        "Does SIGKILL lose an accepted file job?",
+        f"{_FILES} text files of {_LINES} lines, each accepted with 202; SIGKILL once the first has progressed, and a"
+        " new start on the same data.",
+        [
+            Verdict("accepted jobs that were not finished after the restart", float(lost), 0.0),
+            Verdict("results with lines missing", float(short), 0.0),
+            Verdict("seconds from the restart until all were done", seconds, _DONE_WITHIN),
+        ],
+        {f"{status} at its death": number for status, number in sorted(at_death.items())},
+    )
+
+
+def _texts(setting: Setting) -> list[str]:
+    lines = itertools.cycle(one.text for one in setting.texts)
+    return ["".join(f"{next(lines)}\n" for _ in range(_LINES)) for _ in range(_FILES)]

@@ -1,0 +1,135 @@
+"""What the trials share: how they are set up, and what they find."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import aiohttp
+
+from benchmarks.options import ReliabilityOptions
+from benchmarks.service.requests import ForcedText, forced_bodies, forced_texts, tandem_path
+from benchmarks.service.verdicts import Verdict
+from deploy.loadtest.client import RequestOutcome, connect, send
+from deploy.loadtest.server import Sample, Server, tandem_server
+from models.bundle import Bundle
+
+BEAM = 5  # of every request
+_TEXTS = 4_096  # distinct; a trial that needs more begins again
+_PATIENCE = 60.0  # seconds in which all requests are being decoded
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every trial is run with, from the options of the command."""
+
+    options: ReliabilityOptions
+
+    @cached_property
+    def bundle(self) -> Bundle:
+        """Loaded."""
+        return Bundle.load(self.options.bundle)
+
+    @property
+    def path(self) -> str:
+        """The route that answers for the bundle."""
+        return tandem_path(self.bundle)
+
+    def server(self, settings: Mapping[str, str] | None = None) -> Server:
+        """The service in a process of its own, without its result cache."""
+        return tandem_server(self.options.bundle, self.options.workers, settings)
+
+    @cached_property
+    def texts(self) -> list[ForcedText]:
+        """Distinct texts with the lengths of the benchmarks."""
+        return forced_texts(self.bundle, None, _TEXTS)
+
+    @cached_property
+    def bodies(self) -> list[bytes]:
+        """Requests with those texts."""
+        return forced_bodies(self.bundle, self.texts, BEAM)
+
+    def long_bodies(self, count: int, length: int, **changes: Any) -> list[bytes]:
+        """Requests whose translations all get the same number of tokens, as many as the bundle allows at most."""
+        forced = {"min_length": length, "max_length": length, **changes}
+        return [json.dumps(json.loads(body) | forced).encode() for body in self.bodies[:count]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFinding:
+    """What a trial has shown.
+
+    Attributes:
+        name: of the trial.
+        question: that it asks.
+        method: how, in a sentence or two.
+        verdicts: the answers.
+        figures: what else was measured.
+        fault: what came most often where something else was expected.
+    """
+
+    name: str
+    question: str
+    method: str
+    verdicts: Sequence[Verdict]
+    figures: dict[str, Any] = field(default_factory=dict)
+    fault: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether every verdict is good."""
+        return all(verdict.met for verdict in self.verdicts)
+
+    def mapping(self) -> dict[str, Any]:
+        """Its plain form."""
+        return {
+            "name": self.name,
+            "question": self.question,
+            "method": self.method,
+            "met": self.met,
+            "verdicts": [verdict.mapping() for verdict in self.verdicts],
+            "figures": dict(self.figures),
+            "fault": self.fault,
+        }
+
+
+@asynccontextmanager
+async def decoding(
+    root: str, path: str, bodies: Sequence[bytes]
+) -> AsyncIterator[tuple[aiohttp.ClientSession, list[asyncio.Task[RequestOutcome]]]]:
+    """Requests that are all being decoded from here on; what is left of them at the end is given up."""
+    async with connect() as session:
+        tasks = [asyncio.ensure_future(send(session, root + path, body)) for body in bodies]
+
+        def all_running() -> bool:
+            return Sample.fetch(root).values["tandem_running_sentences"] >= len(bodies)
+
+        await asyncio.to_thread(wait_for, all_running, _PATIENCE)
+        try:
+            yield session, tasks
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float, pause: float = 0.02) -> float | None:
+    """Seconds until a condition holds; None where it does not within so many."""
+    started = time.perf_counter()
+    while not condition():
+        if time.perf_counter() - started > seconds:
+            return None
+        time.sleep(pause)
+    return time.perf_counter() - started
+
+
+def busy(url: str) -> float:
+    """Sentences that wait or run in a service."""
+    values = Sample.fetch(url).values
+    return values["tandem_queue_sentences"] + values["tandem_running_sentences"]

@@ -1,0 +1,118 @@
+"""CTranslate2: the usual engine for small encoder-decoder models on a CPU.
+
+One worker is one thread, as many workers as Tandem has; all batches are handed over at once, and it works on as many of
+them at a time as it has workers. More threads for a worker make it slower on such models.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+
+from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task, without_scores
+from benchmarks.workload import check_one_text
+from models.bundle import Bundle
+from models.search import Hypothesis, SearchOptions
+from models.translator import encode_lines
+from models.vocabulary import UNK
+
+
+@dataclass(frozen=True, slots=True)
+class Ct2Opening:
+    """How to load a model that ``conversion`` has written.
+
+    Attributes:
+        label: of its rows.
+        folder: of the model.
+        names: of the tokens by id, as the model was written with them: source, target.
+        bundle: whose vocabularies text goes through, and whose search options hold for real text.
+        beam_size: of the search.
+        workers: each one thread.
+    """
+
+    label: Label
+    folder: Path
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    bundle: Path
+    beam_size: int
+    workers: int
+
+    def open(self) -> Ct2:
+        """Load the model."""
+        return Ct2(self, Bundle.load(self.bundle))
+
+
+class Ct2:
+    """A translator of CTranslate2 behind our vocabularies."""
+
+    def __init__(self, opening: Ct2Opening, bundle: Bundle) -> None:
+        check_one_text(bundle)
+        self.label = opening.label
+        self._source, self._target = bundle.source_vocabularies[0], bundle.target_vocabulary
+        self._most = bundle.manifest.limits.max_source_tokens + 1
+        self._options, self._beam_size = bundle.manifest.decoding, opening.beam_size
+        self._names = opening.names[0]
+        self._ids = {name: token for token, name in enumerate(opening.names[1])}
+        self._translator = ctranslate2.Translator(
+            str(opening.folder),
+            compute_type=opening.label.precision,
+            inter_threads=opening.workers,
+            intra_threads=1,
+        )
+
+    def tokenise(self, texts: Sequence[str]) -> list[Ids]:
+        """Ids of every text, EOS last, cut at the bundle's limit."""
+        return encode_lines(self._source, texts, self._most)
+
+    def decode(self, tasks: Sequence[Task]) -> list[DecodedBatch]:
+        """All tasks, queued at once."""
+        running = [self._translate(task, asynchronous=True) for task in tasks]
+        return [DecodedBatch(tuple(self._hypothesis(one.result()) for one in batch)) for batch in running]
+
+    def decode_alone(self, task: Task) -> DecodedBatch:
+        """One task; one worker takes it."""
+        started = time.perf_counter()
+        found = tuple(self._hypothesis(one) for one in self._translate(task, asynchronous=False))
+        return DecodedBatch(found, time.perf_counter() - started)
+
+    def detokenise(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[str]:
+        """Hypotheses as text. Types that only a random model has count as others, so that it is as much work."""
+        size = self._target.size
+        return [self._target.decode([token % size for token in one.tokens]) for one in hypotheses]
+
+    def close(self) -> None:
+        """Free the model."""
+        self._translator.unload_model()
+
+    def _translate(self, task: Task, *, asynchronous: bool) -> list[Any]:
+        size, names = len(self._names), self._names
+        sources = [[names[token % size] for token in source.tolist()] for source in task.sources]
+        results: list[Any] = self._translator.translate_batch(
+            sources,
+            beam_size=self._beam_size,
+            max_batch_size=0,  # the batch as it is given
+            asynchronous=asynchronous,
+            **length_options(self._options, task),
+        )
+        return results
+
+    def _hypothesis(self, result: Any) -> Hypothesis:
+        return without_scores([self._ids[name] for name in result.hypotheses[0]])
+
+
+def length_options(options: SearchOptions, task: Task) -> dict[str, Any]:
+    """Our options in CTranslate2's words; where its bound is one for a whole batch, the loosest of the sentences'."""
+    if task.target is not None:
+        return {"min_decoding_length": task.target, "max_decoding_length": task.target}
+    power = options.length_penalty if options.length_penalty_form == "power" else 0.0
+    return {
+        "min_decoding_length": options.min_length,
+        "max_decoding_length": options.bounds(task.longest)[1],
+        "length_penalty": power,
+        "disable_unk": UNK in options.suppressed,
+    }

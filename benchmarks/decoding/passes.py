@@ -1,0 +1,269 @@
+"""Passes over a workload: each system decodes the same batches; rows are medians over the passes, in plain numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from benchmarks.decoding.systems import TANDEM, DecodedBatch, System, Task
+from benchmarks.runner import MedianSpread, median_ratio, take_turns
+from benchmarks.workload import Batch, batches, sample
+from deploy.loadtest.client import percentile
+from models.search import Hypothesis
+
+Kind: TypeAlias = Literal["forced", "text"]
+WARM_UP = 0.125  # share of the batches that is decoded before anything is measured
+LENGTH_CLASS = 10  # target tokens; costs are averaged over classes this wide
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """Text to decode.
+
+    Attributes:
+        kind: "forced" where every batch decodes its mean source length, "text" where sentences stop by themselves.
+        texts: one sentence each.
+        references: of real text, parallel; empty where there are none.
+    """
+
+    kind: Kind
+    texts: tuple[str, ...]
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One row to be: a system, its workload, and how much of it is decoded together.
+
+    Attributes:
+        system: that does the work.
+        workload: all of it; ``batches`` name the sentences that are decoded.
+        batch_size: 1 decodes sentences one after another on one thread.
+        threads: that the system uses.
+        batches: in the order in which they are handed out.
+    """
+
+    system: System
+    workload: Workload
+    batch_size: int
+    threads: int
+    batches: tuple[Batch, ...]
+
+    @classmethod
+    def of(cls, system: System, workload: Workload, batch_size: int, *, workers: int, single: int) -> Case:
+        """Cut the workload for a system; at batch size 1 at most ``single`` sentences, evenly spread over lengths."""
+        tokens = [len(ids) - 1 for ids in system.tokenise(workload.texts)]
+        chosen = sample(tokens, single if batch_size == 1 else len(tokens))
+        cut = batches([tokens[index] for index in chosen], batch_size, forced=workload.kind == "forced")
+        own = tuple(Batch(tuple(chosen[i] for i in batch.indices), batch.target) for batch in cut)
+        return cls(system, workload, batch_size, 1 if batch_size == 1 else workers, own)
+
+    def largest(self, count: int) -> list[Batch]:
+        """The batches with the most tokens: what a runtime keeps in memory grows with them."""
+        return sorted(self.batches, key=lambda batch: -len(batch.indices) * (batch.target or 1))[:count]
+
+    @property
+    def indices(self) -> list[int]:
+        """The sentences that are decoded, in the order of the workload."""
+        return sorted(index for batch in self.batches for index in batch.indices)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecodingPass:
+    """One pass over a case.
+
+    Attributes:
+        seconds: from text in to text out.
+        decode_seconds: of these, from token ids to hypotheses.
+        latencies: seconds of each sentence alone, text in to text out; empty for larger batches.
+        phases: seconds by phase, added up over the workers.
+        steps: of the search, added up over the batches.
+        costs: tokens decoded and seconds for each sentence (of a batch its share), where the system tells.
+        hypotheses, texts: by index into the workload.
+    """
+
+    seconds: float
+    decode_seconds: float
+    latencies: tuple[float, ...]
+    phases: dict[str, float]
+    steps: int
+    costs: tuple[tuple[float, float], ...]
+    hypotheses: dict[int, Hypothesis]
+    texts: dict[int, str]
+
+    @property
+    def output_hash(self) -> str:
+        """Of the hypotheses' tokens, in the order of the workload."""
+        return output_hash([self.hypotheses[index].tokens for index in sorted(self.hypotheses)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredCase:
+    """A case with its passes."""
+
+    case: Case
+    passes: Sequence[DecodingPass]
+
+
+def measure_cases(
+    cases: Sequence[Case], passes: int, progress: Callable[[Case, int], None] = lambda case, number: None
+) -> list[MeasuredCase]:
+    """Warm every case up, and run each ``passes`` times, by turns.
+
+    Args:
+        cases: rows to be; those next to each other run next to each other.
+        passes: measured ones.
+        progress: called before each run with the case and the number of the pass, 0 for the warm-up.
+    """
+
+    def measure(case: Case, number: int) -> DecodingPass:
+        progress(case, number + 1)
+        return run(case, case.batches)
+
+    for case in cases:
+        progress(case, 0)
+        count = max(2 * case.threads, round(WARM_UP * len(case.batches)))
+        run(case, (*case.largest(case.threads), *case.batches[:count]))
+    return [MeasuredCase(case, own) for case, own in zip(cases, take_turns(cases, passes, measure), strict=True)]
+
+
+def run(case: Case, batches: Sequence[Batch]) -> DecodingPass:
+    """One pass: all text in, batches on all workers, all text out; at batch size 1 sentence after sentence."""
+    alone = case.batch_size == 1
+    decoded, spans = list[DecodedBatch](), list[tuple[float, float, float]]()
+    hypotheses, texts = dict[int, Hypothesis](), dict[int, str]()
+    for part in [[batch] for batch in batches] if alone else [batches]:
+        order = [index for batch in part for index in batch.indices]
+        sources = [case.workload.texts[index] for index in order]
+        started = time.perf_counter()
+        ids = dict(zip(order, case.system.tokenise(sources), strict=True))
+        tokenised = time.perf_counter()
+        tasks = [Task(tuple(ids[index] for index in batch.indices), batch.target) for batch in part]
+        results = [case.system.decode_alone(tasks[0])] if alone else case.system.decode(tasks)
+        searched = time.perf_counter()
+        best = [hypothesis for result in results for hypothesis in result.hypotheses]
+        written = case.system.detokenise(sources, best)
+        spans.append((tokenised - started, searched - tokenised, time.perf_counter() - searched))
+        decoded += results
+        hypotheses |= zip(order, best, strict=True)
+        texts |= zip(order, written, strict=True)
+    tokenise, decode, detokenise = (sum(times) for times in zip(*spans, strict=True))
+    latencies = tuple(map(sum, spans)) if alone else ()
+    return DecodingPass(
+        tokenise + decode + detokenise,
+        decode,
+        latencies,
+        {"tokenise": tokenise, **_sum(decoded), "detokenise": detokenise},
+        sum(result.steps for result in decoded),
+        _costs_of(decoded, latencies or [result.seconds for result in decoded]),
+        hypotheses,
+        texts,
+    )
+
+
+def _costs_of(decoded: Sequence[DecodedBatch], busy: Sequence[float | None]) -> tuple[tuple[float, float], ...]:
+    return tuple(
+        (sum(len(one.tokens) for one in result.hypotheses) / len(result.hypotheses), spent / len(result.hypotheses))
+        for result, spent in zip(decoded, busy, strict=True)
+        if spent is not None
+    )
+
+
+def _sum(decoded: Sequence[DecodedBatch]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for result in decoded:
+        for phase, seconds in result.phases.items():
+            total[phase] = total.get(phase, 0.0) + seconds
+    return total
+
+
+def output_hash(tokens: Sequence[Sequence[int]]) -> str:
+    """SHA-256 of token ids, sentence by sentence: equal outputs have equal hashes."""
+    lines = "".join(f"{' '.join(map(str, sentence))}\n" for sentence in tokens)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def row_of(measured: MeasuredCase, beam_size: int) -> dict[str, Any]:
+    """The medians of a case; docs/performance.md explains every figure.
+
+    What other cases or processes tell is None: ``bleu``, ``against``, ``memory_mb``, ``rescored``; a system that was
+    not measured has a row of its own with ``skipped``, the reason.
+    """
+    case, passes, label = measured.case, measured.passes, measured.case.system.label
+    count = len(case.indices)
+    tokens = sum(len(hypothesis.tokens) for hypothesis in passes[0].hypotheses.values())
+    speed = MedianSpread.of([count / one.seconds for one in passes])
+    alone = case.batch_size == 1
+    return {
+        "system": label.system,
+        "model": label.model,
+        "threads": case.threads,
+        "batch": case.batch_size,
+        "beam": beam_size,
+        "precision": label.precision,
+        "shortlist": label.shortlist,
+        "workload": case.workload.kind,
+        "sentences": count,
+        "target_tokens": tokens,
+        "sentences_per_s": speed.median,
+        "tokens_per_s": tokens / count * speed.median,
+        "decode_sentences_per_s": MedianSpread.of([count / one.decode_seconds for one in passes]).median,
+        "p50_ms": _latency(passes, 50) if alone else None,
+        "p95_ms": _latency(passes, 95) if alone else None,
+        "spread": speed.spread,
+        "passes": len(passes),
+        "output_hash": passes[0].output_hash,
+        "stable": len({one.output_hash for one in passes}) == 1,
+        "bleu": None,
+        "against": None,
+        "memory_mb": None,
+        "phases": _phases(passes, count),
+        "cost_by_length": _costs(passes),
+        "rescored": None,
+        "skipped": None,
+    }
+
+
+def against(measured: MeasuredCase, others: Sequence[MeasuredCase]) -> dict[str, float] | None:
+    """How many times as fast a case is as each peer that did the same; None for a peer, and where there is none."""
+    case = measured.case
+    if case.system.label.system != TANDEM:
+        return None
+    ratios = {}
+    for peer in others:
+        same = (peer.case.workload.kind, peer.case.batch_size) == (case.workload.kind, case.batch_size)
+        if same and peer.case.system.label.system != TANDEM:
+            counts = len(case.indices) / len(peer.case.indices)
+            seconds = [[one.seconds for one in passes] for passes in (peer.passes, measured.passes)]
+            ratios[str(peer.case.system.label)] = counts * median_ratio(*seconds)
+    return ratios or None
+
+
+def _latency(passes: Sequence[DecodingPass], percent: float) -> float:
+    return 1e3 * MedianSpread.of([percentile(one.latencies, percent) for one in passes]).median
+
+
+def _phases(passes: Sequence[DecodingPass], count: int) -> dict[str, dict[str, float | None]]:
+    phases: dict[str, dict[str, float | None]] = {}
+    steps = passes[0].steps
+    for phase in passes[0].phases:
+        median = 1e6 * MedianSpread.of([one.phases[phase] for one in passes]).median
+        phases[phase] = {"us_per_sentence": median / count, "us_per_step": median / steps if steps else None}
+    return phases
+
+
+def _costs(passes: Sequence[DecodingPass]) -> list[tuple[float, float]]:
+    """Mean target tokens and median milliseconds of one sentence, for each class of target lengths."""
+    classes: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for tokens, seconds in (cost for one in passes for cost in one.costs):
+        classes[int(tokens // LENGTH_CLASS)].append((tokens, seconds))
+    return [
+        (float(np.mean([tokens for tokens, _ in own])), 1e3 * float(np.median([seconds for _, seconds in own])))
+        for _, own in sorted(classes.items())
+    ]

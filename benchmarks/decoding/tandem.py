@@ -1,0 +1,152 @@
+"""Tandem as it is measured: batches of the one search on threads that share the graphs, as the engine's workers do.
+
+No sentence joins a running batch here, since no peer could do the same; `tandem bench serve` measures that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task
+from benchmarks.workload import check_one_text
+from models.bundle import Bundle
+from models.errors import ConfigError
+from models.rendering import Renderer
+from models.search import Array, DecodeBatch, Graphs, GraphSpecs, Hypothesis, SearchOptions, Sentence
+from models.translator import encode_lines
+from service.runtimes import open_graphs
+
+SHORTLIST_GRAPH = "step_shortlist"
+
+
+class TimedGraphs:
+    """Graphs with a stopwatch: the seconds spent in each, for one batch on one thread."""
+
+    def __init__(self, graphs: Graphs) -> None:
+        self._graphs = graphs
+        self.specs: GraphSpecs = graphs.specs
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Every output of a graph, by name."""
+        started = time.perf_counter()
+        outputs = self._graphs.run(graph, inputs)
+        self.seconds[graph] += time.perf_counter() - started
+        return outputs
+
+    def phases(self, whole: float, listing: float) -> dict[str, float]:
+        """Seconds by phase.
+
+        Args:
+            whole: of the batch; what is left of it is the search's bookkeeping.
+            listing: spent on making shortlists.
+        """
+        found = {"encode": 0.0, "step": 0.0} | ({"shortlist": listing} if listing else {})
+        for graph, seconds in self.seconds.items():
+            phase = "step" if graph.startswith("step") else graph
+            found[phase] = found.get(phase, 0.0) + seconds
+        return {**found, "search": whole - sum(found.values())}
+
+
+@dataclass(frozen=True, slots=True)
+class TandemOpening:
+    """How to load a bundle.
+
+    Attributes:
+        label: of its rows.
+        path: the bundle's folder.
+        precision: of its ONNX graphs.
+        beam_size: of the search; everything else about it is the bundle's own, its shortlist where the label says so.
+        workers: threads that decode.
+    """
+
+    label: Label
+    path: Path
+    precision: str
+    beam_size: int
+    workers: int
+
+    def open(self) -> Tandem:
+        """Load the bundle and its graphs."""
+        bundle = Bundle.load(self.path)
+        graphs = open_graphs(bundle, "onnx", self.precision, 1)
+        return Tandem(bundle, graphs, self.search(bundle), self.workers, self.label)
+
+    def search(self, bundle: Bundle) -> SearchOptions:
+        """The options of the search."""
+        return replace(bundle.manifest.decoding, beam_size=self.beam_size, n_best=1)
+
+
+class Tandem:
+    """One bundle, decoded by several threads.
+
+    Args:
+        bundle: with one source, which is text.
+        graphs: of the bundle; every call computes on one thread.
+        options: of the search.
+        workers: threads.
+        label: of its rows.
+
+    Raises:
+        ConfigError: the bundle reads several sources, or features, or has no shortlist where the label says so.
+    """
+
+    def __init__(self, bundle: Bundle, graphs: Graphs, options: SearchOptions, workers: int, label: Label) -> None:
+        check_one_text(bundle)
+        if label.shortlist and (bundle.shortlist is None or SHORTLIST_GRAPH not in graphs.specs):
+            raise ConfigError(f"{bundle.path} has no shortlist for {label.precision} graphs: measure it without one")
+        self.label = label
+        self._shortlist = bundle.shortlist if label.shortlist else None
+        self._graphs = graphs
+        self._source = bundle.source_vocabularies[0]
+        self._most = bundle.manifest.limits.max_source_tokens + 1  # and EOS
+        self._renderer = Renderer.of(bundle)
+        self._options = self._renderer.options(options)
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="bench")
+
+    def tokenise(self, texts: Sequence[str]) -> list[Ids]:
+        """Ids of every text, EOS last, cut at the bundle's limit."""
+        return encode_lines(self._source, texts, self._most)
+
+    def decode(self, tasks: Sequence[Task]) -> list[DecodedBatch]:
+        """All tasks, each by the next worker that is free."""
+        return list(self._pool.map(self.decode_alone, tasks))
+
+    def decode_alone(self, task: Task) -> DecodedBatch:
+        """One batch from its first step to its last, in the calling thread."""
+        started = time.perf_counter()
+        timed = TimedGraphs(self._graphs)
+        options = search_options(self._options, task.target)
+        sentences = [
+            Sentence(index, (source,), options, self._shortlist.select((source,)) if self._shortlist else None)
+            for index, source in enumerate(task.sources)
+        ]
+        listing = time.perf_counter() - started if self._shortlist else 0.0
+        batch = DecodeBatch(timed, beam_size=options.beam_size)
+        batch.join(sentences)
+        found: dict[object, Hypothesis] = {}
+        while len(batch):
+            found.update((one.id, one.hypotheses[0]) for one in batch.step())
+        seconds = time.perf_counter() - started
+        hypotheses = tuple(found[index] for index in range(len(task.sources)))
+        return DecodedBatch(hypotheses, seconds, timed.phases(seconds, listing), batch.counters.steps)
+
+    def detokenise(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[str]:
+        """Hypotheses as text."""
+        return [self._renderer.text(one, (), (text,)) for text, one in zip(texts, hypotheses, strict=True)]
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+
+def search_options(options: SearchOptions, target: int | None) -> SearchOptions:
+    """The options of a batch: exactly ``target`` tokens and EOS, or those given where it is None."""
+    if target is None:
+        return options
+    return replace(options, min_length=target, max_length=target, min_length_ratio=0.0, max_length_ratio=None)

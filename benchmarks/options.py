@@ -1,0 +1,291 @@
+"""What every measurement is asked: its options, each declared once. A record's docstring is its command's help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from deploy.records import Out, Plot
+from models.command import LARGEST_BEAM, AsJson, Precision
+
+LARGEST_BATCH = 4096  # sentences
+PEERS, SERVICE_PEERS = ("ctranslate2", "huggingface"), ("naive",)
+TRIALS = ("overload", "disconnect", "terminate", "kill", "fault", "fuzz", "memory")
+CONTESTANTS = ("ours", "plain", "ours-preloaded", "plain-preloaded", "huggingface", "joeynmt", "joeynmt-float32")
+ARCHITECTURES = ("transformer", "dpn", "convs2s")
+
+BundleOption = Annotated[Path, Option(help="Bundle folder, such as bundles/de-en.")]
+Beam = Annotated[int, Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size.")]
+Workers = Annotated[int, Option(min=0, help="Decode workers of a service; 0 = as it chooses.")]
+CoreWorkers = Annotated[int, Option(min=0, help="Threads that decode batches; 0 = one per core.")]
+Passes = Annotated[int, Option(min=1, help="Passes over the work, of which medians are taken.")]
+Clients = Annotated[int, Option(min=1, max=1024, help="Requests in flight in closed loops.")]
+PeerVocabulary = Annotated[int, Option(min=8, help="Types of the peers' random models.")]
+Texts = Annotated[Path | None, Option(help="Texts, one a line (.xz, .gz, plain). [pseudo-text]")]
+Folder = Annotated[Path | None, Option(help="Where corpora go for a while. [the system's temporary folder]")]
+Threads = Annotated[int, Option(min=0, help="Threads of PyTorch; 0 = one per core.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions:
+    """Measure decoding: sentences a second of batches, latency of one sentence, search quality, memory.
+
+    The work is made of sentences with a fixed distribution of lengths, each batch decoded to its mean source length,
+    so that the speed does not depend on the weights; and, where it is given, of real text that stops by itself.
+
+    Example: tandem bench decode --bundle bundles/de-en --batch-sizes 1,32,64 --peers ctranslate2 --json
+    """
+
+    bundle: BundleOption
+    batch_sizes: Annotated[str, Option(help="Sentences of a batch; 1 = one sentence alone, one thread.")] = "1,32,64"
+    workers: CoreWorkers = 0
+    beam_size: Beam = 5
+    passes: Passes = 5
+    sentences: Annotated[int, Option(min=1, help="Sentences of the forced-length work.")] = 2048
+    single: Annotated[int, Option(min=1, help="Sentences decoded alone, at batch size 1.")] = 256
+    precision: Precision = "int8"
+    shortlist: Annotated[bool | None, Option(help="Also with the bundle's lexical shortlist. [where it has one]")] = (
+        None
+    )
+    peers: Annotated[str, Option(help="Of ctranslate2 and huggingface those to measure too; a,b.")] = "ctranslate2"
+    peer_precisions: Annotated[str, Option(help="Of CTranslate2: int8, float32 or both.")] = "int8"
+    peer_vocabulary: PeerVocabulary = 10_000
+    source: Annotated[Path | None, Option(help="Real text, one sentence a line (.xz, .gz, plain).")] = None
+    references: Annotated[Path | None, Option(help="Its reference translations.")] = None
+    limit: Annotated[int | None, Option(min=1, help="Only the first so many lines of real text.")] = None
+    ct2_from: Annotated[
+        Path | None, Option(metavar="BUNDLE", help="Transformer bundle that CTranslate2 runs on real text.")
+    ] = None
+    rescore: Annotated[int, Option(min=0, help="Sentences whose search is checked in float32; 0 = none.")] = 256
+    as_json: AsJson = False
+    out: Out = None
+    plot: Plot = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions:
+    """Show where the time of one decoder step goes, by operator, and what its matrix products alone would take.
+
+    Example: tandem bench profile --bundle bundles/de-en --batch 32
+    """
+
+    bundle: BundleOption
+    batch: Annotated[int, Option(min=1, help="Sentences of the batch.")] = 32
+    beam_size: Beam = 5
+    repeats: Annotated[int, Option(min=1, help="Times that the step is run.")] = 50
+    precision: Precision = "int8"
+    shortlist: Annotated[bool, Option("--shortlist", help="Profile the step that reads the shortlist.")] = False
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Measure the service under load: rates, latencies, rejections, memory, its capacity.
+
+    It runs in a process of its own with the result cache off. Clients send their next request when the last one was
+    answered (closed loop), or requests arrive at random moments whatever the service does (open loop), and latency
+    counts from the moment at which a request was due. Target lengths are those of the texts.
+
+    Example: tandem bench serve --bundle bundles/de-en --peers naive --json
+    """
+
+    bundle: BundleOption
+    clients: Clients = 64
+    duration: Annotated[float, Option(min=0.1, max=3600, help="Seconds of each run.")] = 20.0
+    rates: Annotated[
+        list[float] | None, Option("--rate", help="Also load it with so many requests a second; may be repeated.")
+    ] = None
+    beam_size: Beam = 5
+    workers: Annotated[int, Option(min=0, help="Decode workers of each service; 0 = one per core.")] = 0
+    passes: Passes = 3
+    peers: Annotated[str, Option(help="naive: a service around CTranslate2, one call per request.")] = ""
+    texts: Texts = None
+    peer_vocabulary: PeerVocabulary = 10_000
+    as_json: AsJson = False
+    out: Out = None
+    plot: Plot = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoakOptions:
+    """Watch the service's memory over many different requests; exit status 1 where it grows or a request fails.
+
+    Example: tandem bench soak --bundle bundles/de-en --requests 20000
+    """
+
+    bundle: Annotated[Path, Option(help="Bundle folder; with --url, one that the service has loaded.")]
+    requests: Annotated[int, Option(min=2, help="Requests after the warm-up.")] = 20_000
+    warm_up: Annotated[int, Option("--warmup", min=1, help="Requests before memory is watched.")] = 5_000
+    clients: Clients = 16
+    workers: Workers = 0
+    url: Annotated[str, Option(help="A service that runs already. [one is started]")] = ""
+    texts: Texts = None
+    limit: Annotated[float, Option(min=0, help="MB per 10,000 requests that memory may grow.")] = 1.0
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FootprintOptions:
+    """Measure what each further bundle costs a server in memory and in seconds until it is ready.
+
+    Example: tandem bench footprint --bundle bundles/de-en
+    """
+
+    bundle: BundleOption
+    counts: Annotated[str, Option(help="Numbers of bundles, each for servers of their own.")] = "1,2,4,8"
+    workers: Workers = 0
+    passes: Annotated[int, Option(min=1, help="Servers started for each number.")] = 3
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReliabilityOptions:
+    """Put the service through overload, abuse, faults and sudden death; exit status 1 where something is lost.
+
+    docs/reliability.md explains the trials and holds what they found.
+
+    Example: tandem bench reliability --bundle bundles/de-en --only overload,kill
+    """
+
+    bundle: BundleOption
+    only: Annotated[str, Option(help="Trials to run, such as overload,kill. [all]")] = ""
+    duration: Annotated[float, Option(min=1, max=600, help="Seconds of each load.")] = 20.0
+    clients: Clients = 64
+    workers: Workers = 0
+    fuzzing: Annotated[int, Option(min=1, max=3600, help="Seconds of generated requests.")] = 300
+    requests: Annotated[int, Option(min=8, help="Requests of the soak, after a quarter as many.")] = 12_000
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """Measure training beside other trainers, its input pipeline, and the floor that its matrix products set.
+
+    Contestants train on a run's prepared pairs, of one text source each, a Transformer of the same layers, width,
+    hidden units, heads and vocabularies, the decoder's embeddings tied to its output, dropout and label smoothing 0.1,
+    Adam, bfloat16 by autocast, about the same padded symbols a batch. They take turns, each with other batches every
+    time, and every turn begins with updates that are not timed. Use 50 updates or a multiple: grouped by length,
+    transformers gives 50 batches from the longest pairs to the shortest.
+
+    Example: tandem bench training --run runs/de-en --threads 2 --contestants ours,plain,huggingface
+    """
+
+    run: Annotated[Path, Option(help="A run's folder with the data that `tandem prepare` has made.")]
+    architecture: Annotated[str, Option(help="transformer, or the model of a shipped recipe: dpn, convs2s.")] = (
+        "transformer"
+    )
+    layers: Annotated[int, Option(min=1, help="Of the Transformer's encoder, and of its decoder.")] = 4
+    width: Annotated[int, Option(min=1, help="Of the Transformer.")] = 256
+    hidden: Annotated[int, Option(min=1, help="Units of its feed-forward blocks.")] = 1024
+    heads: Annotated[int, Option(min=1, help="Of its attentions.")] = 4
+    attention_dropout: Annotated[float, Option(min=0, max=1, help="On attention weights, for everyone.")] = 0.0
+    batch_tokens: Annotated[int, Option(min=1, help="Half the padded symbols of a batch.")] = 3500
+    updates: Annotated[int, Option(min=1, help="That are timed, of each turn.")] = 50
+    warmup: Annotated[int, Option(min=1, help="Updates before them.")] = 3
+    repeats: Annotated[int, Option(min=1, help="Turns.")] = 3
+    threads: Threads = 0
+    contestants: Annotated[str, Option(help=f"Of {', '.join(CONTESTANTS)}; a,b.")] = ",".join(CONTESTANTS)
+    joeynmt: Annotated[Path | None, Option(metavar="PYTHON", help="The interpreter that has Joey NMT.")] = None
+    preload: Annotated[Path | None, Option(metavar="LIBRARY", help="An allocator: libtcmalloc_minimal.so.4.")] = None
+    recipe: Annotated[Path | None, Option(help="Whose batches of the run's data are measured as well.")] = None
+    loaded: Annotated[int, Option(min=1, help="Updates' batches read to measure the input, at most.")] = 2000
+    floor_repeats: Annotated[int, Option(min=1, help="Of each matrix product of the floor.")] = 5
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationsOptions:
+    """Measure what the pieces of a training step cost on this CPU, plain and as this repository runs them.
+
+    Medians in milliseconds, forward and backward, both forms in turn in one run; ratios are what to quote.
+
+    Example: tandem bench training-ops --threads 2
+    """
+
+    tokens: Annotated[int, Option(min=25, help="Target tokens of a batch.")] = 3500
+    threads: Threads = 0
+    repeats: Annotated[int, Option(min=1, help="Times that each form is run.")] = 9
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparationOptions:
+    """Measure what memory the preparation of a corpus takes, and how fast it is, for corpora of many sizes.
+
+    For every size two files of made-up sentences are written, one pair in ten there twice, and a process of its own
+    prepares them as `tandem prepare` does. Printed are its own memory (what cannot be given back) at its highest in
+    each stage, seconds in all, and what the folder takes on disk while it is made and at the end.
+
+    Example: tandem bench preparation --pairs 1000000,4000000
+    """
+
+    pairs: Annotated[str, Option(help="Sizes of the corpora.")] = "1000000,4000000"
+    folder: Folder = None
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamingOptions:
+    """Measure what memory training's input takes for corpora of many sizes, and how fast it gives batches.
+
+    For every size a corpus of random symbols is written as prepared data is and then read by a process of its own as
+    training reads it. Printed are its own memory (what cannot be given back) after opening, with the first plan, and at
+    its highest; the pages of the corpus that lie in memory at the end; what the plan holds for each pair of a shard;
+    and batches a second with nothing else to do. A corpus of 10 million pairs takes 1.3 GB in the folder for a while.
+
+    Example: tandem bench streaming --pairs 1000000 --updates 500
+    """
+
+    pairs: Annotated[str, Option(help="Sizes of the corpora.")] = "1000000,10000000"
+    updates: Annotated[int, Option(min=1, help="Batches that are read.")] = 2000
+    folder: Folder = None
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlossaryOptions:
+    """Measure how well a glossary is enforced, and what it costs the translations, on a parallel text.
+
+    Terms are words of the source that stand in few of its lines, each with a target term drawn from the target text
+    that stands in no line that translates the source term, here or in the text of --seen (give the training text): a
+    pair that nothing can have been learnt of. A second glossary, of the words that go together most in the text itself,
+    says what enforcing costs where the terms are right. Files may be packed (.xz, .gz).
+
+    Example: tandem bench glossary bundles/de-en test.de test.en --terms 200
+    """
+
+    bundle: Annotated[Path, Argument(metavar="BUNDLE", help="Bundle folder.")]
+    source: Annotated[Path, Argument(metavar="SOURCE", help="Text, one sentence a line.")]
+    target: Annotated[Path, Argument(metavar="TARGET", help="Its translation, line by line.")]
+    seen: Annotated[tuple[Path, Path] | None, Option(metavar="SOURCE TARGET", help="Text that was trained on.")] = None
+    terms: Annotated[int, Option(min=1, help="Terms of a glossary.")] = 200
+    lines: Annotated[int, Option(min=1, help="Lines with terms, and without, at most.")] = 600
+    seed: Annotated[int, Option(min=0, help="Of the terms.")] = 1
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceOptions:
+    """Trace one request: how many of our functions in how many files it passes, and how often it changes threads.
+
+    One POST /translate of one sentence goes through the application, in this process, after one that is not counted.
+
+    Example: tandem bench trace --bundle bundles/de-en
+    """
+
+    bundle: BundleOption
+    text: Annotated[str, Option(help="The sentence.")] = "Wo ist der Bahnhof?"
+    as_json: AsJson = False
+    out: Out = None

@@ -1,0 +1,1 @@
+"""The service under load: beside a naive one, over many requests, with many bundles."""

@@ -1,0 +1,133 @@
+"""`tandem bench trace`: the way of one request through the code, from the application's edge and back."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from benchmarks.options import TraceOptions
+from benchmarks.service.requests import check_servable, tandem_body, tandem_path
+from deploy.report import console, say, table
+from models.bundle import Bundle
+from models.errors import ConfigError
+from service.app import create_app
+from service.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("models", "service")
+_INLINE = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")  # no functions of their own from Python 3.12 on
+
+
+class Recorder:
+    """Notes the calls of our functions in all threads that start after it was installed, while it is active.
+
+    Attributes:
+        calls: file (relative to the repository), function, and name of the thread, in order.
+    """
+
+    def __init__(self) -> None:
+        self.active = False
+        self.calls: list[tuple[str, str, str]] = []
+        self._folders = tuple(f"{ROOT / package}/" for package in PACKAGES)
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if not self.active or event != "call" or code.co_name in _INLINE:
+            return
+        if code.co_filename.startswith(self._folders):
+            file = str(Path(code.co_filename).relative_to(ROOT))
+            self.calls.append((file, code.co_qualname, threading.current_thread().name))
+
+    def figures(self) -> dict[str, Any]:
+        """Calls, distinct functions and their files; how often each kind of thread took over from another."""
+        functions = sorted({call[:2] for call in self.calls})
+        files = [
+            {"file": file, "functions": len(list(own))}
+            for file, own in itertools.groupby(functions, key=lambda call: call[0])
+        ]
+        threads = [thread for thread, _ in itertools.groupby(self.calls, key=lambda call: call[2])]
+        stays = Counter(thread.rstrip("0123456789").rstrip("_-") for thread in threads)
+        return {
+            "calls": len(self.calls),
+            "functions": len(functions),
+            "files": len(files),
+            "thread_changes": len(threads) - 1,
+            "stays": dict(stays),
+            "rows": files,
+        }
+
+
+def measure(options: TraceOptions) -> dict[str, Any]:
+    """What :meth:`Recorder.figures` tells of one request, and its ``reply``.
+
+    Raises:
+        ConfigError: the bundle reads anything but one text, or the request is refused.
+        BundleError: the bundle cannot be used.
+    """
+    bundle = Bundle.load(options.bundle)
+    check_servable(bundle)
+    settings = Settings(bundles=(options.bundle,), workers=1, cache_sentences=0, log_level="error")
+    return asyncio.run(traced(create_app(settings), tandem_path(bundle), tandem_body(bundle, options.text)))
+
+
+async def traced(app: Any, path: str, body: bytes) -> dict[str, Any]:
+    """Send a request twice to an application that is started here, and record the second time."""
+    recorder = Recorder()
+    threading.setprofile(recorder)
+    sys.setprofile(recorder)
+    try:
+        async with app.router.lifespan_context(app):
+            await post(app, path, body)
+            recorder.active = True
+            status, reply = await post(app, path, body)
+            recorder.active = False
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    if status != 200:
+        raise ConfigError(f"POST {path} must answer 200, but answered {status}: {reply.decode(errors='replace')}")
+    return {**recorder.figures(), "reply": json.loads(reply)}
+
+
+async def post(app: Any, path: str, body: bytes) -> tuple[int, bytes]:
+    """One request to an ASGI application; status and body of its answer."""
+    head = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http"}
+    names = {"host": "trace", "content-type": "application/json", "content-length": str(len(body))}
+    headers = [(name.encode(), value.encode()) for name, value in names.items()]
+    route = {"method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": ""}
+    scope = {**head, **route, "headers": headers, "client": ("127.0.0.1", 1), "server": ("trace", 80), "state": {}}
+    requests = iter([{"type": "http.request", "body": body, "more_body": False}])
+    answered, messages = asyncio.Event(), list[dict[str, Any]]()
+
+    async def receive() -> dict[str, Any]:
+        if (message := next(requests, None)) is not None:
+            return message
+        await answered.wait()  # the client stays until it has its answer
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        messages.append(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            answered.set()
+
+    await app(scope, receive, send)
+    status = next(message["status"] for message in messages if message["type"] == "http.response.start")
+    return status, b"".join(message.get("body", b"") for message in messages)
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """Print the files, and the sums."""
+    console().print(table("One request", {"file": "file", "functions": "functions"}, result["rows"]))
+    say(
+        f"{result['functions']} functions in {result['files']} files, {result['calls']} calls;"
+        f" {result['thread_changes']} changes of thread, to"
+        f" {', '.join(f'{thread} {count} times' for thread, count in result['stays'].items())}"
+    )

@@ -1,0 +1,1 @@
+"""Training beside other trainers, what a step is made of, and what the preparation and the reading of corpora take."""

@@ -1,0 +1,109 @@
+"""The work that is measured: sentences with a fixed distribution of lengths, cut into batches of similar length.
+
+Lengths are log-normal, as those of sentences are; words are drawn evenly from a vocabulary, since the speed of a search
+whose lengths are given does not depend on what the words say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deploy.loadtest.texts import DEVIATION, LONGEST, MEAN, SHORTEST
+from models.bundle import Bundle
+from models.errors import ConfigError
+from models.text import normalise
+from models.vocabulary import Vocabulary
+
+_FEWEST_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentences that are decoded together.
+
+    Attributes:
+        indices: which sentences of the work these are.
+        target: tokens that each of them is decoded to, without EOS; None where decoding stops by itself.
+    """
+
+    indices: tuple[int, ...]
+    target: int | None
+
+
+def lengths(count: int = 2048, seed: int = 0) -> NDArray[np.int64]:
+    """Source lengths in tokens without EOS: log-normal with the mean 23, rounded, clipped to 3..100.
+
+    Args:
+        count: sentences.
+        seed: the same seed gives the same lengths on every machine.
+    """
+    mu = math.log(MEAN) - DEVIATION**2 / 2
+    drawn = np.random.default_rng(seed).lognormal(mu, DEVIATION, count)
+    return np.clip(np.rint(drawn), SHORTEST, LONGEST).astype(np.int64)
+
+
+def texts(vocabulary: Vocabulary, count: int = 2048, seed: int = 0) -> list[str]:
+    """Pseudo-text whose tokenised lengths are those of :func:`lengths`, in its order.
+
+    Raises:
+        ConfigError: hardly a piece of the vocabulary is a word of its own.
+    """
+    words = _words(vocabulary)
+    if len(words) < _FEWEST_WORDS:
+        raise ConfigError(
+            f"the vocabulary must have at least {_FEWEST_WORDS} pieces that are whole words to make text of, but has"
+            f" {len(words)}: give real text instead"
+        )
+    rng = np.random.default_rng([seed, 1])
+    return [" ".join(words[int(i)] for i in rng.integers(len(words), size=n)) for n in lengths(count, seed)]
+
+
+def batches(tokens: Sequence[int], size: int, *, forced: bool, seed: int = 0) -> list[Batch]:
+    """Sentences sorted by length, cut into batches of ``size`` (the last one may be smaller), in a shuffled order.
+
+    Args:
+        tokens: length of each sentence without EOS.
+        size: sentences of a batch.
+        forced: whether a batch decodes exactly its mean source length, or stops by itself.
+        seed: of the order, which keeps the longest batches from ending up with one worker at the end.
+    """
+    order = sorted(range(len(tokens)), key=lambda index: tokens[index])
+    cut = [order[start : start + size] for start in range(0, len(order), size)]
+    made = [Batch(tuple(one), _mean(tokens[i] for i in one) if forced else None) for one in cut]
+    return [made[int(i)] for i in np.random.default_rng(seed).permutation(len(made))]
+
+
+def sample(tokens: Sequence[int], count: int) -> list[int]:
+    """At most ``count`` indices of sentences, evenly spread over the lengths."""
+    order = sorted(range(len(tokens)), key=lambda index: tokens[index])
+    if count >= len(order):
+        return order
+    return [order[int(place)] for place in (np.arange(count) + 0.5) * len(order) / count]
+
+
+def _mean(tokens: Iterable[int]) -> int:
+    return max(1, round(float(np.mean(list(tokens)))))
+
+
+def _words(vocabulary: Vocabulary) -> list[str]:
+    """Words that are one piece each: text made of them has as many tokens as words."""
+    found = []
+    for token in range(vocabulary.size):
+        word = vocabulary.piece_of(token).lstrip("\u2581")  # sentencepiece's mark of a word's beginning
+        if word.isalpha() and vocabulary.encode(normalise(word)) == [token]:
+            found.append(word)
+    return found
+
+
+def check_one_text(bundle: Bundle) -> None:
+    """Raises ConfigError where a bundle does not read exactly one source that is text."""
+    if len(bundle.sources) != 1 or bundle.sources[0] is None:
+        raise ConfigError(
+            f"this benchmark measures bundles with one source, a text, but {bundle.path} has {len(bundle.sources)}"
+            f" sources, {len(bundle.source_vocabularies)} of them text"
+        )

@@ -1,0 +1,108 @@
+"""What a measured load amounts to, in words and rows; results are read from JSON as they were written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from deploy.loadtest.options import FORMAT
+from deploy.report import cell
+from models.errors import ConfigError
+
+Result = dict[str, Any]
+QUIET_CORES = 0.2  # that others may keep busy
+_FEW = 300  # requests of which a p99 is three or fewer
+
+
+def read_result(path: Path, option: str = "--compare") -> Result:
+    """A run from its JSON. Raises ConfigError where the file, given as that option, cannot be read or is none."""
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{option} must be JSON that tandem loadtest wrote, but {path} is not: {error}") from error
+    if not isinstance(result, dict) or result.get("loadtest") != FORMAT or not result.get("rows"):
+        raise ConfigError(f"{option} must be JSON that this version of tandem loadtest wrote, but {path} is not")
+    return result
+
+
+def title(result: Result) -> str:
+    """A run in words."""
+    return f"{result['label']}: {result['scenario']}, {result['pair']}, {result['arrivals']} arrivals"
+
+
+def not_answered(row: Result) -> int:
+    """Requests of a run that were rejected, failed, or unfinished when it ended."""
+    return int(row["rejected"] + row["failed"] + row["unfinished"])
+
+
+def disturbance(rows: Sequence[Result]) -> str:
+    """A warning where others used the cores during the runs; empty where they hardly did, or nobody can tell."""
+    most = max((row.get("others_cores", 0.0) for row in rows), default=0.0)
+    if most <= QUIET_CORES:
+        return ""
+    return (
+        f"others kept up to {most:.2g} cores busy during a run: its figures say little, measure again when it is quiet"
+    )
+
+
+def at_highest(result: Result) -> list[dict[str, Any]]:
+    """The runs at the highest rate, those of the curve first; none where there is no such rate."""
+    rows = [row for row in result["rows"] if abs(row["rate"] - result["highest"]) < 1e-2]
+    return sorted(rows, key=lambda row: str(row["purpose"]))
+
+
+def kinds_at_highest(result: Result) -> dict[str, Any] | None:
+    """The figures of each kind of request at the highest rate, else at the lowest; None where there is one kind."""
+    row = (at_highest(result) or result["rows"])[0]
+    if "kinds" not in row:
+        return None
+    rows = [{"kind": kind, **one, "not_answered": not_answered(one)} for kind, one in row["kinds"].items()]
+    return {"rate": row["rate"], "rows": rows}
+
+
+def summary(result: Result) -> dict[str, Any]:
+    """A run in a line."""
+    row = next(iter(at_highest(result)), {})
+    return {
+        **{key: result[key] for key in ("label", "scenario", "pair", "arrivals", "highest")},
+        "bound": result["p99_bound_ms"],
+        "p50_ms": row.get("p50_ms"),
+        "p99_ms": row.get("p99_ms"),
+        "good": max(one["goodput_per_s"] for one in result["rows"]),
+    }
+
+
+def verdict(result: Result) -> list[str]:
+    """What was found, and what of it ends the command with status 1."""
+    bound = f"p99 <= {cell(float(result['p99_bound_ms']))} ms and nothing rejected"
+    highest = f"highest rate with {bound}: {result['highest']:.4g} requests a second"
+    lines = [highest if result["highest"] else f"no rate that was tried kept {bound}"]
+    if result["at_least"]:
+        state = "reached" if result["highest"] >= result["at_least"] else "NOT reached"
+        lines.append(f"{state}: at least {result['at_least']:g} requests a second")
+    return [*lines, *(f"FAILED: {fault}" for fault in result["faults"])]
+
+
+def warnings(result: Result) -> list[str]:
+    """What makes the figures worth less."""
+    late = [row["rate"] for row in result["rows"] if row["client_late"]]
+    there = at_highest(result)
+    found = []
+    if late:
+        found.append(
+            f"the client was busy or late at {', '.join(f'{rate:g}' for rate in late)}/s: these figures hold its own"
+            " delay; give it a machine, or a core, of its own"
+        )
+    if busy := disturbance(result["rows"]):
+        found.append(busy)
+    above = [row["rate"] for row in result["rows"] if row["sustained"] and row["rate"] > result["highest"] + 1e-2]
+    if above or not all(row["sustained"] for row in there):
+        what = f"{max(above):g}/s was kept as well" if above else "the highest rate was measured twice, and kept once"
+        found.append(f"{what}: the service or its machine is not steady; a longer --duration says more")
+    if there and there[0]["requests"] < _FEW:
+        found.append(
+            f"the p99 at the highest rate is of {there[0]['requests']} requests: a longer --duration says more"
+        )
+    return found

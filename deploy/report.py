@@ -1,0 +1,136 @@
+"""How measurements are shown: a table for people, JSON for programs; and the machine that they were made on."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from deploy.commands.outputs import check_file, check_folder
+from deploy.machine import find_processor
+from models.command import console as console
+
+_PACKAGES = (
+    *(
+        "tandem",
+        "numpy",
+        "onnxruntime",
+        "onnxruntime-gpu",
+        "sentencepiece",
+        "ctranslate2",
+        "transformers",
+        "accelerate",
+    ),
+    *("torch", "sacrebleu"),
+)
+
+
+def say(*lines: str, error: bool = False) -> None:
+    """Lines as they are, neither coloured nor broken."""
+    screen = console(error=error)
+    for line in lines:
+        screen.print(line, highlight=False, soft_wrap=True)
+
+
+def as_json(result: Mapping[str, Any]) -> str:
+    """A result as JSON. Raises ValueError for a figure that is not finite: JSON has none."""
+    return json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOutput:
+    """Where results go.
+
+    Attributes:
+        as_json: print JSON instead of tables.
+        file: also write the JSON there.
+        plot: folder for curves.
+    """
+
+    as_json: bool = False
+    file: Path | None = None
+    plot: Path | None = None
+
+    @classmethod
+    def of(cls, options: Any) -> ResultOutput:
+        """From a command's options. Raises ConfigError for a path that cannot be written."""
+        output = cls(options.as_json, options.out, getattr(options, "plot", None))
+        check_file(output.file, "--out")
+        check_folder(output.plot, "--plot")
+        return output
+
+    def write(self, result: Mapping[str, Any]) -> None:
+        """The JSON, where it was asked for."""
+        if self.file is not None:
+            self.file.write_text(as_json(result) + "\n", encoding="utf-8")
+        if self.as_json:
+            print(as_json(result))
+
+
+def environment(threads: int) -> dict[str, Any]:
+    """What a figure depends on besides the code.
+
+    Args:
+        threads: that the measured system may use.
+    """
+    processor = find_processor()
+    return {
+        "processor": processor.name,
+        "features": [name for name, present in processor.features.items() if present],
+        "cores": processor.cores,
+        "usable_cores": processor.usable_cores,
+        "threads": threads,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: number for name in _PACKAGES if (number := _version(name))},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def show_environment(found: Mapping[str, Any]) -> str:
+    """The environment in two lines."""
+    versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
+    features = " ".join(found["features"]) or "no vector instructions known"
+    cores = f"{found['usable_cores']} of {found['cores']} cores usable, {found['threads']} threads"
+    return f"{found['processor']} ({features}), {cores}\nPython {found['python']}, {versions}"
+
+
+def table(title: str, columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows as a table; columns that no row has a value for are left out.
+
+    Args:
+        title: above it.
+        columns: key of a row -> heading.
+        rows: values by key; None is shown as a dash.
+    """
+    made = Table(title=title, title_justify="left")
+    shown = [key for key in columns if any(row.get(key) is not None for row in rows)]
+    for key in shown:
+        numeric = all(isinstance(row.get(key), int | float | None) for row in rows)
+        made.add_column(columns[key], justify="right" if numeric else "left")
+    for row in rows:
+        made.add_row(*(cell(row.get(key)) for key in shown))
+    return made
+
+
+def cell(value: object) -> str:
+    """A value as people read it: three figures of a number below 100, whole numbers above."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

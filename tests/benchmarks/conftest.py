@@ -1,0 +1,25 @@
+"""What several of the benchmarks' tests measure."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from models.bundle import Bundle
+from training.export.bundle import add_shortlist
+from training.shortlist import build_shortlist
+
+SHIPPED = Path(__file__).parents[2] / "bundles" / "de-en"
+
+
+@pytest.fixture(scope="session")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped bundle with a shortlist, which it does not have."""
+    path = tmp_path_factory.mktemp("listed") / "de-en"
+    shutil.copytree(SHIPPED, path)
+    bundle = Bundle.load(path)
+    columns = (("Wo ist der Bahnhof?", "Guten Morgen!"), ("Where is the station?", "Good morning!"))
+    vocabularies = (bundle.source_vocabularies, bundle.target_vocabulary)
+    return add_shortlist(path, build_shortlist(vocabularies, columns, per_word=5, common=20)).path

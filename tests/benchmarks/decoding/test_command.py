@@ -1,0 +1,252 @@
+"""`tandem bench decode`: a small real run of the shipped bundle, what it refuses, and what it does without peers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from benchmarks.decoding.command import draw, measure, show
+from benchmarks.decoding.rescoring import Searched, log_probabilities, rescored
+from benchmarks.decoding.systems import Label, Task
+from benchmarks.decoding.tandem import Tandem, TimedGraphs, search_options
+from benchmarks.options import DecodeOptions
+from benchmarks.workload import lengths
+from deploy.cli import app, main
+from deploy.records import names, numbers
+from models.bundle import Bundle
+from models.errors import ConfigError
+from models.graphs import TorchGraphs
+from models.loading import load_bundle_model
+from models.protocol import Padded
+from models.search import Hypothesis, SearchOptions, translate_batch
+from models.shortlist import Shortlist, Table
+from models.translator import encode_lines
+from service.runtimes import open_graphs
+from tests.determinism import one_thread, seeded
+
+__all__ = ["one_thread", "seeded"]
+
+BUNDLE = Path(__file__).resolve().parents[3] / "bundles" / "de-en"
+KEYS = {
+    *("system", "model", "threads", "batch", "beam", "precision", "shortlist", "workload", "sentences", "passes"),
+    *("target_tokens", "sentences_per_s", "tokens_per_s", "decode_sentences_per_s", "p50_ms", "p95_ms", "spread"),
+    *("output_hash", "stable", "bleu", "against", "memory_mb", "phases", "cost_by_length", "rescored", "skipped"),
+}
+GERMAN = ("Wo ist der Bahnhof?", "Das Buch liegt auf dem Tisch.", "Ich habe Hunger.", "Wir gehen morgen ins Kino.")
+ENGLISH = ("Where is the station?", "The book is on the table.", "I'm hungry.", "We are going to the movies tomorrow.")
+
+
+def bench(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["bench", "decode", "--bundle", str(BUNDLE), *map(str, arguments)])
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.stdout
+
+
+def write(path: Path, lines: Sequence[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A run with everything but peers and shortlist."""
+    folder = tmp_path_factory.mktemp("text")
+    text = {"source": write(folder / "a.de", (*GERMAN, "")), "references": write(folder / "a.en", (*ENGLISH, ""))}
+    sizes: dict[str, Any] = {"batch_sizes": "1,2", "sentences": 6, "single": 3, "passes": 2, "rescore": 3, **text}
+    return measure(DecodeOptions(bundle=BUNDLE, workers=2, beam_size=3, shortlist=False, peers="", **sizes))
+
+
+def test_a_bundles_shortlist_has_rows_of_its_own(listed: Path) -> None:
+    sizes: dict[str, Any] = {"batch_sizes": "2", "sentences": 2, "passes": 1, "rescore": 0, "peers": ""}
+    rows = measure(DecodeOptions(bundle=listed, workers=1, beam_size=2, **sizes))["rows"]
+    assert [(row["shortlist"], row["target_tokens"]) for row in rows] == [
+        (kind, rows[0]["target_tokens"]) for kind in (False, True)
+    ]
+    assert rows[1]["phases"]["shortlist"]["us_per_sentence"] > 0
+
+
+def test_rows_say_what_was_measured(result: dict[str, Any]) -> None:
+    rows = result["rows"]
+    assert [(row["workload"], row["batch"], row["sentences"]) for row in rows] == [
+        ("forced", 1, 3),
+        ("forced", 2, 6),
+        ("text", 1, 3),
+        ("text", 2, 4),
+    ]
+    assert result["environment"]["threads"] == 2
+    for row in rows:
+        assert set(row) == KEYS
+        assert (row["system"], row["precision"], row["shortlist"], row["beam"]) == ("tandem", "int8", False, 3)
+        assert row["threads"] == (1 if row["batch"] == 1 else 2)
+        assert row["passes"] == 2 and row["stable"] and row["skipped"] is None
+        assert 0 < row["sentences_per_s"] <= row["decode_sentences_per_s"] and row["spread"] >= 0
+        assert row["tokens_per_s"] == pytest.approx(row["sentences_per_s"] * row["target_tokens"] / row["sentences"])
+        assert (row["p50_ms"] is not None) == (row["batch"] == 1)
+        assert list(row["phases"]) == ["tokenise", "encode", "step", "search", "detokenise"]
+        assert all(spent["us_per_sentence"] > spent["us_per_step"] > 0 for spent in row["phases"].values())
+        assert (row["rescored"] is not None) == (row["batch"] == 2)
+        if row["memory_mb"] is not None:
+            assert 0 < row["memory_mb"]["loaded"] <= row["memory_mb"]["peak"]
+        assert (row["memory_mb"] is not None) == sys.platform.startswith("linux")
+
+
+def test_forced_lengths_are_decoded_exactly(result: dict[str, Any]) -> None:
+    by_length = sorted(lengths(6).tolist())
+    pairs = [by_length[start : start + 2] for start in range(0, 6, 2)]
+    wanted = sum(2 * round(float(np.mean(pair))) for pair in pairs)
+    assert result["rows"][1]["target_tokens"] == wanted
+
+
+def test_bleu_belongs_to_text_that_was_decoded_as_a_whole(result: dict[str, Any]) -> None:
+    assert [row["bleu"] is None for row in result["rows"]] == [True, True, True, False]
+    assert 20 < result["rows"][3]["bleu"] <= 100
+
+
+def test_a_run_is_shown_and_drawn(
+    result: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show(result)
+    shown = capsys.readouterr().out
+    for words in ("Forced lengths", "Real text", "Phases", "judged by the float32 model", "tandem int8: de-en"):
+        assert words in shown
+    files = draw(result, tmp_path / "curves")
+    assert {file.name for file in files} == {"throughput-forced.png", "throughput-text.png", "cost-by-length.png"}
+    assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ConfigError, match=r"matplotlib: install tandem with its extra \[train\]"):
+        draw(result, tmp_path / "curves")
+
+
+def test_the_command_prints_json_and_skips_peers_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    small = ("--batch-sizes", "2", "--sentences", 2, "--passes", 1, "--rescore", 0, "--workers", 1, "--beam", 2)
+    out = tmp_path / "made" / "result.json"
+    printed = json.loads(bench(*small, "--no-shortlist", "--peers", "ctranslate2,huggingface", "--json", "--out", out))
+    assert printed == json.loads(out.read_text(encoding="utf-8"))
+    (tandem, *peers) = printed["rows"]
+    assert (tandem["system"], tandem["rescored"], tandem["against"]) == ("tandem", None, None)
+    assert [(row["system"], row["workload"], row.get("sentences_per_s")) for row in peers] == [
+        ("ctranslate2", "forced", None),
+        ("huggingface", "forced", None),
+    ]
+    assert "needs ctranslate2, not installed" in peers[0]["skipped"]
+    assert "needs transformers, not installed" in peers[1]["skipped"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--batch-sizes", "1,0"), "--batch-sizes must be whole numbers from 1 to 4096, such as 1,32,64, but is '1,0'"),
+        (("--batch-sizes", ""), "--batch-sizes must be whole numbers"),
+        (("--peers", "ctranslate2,x"), "--peers must be of ctranslate2, huggingface, but has x"),
+        (("--references", "x"), "--references is for real text: give it with --source FILE"),
+        (("--ct2-from", "x"), "--ct2-from is for real text: give it with --source FILE"),
+        (("--source", "no-such-file"), "no-such-file"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tandem", "bench", "decode", "--bundle", str(BUNDLE), *arguments])
+    with pytest.raises(SystemExit):
+        main()
+    assert message in capsys.readouterr().err
+
+
+def test_lists_are_read_once_each() -> None:
+    assert numbers("1, 32,1", "--batch-sizes") == (1, 32)
+    assert names("", "--peers", ("a",)) == ()
+    assert names("b,a,b", "--peers", ("a", "b")) == ("b", "a")
+
+
+def test_a_stopwatch_changes_nothing_and_splits_the_time() -> None:
+    bundle = Bundle.load(BUNDLE)
+    graphs = open_graphs(bundle)
+    timed = TimedGraphs(graphs)
+    sources = [(ids,) for ids in encode_lines(bundle.source_vocabularies[0], GERMAN, 100)]
+    options = search_options(SearchOptions(beam_size=2), 4)
+    assert translate_batch(timed, sources, options) == translate_batch(graphs, sources, options)
+    assert timed.seconds.keys() == {"encode", "step"}
+    phases = timed.phases(10.0, 0.5)
+    assert sum(phases.values()) == pytest.approx(10.0)
+    assert phases["shortlist"] == 0.5
+    assert phases["step"] == timed.seconds["step"] > 0
+
+
+def test_a_shortlist_bounds_what_is_written() -> None:
+    """Measured in a row of its own; a bundle without one says so."""
+    plain = Bundle.load(BUNDLE)
+    tokens = plain.target_vocabulary.encode("The station is on the table.")
+    vocabularies = (plain.source_vocabularies[0], plain.target_vocabulary)
+    table = Table.of([()] * vocabularies[0].size, vocabularies[1].size)
+    shortlist = Shortlist((table,), np.unique([*tokens, 3]), vocabularies[1].size)
+    bundle, graphs = replace(plain, shortlist=shortlist), TorchGraphs(load_bundle_model(plain))
+    label = Label("tandem", "de-en", "float32", shortlist=True)
+    system = Tandem(bundle, graphs, SearchOptions(beam_size=2, max_length=30), 1, label)
+    decoded = system.decode_alone(Task(tuple(system.tokenise(GERMAN)), 9))
+    assert {token for one in decoded.hypotheses for token in one.tokens} <= set(tokens)
+    assert [len(one.tokens) for one in decoded.hypotheses] == [9] * len(GERMAN)
+    assert decoded.phases["shortlist"] > 0
+    system.close()
+    with pytest.raises(ConfigError, match="has no shortlist for float32 graphs"):
+        Tandem(replace(plain, shortlist=None), graphs, SearchOptions(), 1, label)
+
+
+def test_a_forced_search_ends_at_its_length() -> None:
+    given = SearchOptions(beam_size=2, max_length=50, max_length_ratio=1.5, min_length_ratio=0.5)
+    assert search_options(given, None) == given
+    assert search_options(given, 70).bounds(3) == (70, 70)
+
+
+# --- quality --------------------------------------------------------------------------------------------------------
+
+
+def test_hypotheses_are_judged_by_the_float32_model() -> None:
+    """Its own search differs from itself by nothing; greedy hypotheses are worse, and are told to be."""
+    bundle = Bundle.load(BUNDLE)
+    ids = encode_lines(bundle.source_vocabularies[0], GERMAN, 100)
+    options = SearchOptions(beam_size=4, length_penalty=0.0, max_length=20, suppressed=(0, 1, 2))
+    graphs = TorchGraphs(load_bundle_model(bundle))
+
+    def judged(beam_size: int, target: int | None) -> dict[str, float]:
+        own = search_options(SearchOptions(beam_size=beam_size, max_length=20, suppressed=(0, 1, 2)), target)
+        best = translate_batch(graphs, [(one,) for one in ids], own)
+        found = [Searched(one, target, hypotheses[0]) for one, hypotheses in zip(ids, best, strict=True)]
+        return rescored(bundle, found, options, 1)
+
+    forced = judged(1, 12)
+    assert forced["difference"] < 0 and forced["mean"] < forced["float32_search_mean"] < 0
+    assert forced["identical"] < 1
+    same = judged(4, 12)
+    assert (same["difference"], same["normalised_difference"], same["identical"]) == (0.0, 0.0, 1.0)
+    assert same["sentences"] == len(GERMAN)
+
+
+def test_log_probabilities_do_not_depend_on_the_company() -> None:
+    """Of each target alone and of all together, and equal to the sum over its tokens."""
+    bundle = Bundle.load(BUNDLE)
+    model = load_bundle_model(bundle)
+    ids = encode_lines(bundle.source_vocabularies[0], GERMAN, 100)
+    targets = [tuple(bundle.target_vocabulary.encode(line)) for line in ENGLISH]
+    together = log_probabilities(model, list(zip(ids, targets, strict=True)))
+    alone = [log_probabilities(model, [pair])[0] for pair in zip(ids, targets, strict=True)]
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+    with torch.inference_mode():
+        memory = model.encode((Padded(torch.from_numpy(ids[0])[None], torch.tensor([len(ids[0])])),))
+        logits = model.score(torch.tensor([[2, *targets[0]]]), memory)[0].double()
+    each = torch.log_softmax(logits, -1)[torch.arange(len(targets[0]) + 1), torch.tensor([*targets[0], 3])]
+    assert together[0] == pytest.approx(float(each.sum()), rel=1e-5)
+    found = [Searched(ids[0], None, Hypothesis(targets[0], 0.0, 0.0, True, ()))]
+    assert rescored(bundle, found, bundle.manifest.decoding, 1)["mean"] == pytest.approx(together[0], rel=1e-5)
