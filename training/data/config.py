@@ -28,6 +28,8 @@ class CorpusConfig:
         licence: licence or terms of use, as it is to appear in the manifest of a bundle.
         attribution: whom to name, as it is to appear in the manifest.
         repeat: how often every training pair is used in an epoch; above 1 oversamples a small corpus.
+        share: the share of the training pairs that is used at all, drawn at random: a large corpus beside small ones
+            need not drown them. With ``both_ways`` the same pairs are used in both directions.
         url: where the corpus comes from.
         splits: the splits the corpus has, out of train, valid and test.
         test_split: what stands for ``{split}`` in the names of the test files (``"test_2016_flickr"``).
@@ -45,6 +47,7 @@ class CorpusConfig:
     licence: str
     attribution: str
     repeat: int = 1
+    share: float = 1.0
     url: str = ""
     splits: tuple[str, ...] = SPLITS
     test_split: str = "test"
@@ -66,6 +69,8 @@ class CorpusConfig:
             raise ConfigError(f"{where}: target must be text, but is {self.target!r}")
         if self.repeat < 1:
             raise ConfigError(f"{where}: repeat must be at least 1, but is {self.repeat}")
+        if not 0 < self.share <= 1:
+            raise ConfigError(f"{where}: share must be above 0 and at most 1, but is {self.share}")
         unknown = [split for split in self.splits if split not in SPLITS]
         if unknown or not self.splits:
             raise ConfigError(f"{where}: splits must be some of {', '.join(SPLITS)}, but are {list(self.splits)}")

@@ -237,8 +237,11 @@ class _Preparation:
         """As :meth:`_training_text`, of one corpus; returns how many pairs are left of it, each counted once."""
         first, times = len(columns[-1]), one.corpus.repeat
         rows: list[int] = []
+        rng = np.random.default_rng([self.seed, 3, self._number(one)])
         for chunk in self._chunks(one.corpus, "train", CHUNK):
-            kept = chunk.select(pairs.keep(chunk.clean, chunk.marks))
+            left = pairs.keep(chunk.clean, chunk.marks)
+            drawn = rng.random(len(left)) < one.corpus.share
+            kept = chunk.select([pair for pair, used in zip(left, drawn, strict=True) if used])
             rows += kept.rows if self.features else ()
             for column, lines in zip(columns, kept.clean, strict=True):
                 column.extend(lines)
@@ -248,6 +251,10 @@ class _Preparation:
         self.features.keep("train", rows * times)
         self.tags["train"].append((one.tags, segments * times))
         return segments
+
+    def _number(self, one: Directed) -> int:
+        """Of a corpus in the recipe, whichever way it is used."""
+        return sum(not other.reversed for other in self._directed[: self._directed.index(one) + 1])
 
     def _encode(self, split: str, columns: Columns, vocabularies: Sequence[Vocabulary]) -> SplitSummary:
         config, total = self.config, len(columns[-1])

@@ -21,6 +21,8 @@ CORPUS = CorpusConfig("toy", ("toy/{split}.de",), "toy/{split}.en", "CC0", "nobo
         ({"source": ()}, "source must name"),
         ({"target": "toy.en"}, r"must contain \{split\}"),
         ({"repeat": 0}, "repeat must be at least 1, but is 0"),
+        ({"share": 0.0}, "share must be above 0 and at most 1, but is 0.0"),
+        ({"share": 1.5}, "share must be above 0 and at most 1, but is 1.5"),
         ({"splits": ("train", "dev")}, "splits must be some of"),
     ],
 )

@@ -81,6 +81,26 @@ def test_text_comes_back(root: Path) -> None:
     assert isinstance(side, TokenArray) and side.tokens.dtype == np.uint16
 
 
+def test_a_share_of_a_corpus(root: Path) -> None:
+    """Some of its pairs, in order, the same ones in both directions; evaluation text stays whole."""
+    corpus = replace(CORPUS, share=0.3, repeat=2, both_ways=True)
+    summary = make(root, replace(CONFIG, corpora=(corpus,), tagged=True, placeholder_share=0.0))
+    data = PreparedData.open(root.parent / "out", "train")
+    (source,), target = load_vocabularies(root.parent / "out")
+    sources = [source.decode(data.sources(index)[0].tolist()) for index in range(len(data))]
+    targets = [target.decode(data.target(index).tolist()) for index in range(len(data))]
+    used = summary.corpora[0].segments
+    assert 60 < used < 120
+    assert len(data) == 4 * used
+    assert sources[:used] == sources[used : 2 * used] == [f"⟨en⟩ {line}" for line in targets[2 * used : 3 * used]]
+    assert targets[:used] == [line.removeprefix("⟨de⟩ ") for line in sources[2 * used : 3 * used]]
+    german = lzma.decompress((root / "toy/train.de.xz").read_bytes()).decode().split("\n")
+    numbers = [german.index(line.removeprefix("⟨en⟩ ")) for line in sources[:used]]
+    assert numbers == sorted(set(numbers))
+    assert not summary.splits["train"].dropped
+    assert summary.splits["valid"].pairs == 2 * 20 - 2  # but for one that is too long
+
+
 def test_evaluation_text_is_whole_and_its_arrays_are_not(root: Path) -> None:
     summary = make(root)
     assert summary.splits["valid"].dropped == {"target_tokens": 1}
