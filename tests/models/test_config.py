@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from models.config import bounded, load_dataclass, to_mapping
 from models.errors import ConfigError
 from models.registry import ARCHITECTURES, load_config
-from tests.models.architectures import CASES, Case
+from tests.models.architectures import CASES, VARIANTS, Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,55 @@ def test_every_architecture_refuses_unknown_keys_and_values_out_of_bounds(archit
     if ARCHITECTURES[architecture][1].trainable:
         with pytest.raises(ConfigError, match=r"x dropout must be at most 0\.9, but is 1\.0"):
             load_config(architecture, {"dropout": 1.0}, "x")
+
+
+JOINT = "needs one joint vocabulary"
+PROJECTED = 'need strategy = "flat" or "hierarchical"'
+CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
+    ("dpn", {"heads": 3}, "8 is not a multiple of 3"),
+    ("dpn", {"kernel": 4}, "kernel must be odd, but is 4"),
+    ("dpn", {"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
+    ("dpn", {"tied": "all", "source_vocabularies": (8,)}, f'tied = "all" {JOINT}'),
+    ("dpn", {"equal_embeddings": True, "source_vocabularies": (8,)}, f"equal_embeddings {JOINT}"),
+    ("transformer", {"heads": 3}, "8 is not a multiple of 3"),
+    ("transformer", {"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
+    ("transformer", {"tied": "all", "source_vocabularies": (8,)}, JOINT),
+    ("convs2s", {"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
+    ("convs2s", {"encoder_widths": ()}, "encoder_widths must name at least one layer"),
+    ("convs2s", {"encoder_kernels": (3,)}, "encoder_kernels must have one entry per layer, but has 1 for 2 widths"),
+    (
+        "convs2s",
+        {"decoder_kernels": (3, 3, 3)},
+        "decoder_kernels must have one entry per layer, but has 3 for 2 widths",
+    ),
+    ("convs2s", {"attention": (True,)}, "one entry per decoder layer, but has 1 for 2"),
+    ("convs2s", {"attention": (False, False)}, "true in at least one decoder layer"),
+    ("layerwise", {"heads": 3}, "8 is not a multiple of 3"),
+    ("layerwise", {"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
+    ("layerwise", {"source_vocabularies": (8,)}, f"{JOINT} for source and target, but the sizes are 8 and 11"),
+    ("layerwise", {"layers": 3, "share_weights": False}, "layers must be even, half a side, but it is 3"),
+    ("memd", {"source_vocabularies": (9, 9)}, "ME-MD has one source, but 2 are given"),
+    ("memd", {"encoders": ()}, "encoders must name at least one"),
+    ("memd", {"decoders": ()}, "decoders must name at least one"),
+    ("memd", {"encoders": ("gru2", "gru0", "lstm2")}, r"but \['gru0', 'lstm2'\] are not"),
+    ("multisource", {"features": (0, 5)}, "one width per source, 3, but has 2"),
+    (
+        "multisource",
+        {"source_vocabularies": (13, 7, 12)},
+        "source 1 has features, so its vocabulary must be 0, but is 7",
+    ),
+    ("multisource", {"source_vocabularies": (), "features": ()}, "at least one source"),
+    ("multisource", {"strategy": "concatenation", "sentinel": True}, PROJECTED),
+    ("multisource", {"strategy": "concatenation", "share_projections": True}, PROJECTED),
+]
+
+
+@pytest.mark.parametrize(("architecture", "change", "message"), CONTRADICTIONS)
+def test_contradictory_configurations_are_refused(architecture: str, change: dict[str, Any], message: str) -> None:
+    keys = VARIANTS[architecture].get("flat") or next(iter(VARIANTS[architecture].values()))
+    config: Any = load_config(architecture, keys, "x")
+    with pytest.raises(ConfigError, match=message):
+        replace(config, **change)
 
 
 def test_an_unknown_architecture_lists_the_known() -> None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from models.errors import DecodingError
 from models.protocol import count_parameters
 from models.records import Memory, State
-from models.registry import ARCHITECTURES, build_model
+from models.registry import ARCHITECTURES, build_model, load_config
 from tests.models.architectures import (
     BOS,
     CASES,
@@ -304,6 +306,18 @@ def test_output_parameters_give_the_logits(case: Case) -> None:
     assert weight_VD.size(0) == TARGET_TYPES
     logits_BTV = model.decode(target_BT, memory) @ weight_VD.mT + (0 if bias_V is None else bias_V)
     torch.testing.assert_close(logits_BTV, model.score(target_BT, memory), atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "positions"),
+    [("dpn", {}), ("layerwise", {}), ("convs2s", {})]
+    + [("transformer", {"positions": positions}) for positions in ("learned", "sinusoidal")],
+)
+def test_a_source_beyond_the_positions_is_refused(architecture: str, positions: dict[str, Any]) -> None:
+    keys = next(iter(VARIANTS[architecture].values())) | {"max_positions": 4} | positions
+    model = build_model(architecture, load_config(architecture, keys, "x"))
+    with pytest.raises(DecodingError, match="5 symbols exceeds the model's 4 positions"):
+        model.encode(batch(sentences(model, (5,))))
 
 
 @pytest.mark.parametrize("case", FIRST_CASES, ids=str)

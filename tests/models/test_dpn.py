@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -21,7 +20,6 @@ from models.dpn import (
     SanDecoderLayer,
     SanEncoderLayer,
 )
-from models.errors import ConfigError, DecodingError
 from models.layers.attention import additive_mask, attend, by_sentence, split_heads
 from models.registry import build_model
 from tests.models.architectures import VARIANTS, Case, batch, sentences, targets
@@ -178,24 +176,6 @@ def test_san_decoder_block(encoded: DpnMemory) -> None:
         assert_same(found[row], expected)
 
 
-@pytest.mark.parametrize("case", VARIANT_CASES, ids=str)
-@torch.no_grad()
-def test_the_whole_model(case: Case) -> None:
-    """A padded batch against the restatement of each sentence alone: logits and every attention."""
-    model = case.build()
-    assert isinstance(model, Dpn)
-    made, target_BT = sentences(model, (5, 2)), targets(2, 4)
-    memory = model.encode(batch(made))
-    logits_BTV, attentions = model.score(target_BT, memory), model.attention(target_BT, memory)
-    for b, (source,) in enumerate(made):
-        restated = reference.DpnReference(weights_of(model), model.config.kernel, model.config.heads)
-        expected = restated.score(source.tolist(), target_BT[b].tolist())
-        np.testing.assert_allclose(logits_BTV[b].numpy(), expected, atol=1e-10, rtol=0)
-        assert list(attentions) == list(restated.seen)
-        for name, weights in restated.seen.items():
-            assert_same(attentions[name][b, :, : len(source)], weights)
-
-
 def test_attention_names_say_decoder_path_layer_and_encoder_path() -> None:
     model = Case("dpn", "both-both").build()
     weights = model.attention(targets(2, 3), model.encode(batch(sentences(model, (4, 4)))))
@@ -286,24 +266,3 @@ def test_parameters_with_projections(weight_norm: bool, total: int) -> None:
     gains = 4 * 4 * 256 if weight_norm else 0
     assert more == {"cnn_decoder": 4 * 4 * 256**2 + gains, "san_decoder": 2 * 4 * 256**2}
     assert sum(parts.values()) == total
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"heads": 3}, "8 is not a multiple of 3"),
-        ({"kernel": 4}, "kernel must be odd, but is 4"),
-        ({"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
-        ({"tied": "all", "source_vocabularies": (8,)}, 'tied = "all" needs one joint vocabulary'),
-        ({"equal_embeddings": True, "source_vocabularies": (8,)}, "equal_embeddings needs one joint vocabulary"),
-    ],
-)
-def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        replace(CONFIG, **change)
-
-
-def test_a_source_beyond_the_positions_is_refused() -> None:
-    model = build_model("dpn", replace(CONFIG, max_positions=4))
-    with pytest.raises(DecodingError, match="5 symbols exceeds the model's 4 positions"):
-        model.encode(batch(sentences(model, (5,))))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from models.errors import ConfigError, DecodingError
 from models.layers.attention import merge_heads, split_heads
 from models.layerwise import (
     Layerwise,
@@ -45,24 +44,6 @@ def test_eq_3_mixed_attention(heads: int) -> None:
     made = keys[0].flatten(1), values[0].flatten(1)
     torch.testing.assert_close(made, (keys_XD[5:], values_XD[5:]), atol=1e-12, rtol=0)
     torch.testing.assert_close(on_source.sum(-1) + on_target.sum(-1), torch.ones(1, heads, 3, dtype=torch.float64))
-
-
-@every_variant
-@torch.no_grad()
-def test_the_whole_model(case: Case) -> None:
-    """A padded batch against the restatement of each sentence alone: logits and every attention."""
-    model = case.build()
-    assert isinstance(model, Layerwise)
-    made, target_BT = sentences(model, (5, 2)), targets(2, 4)
-    memory = model.encode(batch(made))
-    logits_BTV, attentions = model.score(target_BT, memory), model.attention(target_BT, memory)
-    for b, (source,) in enumerate(made):
-        restated = LayerwiseReference(weights_of(model), model.config)
-        expected = restated.score(source.tolist(), target_BT[b].tolist())
-        np.testing.assert_allclose(logits_BTV[b].numpy(), expected, atol=1e-10, rtol=0)
-        assert list(attentions) == list(restated.seen)
-        for name, weights in restated.seen.items():
-            assert_same(attentions[name][b, :, : len(weights[0])], weights)
 
 
 @every_variant
@@ -179,23 +160,3 @@ def test_base_and_big_are_of_the_transformers_size(config: LayerwiseConfig, tota
         baseline = build_model("transformer", TransformerConfig((40_000,), 40_000, *sizes, norm="post", tied="all"))
     assert millions == pytest.approx(sum(baseline.parameter_parts().values()) / 1e6, rel=0.002)
     assert millions == pytest.approx(transformer, rel=0.002)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"heads": 3}, "8 is not a multiple of 3"),
-        ({"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
-        ({"source_vocabularies": (8,)}, "one joint vocabulary for source and target, but the sizes are 8 and 9"),
-        ({"layers": 3, "share_weights": False}, "layers must be even, half a side, but it is 3"),
-    ],
-)
-def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        replace(CONFIG, **change)
-
-
-def test_a_source_beyond_the_positions_is_refused() -> None:
-    model = build_model("layerwise", replace(CONFIG, max_positions=4))
-    with pytest.raises(DecodingError, match="5 symbols exceeds the model's 4 positions"):
-        model.encode(batch(sentences(model, (5,))))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from models.errors import ConfigError
 from models.layers.attention import additive_mask
 from models.memd import (
     Attention,
@@ -126,24 +124,6 @@ def test_eq_12_decoder_gate() -> None:
     assert_same(gate(s_RD, c_RD), expected)
 
 
-@pytest.mark.parametrize("case", VARIANT_CASES, ids=str)
-@torch.no_grad()
-def test_the_whole_model(case: Case) -> None:
-    """A padded batch against the restatement of each sentence alone: logits and every attention."""
-    model = case.build()
-    assert isinstance(model, Memd)
-    made, target_BT = sentences(model, LENGTHS), targets(2, 4)
-    memory = model.encode(batch(made, extra=1, filler=7))
-    logits_BTV, attentions = model.score(target_BT, memory), model.attention(target_BT, memory)
-    for b, (source,) in enumerate(made):
-        restated = reference.MemdReference(weights_of(model), model.config.encoders)
-        expected = restated.score(source.tolist(), target_BT[b].tolist())
-        np.testing.assert_allclose(logits_BTV[b].numpy(), expected, atol=1e-10, rtol=0)
-        assert list(attentions) == list(restated.seen)
-        for name, weights in restated.seen.items():
-            assert_same(attentions[name][b, :, : len(source)], weights)
-
-
 @torch.no_grad()
 def test_alignment_is_the_mean_of_the_decoders() -> None:
     model = Case("memd", "3-encoders-3-decoders").build()
@@ -249,17 +229,3 @@ def test_wider_and_deeper_networks(change: dict[str, Any], printed: float) -> No
     with torch.device("meta"):
         model = build_model("memd", replace(MemdConfig((30_000,), 30_000), **change))
     assert round(sum(model.parameter_parts().values()) / 1e6, 1) == printed
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"source_vocabularies": (9, 9)}, "ME-MD has one source, but 2 are given"),
-        ({"encoders": ()}, "encoders must name at least one"),
-        ({"decoders": ()}, "decoders must name at least one"),
-        ({"encoders": ("gru2", "gru0", "lstm2")}, r"but \['gru0', 'lstm2'\] are not"),
-    ],
-)
-def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        replace(CONFIG, **change)

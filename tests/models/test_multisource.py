@@ -5,15 +5,12 @@ Shape suffixes: B sentences, R rows, S source positions, T target positions, E e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from models.errors import ConfigError
 from models.graphs import TorchGraphs
@@ -22,8 +19,7 @@ from models.protocol import Padded, feature_widths
 from models.registry import build_model, load_config
 from models.search import DecodeBatch, SearchOptions, Sentence
 from tests.models.architectures import batch, sentences, targets
-from tests.models.comparison import assert_same, shaken, vectors, weights_of
-from tests.reference.multisource import MultiSourceReference, Source
+from tests.models.comparison import assert_restated, shaken
 
 CONFIG = MultiSourceConfig(
     (13, 0, 12), 11, (0, 5, 0), embedding=6, encoder_width=4, attention_width=7, decoder_width=8, strategy="flat"
@@ -54,29 +50,11 @@ def build(**changes: Any) -> MultiSource:
     return model
 
 
-def restated(model: MultiSource, made: Sequence[tuple[Tensor, ...]]) -> list[list[Source]]:
-    """Sentences as the restatement has them: ids, and feature vectors in float64."""
-    return [[vectors(x.double()) if x.is_floating_point() else x.tolist() for x in one] for one in made]
-
-
 @pytest.mark.parametrize("decoder", ["gru", "cgru"])
 @pytest.mark.parametrize("sources", SOURCES.values(), ids=list(SOURCES))
 @every_strategy
-@torch.no_grad()
 def test_the_whole_model(switches: dict[str, Any], sources: dict[str, Any], decoder: str) -> None:
-    """A padded batch against the restatement of each sentence alone: logits and every distribution."""
-    model = build(**switches, **sources, decoder=decoder)
-    made, target_BT = sentences(model, (5, 2)), targets(2, 4)
-    memory = model.encode(batch(made, extra=2, filler=3))
-    logits_BTV, attentions = model.score(target_BT, memory), model.attention(target_BT, memory)
-    for b, one in enumerate(restated(model, made)):
-        reference = MultiSourceReference(weights_of(model), model.config)
-        expected = reference.score(one, target_BT[b].tolist())
-        np.testing.assert_allclose(logits_BTV[b].numpy(), expected, atol=1e-11, rtol=0)
-        assert set(attentions) == set(reference.seen)
-        for name, weights in reference.seen.items():
-            assert_same(attentions[name][b, :, : len(weights[0])], weights)
-            assert not attentions[name][b, :, len(weights[0]) :].any()
+    assert_restated("multisource", build(**switches, **sources, decoder=decoder))
 
 
 @pytest.mark.parametrize("switches", [one for one in SWITCHES if one["strategy"] == "flat"], ids=named)
@@ -177,21 +155,6 @@ def test_parameters_of_the_paper() -> None:
         "decoder": (1200 * 300 + 300) + (800 * 300 + 300) + gru,
         "output": (800 * 300 + 300) + 10_000 * 300 + 10_000,
     }
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"features": (0, 5)}, "one width per source, 3, but has 2"),
-        ({"source_vocabularies": (13, 7, 12)}, "source 1 has features, so its vocabulary must be 0, but is 7"),
-        ({"source_vocabularies": (), "features": ()}, "at least one source"),
-        ({"strategy": "concatenation", "sentinel": True}, 'need strategy = "flat" or "hierarchical"'),
-        ({"strategy": "concatenation", "share_projections": True}, 'need strategy = "flat" or "hierarchical"'),
-    ],
-)
-def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        replace(CONFIG, **change)
 
 
 def test_a_recipe_may_say_nothing_of_the_vocabularies() -> None:

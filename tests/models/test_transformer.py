@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from models.errors import ConfigError, DecodingError
 from models.registry import build_model
 from models.transformer import Transformer, TransformerConfig
-from tests.models.architectures import VARIANTS, Case, batch, sentences, targets
-from tests.models.comparison import assert_same, weights_of
-from tests.reference.transformer import TransformerReference
+from tests.models.architectures import Case
 
 CONFIG = TransformerConfig((9,), 9, width=8, hidden=12, heads=2)
-
-
-@pytest.mark.parametrize("case", [Case("transformer", name) for name in VARIANTS["transformer"]], ids=str)
-@torch.no_grad()
-def test_the_whole_model(case: Case) -> None:
-    """A padded batch against the restatement of each sentence alone: logits and every attention."""
-    model = case.build()
-    assert isinstance(model, Transformer)
-    made, target_BT = sentences(model, (5, 2)), targets(2, 4)
-    memory = model.encode(batch(made))
-    logits_BTV, attentions = model.score(target_BT, memory), model.attention(target_BT, memory)
-    for b, (source,) in enumerate(made):
-        restated = TransformerReference(weights_of(model), model.config)
-        expected = restated.score(source.tolist(), target_BT[b].tolist())
-        np.testing.assert_allclose(logits_BTV[b].numpy(), expected, atol=1e-10, rtol=0)
-        assert list(attentions) == list(restated.seen)
-        for name, weights in restated.seen.items():
-            assert_same(attentions[name][b, :, : len(source)], weights)
 
 
 BASELINE = TransformerConfig(
@@ -84,23 +61,3 @@ def test_shared_tables_are_one_tensor() -> None:
         model = Case("transformer", f"pre-learned-{tied}").build()
         assert isinstance(model, Transformer)
         assert len({id(t) for t in (model.source_embedding, model.target_embedding, model.output_weight)}) == tables
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"heads": 3}, "8 is not a multiple of 3"),
-        ({"source_vocabularies": (9, 9)}, "one source, but 2 are given"),
-        ({"tied": "all", "source_vocabularies": (8,)}, "needs one joint vocabulary"),
-    ],
-)
-def test_contradictory_configurations_are_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        replace(CONFIG, **change)
-
-
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
-def test_a_source_beyond_the_positions_is_refused(positions: Any) -> None:
-    model = build_model("transformer", replace(CONFIG, max_positions=4, positions=positions))
-    with pytest.raises(DecodingError, match="5 symbols exceeds the model's 4 positions"):
-        model.encode(batch(sentences(model, (5,))))
