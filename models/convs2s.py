@@ -150,7 +150,7 @@ def inputs_of(widths: tuple[int, ...]) -> tuple[int, ...]:
     return widths[0], *widths[:-1]
 
 
-class Block(nn.Module):
+class ConvolutionalBlock(nn.Module):
     """What blocks of both sides have: a gated convolution, and a residual that a linear map brings to its width."""
 
     def __init__(self, config: ConvS2SConfig, inputs: int, outputs: int, kernel: int) -> None:
@@ -166,7 +166,7 @@ class Block(nn.Module):
         return x_NTC if self.residual is None else self.residual(x_NTC)
 
 
-class EncoderBlock(Block):
+class EncoderBlock(ConvolutionalBlock):
     """``z^l = (glu(conv_k(z^{l-1})) + z^{l-1}) sqrt(1/2)``, zeros beyond both ends of the sentence (section 3.2)."""
 
     def forward(self, x_BSC: Tensor, keep_BS1: Tensor) -> Tensor:
@@ -176,7 +176,7 @@ class EncoderBlock(Block):
         return (convolved + self.carried(x_BSC)) * HALF
 
 
-class DecoderBlock(Block):
+class DecoderBlock(ConvolutionalBlock):
     """Causal gated convolution, then attention of its own where it ``attends``.
 
     ``h = glu(conv_k(x));  d = (W_d h + b_d + g) sqrt(1/2);  c = sum_j a_j (z_j + e_j) sqrt(1/2) S sqrt(1/S);``
@@ -268,11 +268,8 @@ class ConvS2S(Seq2SeqModel[ConvS2SMemory, ConvS2SState]):
     def init_state(self, memory: ConvS2SMemory, rows_per_sentence: int) -> ConvS2SState:
         c, total = self.config, memory.mask.size(0) * rows_per_sentence
         inputs = zip(inputs_of(c.decoder_widths), c.decoder_kernels, strict=True)
-        return ConvS2SState(
-            position_R=torch.zeros(total, dtype=torch.int64, device=memory.mask.device),
-            history_RP=torch.zeros(total, 0, device=memory.mask.device),
-            windows=tuple(memory.scale.new_zeros(total, kernel - 1, width) for width, kernel in inputs if kernel > 1),
-        )
+        windows = tuple(memory.scale.new_zeros(total, kernel - 1, width) for width, kernel in inputs if kernel > 1)
+        return ConvS2SState.begin(total, memory.mask.device, windows=windows)
 
     def _advance(
         self, target_RT: Tensor, state: ConvS2SState, memory: ConvS2SMemory, weights: Weights | None

@@ -359,13 +359,7 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
         total = sentences * rows_per_sentence
         windows = tuple(memory.scale.new_zeros(total, c.kernel - 1, c.width) for _ in self.cnn_decoder)
         empty = tuple(memory.scale.new_zeros(sentences, c.heads, 0, c.width // c.heads) for _ in self.san_decoder)
-        return DpnState(
-            position_R=torch.zeros(total, dtype=torch.int64, device=memory.mask.device),
-            history_RP=torch.zeros(total, 0, device=memory.mask.device),
-            windows=windows,
-            keys=empty,
-            values=empty,
-        )
+        return DpnState.begin(total, memory.mask.device, windows=windows, keys=empty, values=empty)
 
     def _advance(
         self, target_RT: Tensor, state: DpnState, memory: DpnMemory, weights: Weights | None

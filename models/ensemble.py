@@ -31,7 +31,7 @@ VECTOR = 64  # more than any processor computes at once
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberConfig:
     """One model of an ensemble: a name of the registry, and that architecture's own keys."""
 
     architecture: str
@@ -50,7 +50,7 @@ class EnsembleConfig:
 
     source_vocabularies: tuple[int, ...] = (0,)
     target_vocabulary: int = bounded(0, at_least=0)
-    members: tuple[Member, ...] = ()
+    members: tuple[MemberConfig, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -205,13 +205,13 @@ class Ensemble(Seq2SeqModel[Any, Any]):
 
     def aligned(self, weights: Weights) -> tuple[Tensor, ...]:
         """The mean of the members' alignments."""
-        found = []
+        alignments = []
         for number, member in enumerate(self._models):
             prefix = prefixed(number, "")
-            found.append(
+            alignments.append(
                 member.aligned({k.removeprefix(prefix): w for k, w in weights.items() if k.startswith(prefix)})
             )
-        return tuple(torch.stack(of_source).mean(0) for of_source in zip(*found, strict=True))
+        return tuple(torch.stack(of_source).mean(0) for of_source in zip(*alignments, strict=True))
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         """Raises ConfigError: each member has an output layer, the ensemble has none."""

@@ -23,11 +23,14 @@ from models.config import bounded
 from models.errors import ConfigError
 from models.layers.attention import (
     FeedForward,
+    KeyValueMemory,
+    KeyValueState,
     SelfAttention,
     additive_mask,
     by_query,
     causal_context,
     causal_logits,
+    made_whole,
     over_rows,
     over_sentences,
     shared_context,
@@ -37,7 +40,6 @@ from models.layers.attention import (
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding, narrowed
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, mean_by_source
-from models.records import Memory, State, memory, pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +91,6 @@ class LayerwiseConfig:
             raise ConfigError(f"without weight sharing layers must be even, half a side, but it is {self.layers}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerwiseMemory(Memory):
-    """The source as a prefix: per layer its keys and values B x H x S x E; ``mask`` is additive, B x S."""
-
-    keys: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
-    values: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
-    mask: Tensor = memory("source0", padding=-math.inf)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerwiseState(State):
-    """Per layer the pools of the target's keys and values B x H x P x E."""
-
-    keys: tuple[Tensor, ...] = pool()
-    values: tuple[Tensor, ...] = pool()
-
-
 class MixedAttention(SelfAttention):
     """Self-attention whose maps also serve a target that sees its source (eq. 3).
 
@@ -118,7 +103,7 @@ class MixedAttention(SelfAttention):
         self.one_softmax = config.mixed_attention
 
     def mix(
-        self, x_RTD: Tensor, layer: int, state: LayerwiseState, memory: LayerwiseMemory
+        self, x_RTD: Tensor, layer: int, state: KeyValueState, memory: KeyValueMemory
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Attend from T new positions to the source, the visible slots of the pool and, causally, to one another.
 
@@ -171,7 +156,7 @@ class Layer(nn.Module):
         return split_heads(keys, self.attention.heads), split_heads(values, self.attention.heads)
 
     def advance(
-        self, x_RTD: Tensor, layer: int, state: LayerwiseState, memory: LayerwiseMemory
+        self, x_RTD: Tensor, layer: int, state: KeyValueState, memory: KeyValueMemory
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """T target positions through the layer: states; the rest as :meth:`MixedAttention.mix` returns it."""
         attended, keys, values, on_source, on_target = self.attention.mix(x_RTD, layer, state, memory)
@@ -183,7 +168,7 @@ class Layer(nn.Module):
         return states
 
 
-class Layerwise(Seq2SeqModel[LayerwiseMemory, LayerwiseState]):
+class Layerwise(Seq2SeqModel[KeyValueMemory, KeyValueState]):
     """One stack over [source ; target]."""
 
     config: LayerwiseConfig
@@ -208,7 +193,7 @@ class Layerwise(Seq2SeqModel[LayerwiseMemory, LayerwiseState]):
         embedded: Tensor = self.dropout(narrowed(x if side is None else x + side))
         return embedded
 
-    def encode(self, sources: tuple[Padded, ...]) -> LayerwiseMemory:
+    def encode(self, sources: tuple[Padded, ...]) -> KeyValueMemory:
         (source,) = sources
         length = source.values.size(1)
         self.positions.check(length)
@@ -216,7 +201,7 @@ class Layerwise(Seq2SeqModel[LayerwiseMemory, LayerwiseState]):
         x = self._embed(source.values, self.positions.table[:length], self.source_side)
         pairs = self._apart(x, mask) if len(self.source_stack) else self._shared(x, mask)
         keys, values = zip(*pairs, strict=True)
-        return LayerwiseMemory(keys=keys, values=values, mask=mask)
+        return KeyValueMemory(keys=keys, values=values, mask=mask)
 
     def _shared(self, x: Tensor, mask: Tensor) -> list[tuple[Tensor, Tensor]]:
         """The source's keys and values in every layer; nobody reads the states that the last would make."""
@@ -242,18 +227,11 @@ class Layerwise(Seq2SeqModel[LayerwiseMemory, LayerwiseState]):
             pairs.append(target.prefix(x))
         return pairs
 
-    def init_state(self, memory: LayerwiseMemory, rows_per_sentence: int) -> LayerwiseState:
-        sentences, device = memory.mask.size(0), memory.mask.device
-        empty = tuple(keys[:, :, :0] for keys in memory.keys)
-        return LayerwiseState(
-            position_R=torch.zeros(sentences * rows_per_sentence, dtype=torch.int64, device=device),
-            history_RP=torch.zeros(sentences * rows_per_sentence, 0, device=device),
-            keys=empty,
-            values=empty,
-        )
+    def init_state(self, memory: KeyValueMemory, rows_per_sentence: int) -> KeyValueState:
+        return KeyValueState.before(memory, rows_per_sentence)
 
     def _advance(
-        self, target_RT: Tensor, state: LayerwiseState, memory: LayerwiseMemory, weights: Weights | None
+        self, target_RT: Tensor, state: KeyValueState, memory: KeyValueMemory, weights: Weights | None
     ) -> tuple[Tensor, Update]:
         # Positions start again from 0 at the first target symbol.
         position_RT = state.position_R[:, None] + torch.arange(target_RT.size(1), device=target_RT.device)
@@ -272,9 +250,7 @@ class Layerwise(Seq2SeqModel[LayerwiseMemory, LayerwiseState]):
     def aligned(self, weights: Weights) -> tuple[Tensor, ...]:
         """The shares on the source averaged over layers, then made a distribution: layers that look there count."""
         (share_RTS,) = mean_by_source(weights, 1)
-        # Summed from left to right: a plain sum rounds by where a row lies in memory, thus by its batch-mates.
-        total_RT1 = share_RTS.cumsum(-1)[..., -1:]
-        return (share_RTS / total_RT1.clamp_min(torch.finfo(share_RTS.dtype).tiny),)
+        return (made_whole(share_RTS),)
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         return self.embedding, None

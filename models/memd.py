@@ -162,7 +162,7 @@ class DecoderGate(nn.Module):
         return z * s_RD + (1 - z) * torch.tanh(s_n * r + c_n)
 
 
-class Decoder(nn.Module):
+class RecurrentDecoder(nn.Module):
     """One decoder of n GRU layers (figure 3, eq. 11).
 
     ``s~_1 = GRU_1(y, s)``; ``s~_l = GRU_l(s~_{l-1}, s~_l of the position before)``; ``c = att(s~_n, h)``;
@@ -213,7 +213,7 @@ class Memd(Seq2SeqModel[MemdMemory, MemdState]):
         )
         self.encoder_gates = nn.ModuleList([EncoderGate(d) for _ in c.encoders] if encoders > 1 else [])
         self.encoder_output = Linear(encoders * d, d) if encoders > 1 else None
-        self.decoders = nn.ModuleList([Decoder(d, depth) for depth in c.decoders])
+        self.decoders = nn.ModuleList([RecurrentDecoder(d, depth) for depth in c.decoders])
         self.decoder_output = Linear(decoders * d, d) if decoders > 1 else None
         self.output_weight = nn.Parameter(torch.empty(c.target_vocabulary, d))
         self.output_bias = nn.Parameter(torch.zeros(c.target_vocabulary))
@@ -244,17 +244,13 @@ class Memd(Seq2SeqModel[MemdMemory, MemdState]):
             mask=additive_mask(source.mask),
         )
 
-    def _decoders(self) -> list[Decoder]:
-        return [decoder for decoder in self.decoders if isinstance(decoder, Decoder)]
+    def _decoders(self) -> list[RecurrentDecoder]:
+        return [decoder for decoder in self.decoders if isinstance(decoder, RecurrentDecoder)]
 
     def init_state(self, memory: MemdMemory, rows_per_sentence: int) -> MemdState:
-        total, device = memory.values.size(0) * rows_per_sentence, memory.values.device
+        total = memory.values.size(0) * rows_per_sentence
         zeros = memory.values.new_zeros(total, self.config.width)
-        return MemdState(
-            position_R=torch.zeros(total, dtype=torch.int64, device=device),
-            history_RP=torch.zeros(total, 0, device=device),
-            states=(zeros,) * sum(self.config.decoders),
-        )
+        return MemdState.begin(total, memory.values.device, states=(zeros,) * sum(self.config.decoders))
 
     def _advance(
         self, target_RT: Tensor, state: MemdState, memory: MemdMemory, weights: Weights | None

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from models.config import bounded
 from models.errors import ConfigError
-from models.layers.attention import additive_mask, by_sentence
+from models.layers.attention import additive_mask, by_sentence, made_whole
 from models.layers.dropout import Dropout
 from models.layers.linear import Linear
 from models.layers.recurrent import Gru, GruCell, orthogonal_blocks
@@ -208,7 +208,7 @@ class Attended:
     weights: dict[str, Tensor]
 
 
-class Combination(nn.Module, ABC):
+class AttentionStrategy(nn.Module, ABC):
     """How the decoder attends to several sources.
 
     Attributes:
@@ -231,7 +231,7 @@ def sum_states(weights_BKS: Tensor, values_BSD: Tensor) -> Tensor:
     return (weights_BKS @ values_BSD).flatten(0, 1)
 
 
-class Concatenation(Combination):
+class Concatenation(AttentionStrategy):
     """``alpha^(k) = softmax(e^(k)),  c^(k) = sum_j alpha_j^(k) h_j^(k)`` (eq. 1-3), every encoder by itself."""
 
     def __init__(self, config: MultiSourceConfig, widths: Sequence[int]) -> None:
@@ -256,7 +256,7 @@ class Concatenation(Combination):
         return Attended(tuple(contexts), weights)
 
 
-class Flat(Combination):
+class Flat(AttentionStrategy):
     """One softmax over the states of all encoders (eq. 4-5), W and v shared, U and U_c each encoder's own:
 
     ``alpha_j^(k) = exp e_j^(k) / sum_n sum_m exp e_m^(n),  c = sum_k sum_j alpha_j^(k) U_c^(k) h_j^(k)``
@@ -299,7 +299,7 @@ class Flat(Combination):
         return Attended((context,), {name: part.flatten(0, 1) for name, part in zip(names, parts, strict=True)})
 
 
-class Hierarchical(Combination):
+class Hierarchical(AttentionStrategy):
     """Every encoder's context first (eq. 1-3), then a second attention over the contexts (eq. 8-10):
 
     ``e^(k) = v_b^T tanh(W_b s + U_b^(k) c^(k)),  beta = softmax_k(e),  c = sum_k beta^(k) U_c^(k) c^(k)``
@@ -341,15 +341,6 @@ STRATEGIES: dict[Strategy, type[Concatenation] | type[Flat] | type[Hierarchical]
 def init_embedding(table: nn.Parameter) -> None:
     """N(0, 0.1)."""
     nn.init.normal_(table, 0.0, 0.1)
-
-
-def within_sources(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Weights R x T x S of each source that sum to 1, whatever share of a softmax the source had."""
-    # Summed from left to right: a plain sum rounds by where a row lies in memory, thus by its batch-mates.
-    totals = (part.cumsum(-1)[..., -1:] for part in parts)
-    return tuple(
-        part / total.clamp_min(torch.finfo(part.dtype).tiny) for part, total in zip(parts, totals, strict=True)
-    )
 
 
 class MultiSource(Seq2SeqModel[MultiSourceMemory, MultiSourceState]):
@@ -404,12 +395,8 @@ class MultiSource(Seq2SeqModel[MultiSourceMemory, MultiSourceState]):
         total = initial_BD.size(0) * rows_per_sentence
         hidden_RD = initial_BD[:, None].expand(-1, rows_per_sentence, -1).reshape(total, initial_BD.size(1))
         widths = self.combination.widths if self.input is not None else ()
-        return MultiSourceState(
-            position_R=torch.zeros(total, dtype=torch.int64, device=initial_BD.device),
-            history_RP=torch.zeros(total, 0, device=initial_BD.device),
-            hidden=(hidden_RD,),
-            contexts=tuple(initial_BD.new_zeros(total, width) for width in widths),
-        )
+        contexts = tuple(initial_BD.new_zeros(total, width) for width in widths)
+        return MultiSourceState.begin(total, initial_BD.device, hidden=(hidden_RD,), contexts=contexts)
 
     def _advance(
         self, target_RT: Tensor, state: MultiSourceState, memory: MultiSourceMemory, weights: Weights | None
@@ -432,14 +419,14 @@ class MultiSource(Seq2SeqModel[MultiSourceMemory, MultiSourceState]):
             seen.append(attended.weights)
         if weights is not None:
             for name in seen[0]:
-                weights[f"decoder.0.{name}"] = torch.stack([one[name] for one in seen], dim=1)
+                weights[f"decoder.0.{name}"] = torch.stack([position[name] for position in seen], dim=1)
         features_RTD = self.dropout(self.output(torch.stack(outputs, dim=1)))
         return features_RTD, {"hidden": (s,), "contexts": contexts if self.input is not None else ()}
 
     def aligned(self, weights: Weights) -> tuple[Tensor, ...]:
         """Within each source: what a flat softmax leaves to it counts as the whole."""
         parts = super().aligned(weights)
-        return within_sources(parts) if isinstance(self.combination, Flat) else parts
+        return tuple(map(made_whole, parts)) if isinstance(self.combination, Flat) else parts
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         return self.output_weight, self.output_bias

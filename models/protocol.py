@@ -156,7 +156,7 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
 def mean_by_source(weights: Weights, sources: int) -> tuple[Tensor, ...]:
     """For each source the mean R x T x S of the attentions named after it (``decoder.3.source0``)."""
     own = ([x for name, x in weights.items() if name.endswith(f".source{k}")] for k in range(sources))
-    return tuple(torch.stack(found).mean(0) for found in own)
+    return tuple(torch.stack(named).mean(0) for named in own)
 
 
 def count_parameters(*modules: nn.Module | nn.Parameter | None) -> int:

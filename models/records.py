@@ -103,6 +103,12 @@ class State(Record):
     position_R: Tensor = field(metadata={"kind": "position"})
     history_RP: Tensor = field(metadata={"kind": "history"})
 
+    @classmethod
+    def begin(cls, rows_R: int, device: torch.device, **fields: tuple[Tensor, ...]) -> Self:
+        """The state before BOS of so many rows: position 0 and no slots yet; ``fields`` are the architecture's own."""
+        position_R = torch.zeros(rows_R, dtype=torch.int64, device=device)
+        return cls(position_R=position_R, history_RP=torch.zeros(rows_R, 0, device=device), **fields)
+
     def select(self, parent_R: Tensor) -> Self:
         """Rows reordered, repeated or dropped *within their sentences*: pools stay where they are.
 

@@ -16,12 +16,20 @@ from torch import Tensor, nn
 
 from models.config import bounded
 from models.errors import ConfigError
-from models.layers.attention import FeedForward, SelfAttention, additive_mask, attend_heads, by_sentence, split_heads
+from models.layers.attention import (
+    FeedForward,
+    KeyValueMemory,
+    KeyValueState,
+    SelfAttention,
+    additive_mask,
+    attend_heads,
+    by_sentence,
+    split_heads,
+)
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding, Positions, narrowed
 from models.layers.linear import Linear
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
-from models.records import Memory, State, memory, pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +83,6 @@ class TransformerConfig:
             raise ConfigError('tied = "all" needs one joint vocabulary for source and target')
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TransformerMemory(Memory):
-    """Per decoder layer the source's keys and values B x H x S x E; ``mask`` is additive, B x S."""
-
-    keys: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
-    values: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
-    mask: Tensor = memory("source0", padding=-math.inf)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TransformerState(State):
-    """Per decoder layer the pools of keys and values B x H x P x E."""
-
-    keys: tuple[Tensor, ...] = pool()
-    values: tuple[Tensor, ...] = pool()
-
-
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward, each with a residual connection and a norm."""
 
@@ -131,7 +122,7 @@ class DecoderLayer(nn.Module):
         self.dropout = Dropout(c.dropout)
 
     def advance(
-        self, x: Tensor, layer: int, state: TransformerState, memory: TransformerMemory
+        self, x: Tensor, layer: int, state: KeyValueState, memory: KeyValueMemory
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """T positions through the layer: features, new keys, new values, source weights B x H x (K T) x S."""
         normed = self.norms[0](x) if self.pre else x
@@ -151,7 +142,7 @@ class DecoderLayer(nn.Module):
         return normed
 
 
-class Transformer(Seq2SeqModel[TransformerMemory, TransformerState]):
+class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
     """Encoder-decoder of self-attention blocks."""
 
     config: TransformerConfig
@@ -184,7 +175,7 @@ class Transformer(Seq2SeqModel[TransformerMemory, TransformerState]):
         embedded: Tensor = self.dropout(narrowed(x + positions))
         return embedded
 
-    def encode(self, sources: tuple[Padded, ...]) -> TransformerMemory:
+    def encode(self, sources: tuple[Padded, ...]) -> KeyValueMemory:
         (source,) = sources
         length = source.values.size(1)
         self.source_positions.check(length)
@@ -195,24 +186,17 @@ class Transformer(Seq2SeqModel[TransformerMemory, TransformerState]):
         x = self.encoder_norm(x)
         layers = [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
         heads = self.config.heads
-        return TransformerMemory(
+        return KeyValueMemory(
             keys=tuple(split_heads(layer.source_keys(x), heads) for layer in layers),
             values=tuple(split_heads(layer.source_values(x), heads) for layer in layers),
             mask=mask,
         )
 
-    def init_state(self, memory: TransformerMemory, rows_per_sentence: int) -> TransformerState:
-        sentences, device = memory.mask.size(0), memory.mask.device
-        empty = tuple(keys[:, :, :0] for keys in memory.keys)
-        return TransformerState(
-            position_R=torch.zeros(sentences * rows_per_sentence, dtype=torch.int64, device=device),
-            history_RP=torch.zeros(sentences * rows_per_sentence, 0, device=device),
-            keys=empty,
-            values=empty,
-        )
+    def init_state(self, memory: KeyValueMemory, rows_per_sentence: int) -> KeyValueState:
+        return KeyValueState.before(memory, rows_per_sentence)
 
     def _advance(
-        self, target_RT: Tensor, state: TransformerState, memory: TransformerMemory, weights: Weights | None
+        self, target_RT: Tensor, state: KeyValueState, memory: KeyValueMemory, weights: Weights | None
     ) -> tuple[Tensor, Update]:
         length = target_RT.size(1)
         position_RT = state.position_R[:, None] + torch.arange(length, device=target_RT.device)

@@ -249,18 +249,18 @@ def _built(folder: Path, parent: str) -> _Built | None:
 
 def _vocabularies(folder: Path, manifest: Manifest, sound: set[str], faults: list[str]) -> dict[str, Vocabulary]:
     read: dict[str, Vocabulary] = {}
-    for one in dict.fromkeys((*manifest.vocabularies.sources, manifest.vocabularies.target)):
-        if one.file in sound:
+    for file in dict.fromkeys((*manifest.vocabularies.sources, manifest.vocabularies.target)):
+        if file.file in sound:
             try:
-                read[one.file] = _vocabulary(folder, one)
+                read[file.file] = _vocabulary(folder, file)
             except VocabularyError as error:
-                faults.append(f"{one.file}: {error}")
+                faults.append(f"{file.file}: {error}")
     return read
 
 
-def _vocabulary(folder: Path, one: VocabularyFile) -> Vocabulary:
-    content = (folder / one.file).read_bytes()
-    return WordVocabulary.from_bytes(content) if one.kind == "words" else SentencePieceVocabulary.from_bytes(content)
+def _vocabulary(folder: Path, file: VocabularyFile) -> Vocabulary:
+    content = (folder / file.file).read_bytes()
+    return WordVocabulary.from_bytes(content) if file.kind == "words" else SentencePieceVocabulary.from_bytes(content)
 
 
 def _edit_faults(manifest: Manifest, vocabularies: dict[str, Vocabulary]) -> list[str]:

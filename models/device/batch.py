@@ -83,7 +83,7 @@ class StaticBatch:
     @property
     def ids(self) -> tuple[Hashable, ...]:
         """The sentences still being decoded, as far as the host knows."""
-        here = (one.admitted for one in self._occupied.values())
+        here = (occupant.admitted for occupant in self._occupied.values())
         return tuple(admitted.sentence.id for admitted in (*here, *self._waiting))
 
     @property
@@ -131,7 +131,7 @@ class StaticBatch:
             self._step(shape)
             self._since += 1
             self._note(shape)
-            over = all(one.steps > one.admitted.longest for one in self._occupied.values())
+            over = all(occupant.steps > occupant.admitted.longest for occupant in self._occupied.values())
             if over or self._since >= self._poll_every:
                 self._poll()
         self._complain()
@@ -144,7 +144,7 @@ class StaticBatch:
         self._left = [one for one in self._left if one.id not in gone]
         self._waiting = deque(one for one in self._waiting if one.sentence.id not in gone)
         self._faults = {name: position for name, position in self._faults.items() if name not in gone}
-        slots = [slot for slot, one in self._occupied.items() if one.admitted.sentence.id in gone]
+        slots = [slot for slot, occupant in self._occupied.items() if occupant.admitted.sentence.id in gone]
         if slots:
             self._step.slots.drop(self._index(slots))
             self._vacate(slots)
@@ -169,19 +169,19 @@ class StaticBatch:
 
     def _shape(self) -> Shape:
         """The smallest that holds every occupied slot, its sources, and the positions that it has or will write."""
-        lengths = zip(*(one.lengths for one in self._occupied.values()), strict=True)
-        oldest = max(min(one.steps, one.admitted.longest) for one in self._occupied.values())
+        lengths = zip(*(occupant.lengths for occupant in self._occupied.values()), strict=True)
+        oldest = max(min(occupant.steps, occupant.admitted.longest) for occupant in self._occupied.values())
         return self._step.sizes.shape(max(self._occupied) + 1, map(max, lengths), oldest + 1)
 
     def _note(self, shape: Shape) -> None:
         """Count a step, but for what only the device knows."""
         cells = shape.sentences * sum(shape.sources)
-        read = sum(sum(one.lengths) for one in self._occupied.values())
+        read = sum(sum(occupant.lengths) for occupant in self._occupied.values())
         rows = shape.sentences * self._step.beam_size
         slots = rows * shape.target if self._step.records.pooled else 0
         self._uncounted += Counters(1, rows, rows, cells, cells - read, slots, slots)
-        for one in self._occupied.values():
-            one.steps += 1
+        for occupant in self._occupied.values():
+            occupant.steps += 1
 
     def _poll(self) -> None:
         """Read the masks, take out what is done, and keep what is at fault until it is removed."""
@@ -191,19 +191,19 @@ class StaticBatch:
         self._counters += self._uncounted + Counters(dead_rows=-alive, slot_padding=-used)
         self._uncounted = Counters()
         done = [slot for slot in self._occupied if not running_B[slot] and fault_B[slot] < 0]
-        for slot, one in self._occupied.items():
+        for slot, occupant in self._occupied.items():
             if fault_B[slot] >= 0:
-                self._faults[one.admitted.sentence.id] = int(fault_B[slot])
+                self._faults[occupant.admitted.sentence.id] = int(fault_B[slot])
         if done:
             self._harvest(done)
             self._vacate(done)
 
     def _harvest(self, slots: Sequence[int]) -> None:
         members = [self._occupied[slot] for slot in slots]
-        positions = max(one.steps for one in members)
+        positions = max(occupant.steps for occupant in members)
         harvest = self._step.slots.harvest(self._index(slots), min(positions, self._step.sizes.target[-1]))
-        for one, ended in zip(members, harvest.hypotheses(), strict=True):
-            sentence = one.admitted.sentence
+        for occupant, ended in zip(members, harvest.hypotheses(), strict=True):
+            sentence = occupant.admitted.sentence
             self._left.append(Finished(sentence.id, rank(ended, sentence.options)))
 
     def _vacate(self, slots: Iterable[int]) -> None:

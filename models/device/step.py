@@ -26,7 +26,7 @@ from models.vocabulary.base import BOS, EOS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
+class StaticCandidates:
     """Continuations of each sentence, best first: by score, then parent, then token.
 
     Attributes:
@@ -88,10 +88,10 @@ class StaticStep(nn.Module):
         # A slot that stopped goes on computing, at position 0, which every model has; nobody looks at what comes of it.
         position_B = torch.where(running_B, s.age_B[:count], 0)
         logits_RV, update = self._look(shape, position_B)
-        found = self._candidates(logits_RV, running_B, position_B)
+        candidates = self._candidates(logits_RV, running_B, position_B)
         self._count(shape)
-        retire_into(s, found, position_B, eos=self.eos)
-        self._extend(shape, found, update, position_B)
+        retire_into(s, candidates, position_B, eos=self.eos)
+        self._extend(shape, candidates, update, position_B)
 
     def _look(self, shape: Shape, position_B: Tensor) -> tuple[Tensor, Update]:
         """Logits R x V of the next token of every row, and what the model wants to keep."""
@@ -105,7 +105,7 @@ class StaticStep(nn.Module):
     def _history(self, shape: Shape) -> Tensor:
         return self.slots.history_BKP[: shape.sentences, :, : shape.target * self.beam_size]
 
-    def _candidates(self, logits_RV: Tensor, running_B: Tensor, position_B: Tensor) -> Candidates:
+    def _candidates(self, logits_RV: Tensor, running_B: Tensor, position_B: Tensor) -> StaticCandidates:
         sentences, rows = running_B.size(0), self.beam_size
         score_BK = self.slots.score_BK[:sentences]
         alive_BK = torch.isfinite(score_BK) & running_B[:, None]
@@ -120,7 +120,7 @@ class StaticStep(nn.Module):
         scores_BC, flat_BC = torch.topk(total_BKX.flatten(1), 2 * rows, dim=-1)
         tokens_BC = token_BKX.flatten(1).gather(1, flat_BC)
         parents_BC = torch.div(flat_BC, best_BKX.size(2), rounding_mode="floor")
-        return Candidates(*in_order(scores_BC, tokens_BC, parents_BC, self.vocabulary_size), going_B, wrong_B)
+        return StaticCandidates(*in_order(scores_BC, tokens_BC, parents_BC, self.vocabulary_size), going_B, wrong_B)
 
     def _best_by_row(self, log_BKV: Tensor, position_B: Tensor) -> tuple[Tensor, Tensor]:
         """The best X continuations of each row, without the banned, or the forced one alone; what is forced is never
@@ -145,28 +145,28 @@ class StaticStep(nn.Module):
         seen_BP = (self._history(shape).amax(dim=1) == 0) & running_B1
         self.slots.used_2.add_(torch.stack([alive_BK.sum(), seen_BP.sum()]))
 
-    def _extend(self, shape: Shape, found: Candidates, update: Update, position_B: Tensor) -> None:
+    def _extend(self, shape: Shape, candidates: StaticCandidates, update: Update, position_B: Tensor) -> None:
         """The first K candidates that do not end live on; where there are fewer, the remaining rows are dead."""
         s, sentences, rows = self.slots, shape.sentences, self.beam_size
-        goes_on_BC = (found.tokens_BC != self.eos) & torch.isfinite(found.scores_BC)
+        goes_on_BC = (candidates.tokens_BC != self.eos) & torch.isfinite(candidates.scores_BC)
         order_BK = torch.argsort((~goes_on_BC).to(torch.uint8), dim=1, stable=True)[:, :rows]
         alive_BK = goes_on_BC.gather(1, order_BK)
         # A dead row still runs through the model: it needs a valid parent, and the token that nothing follows.
-        parent_BK = torch.where(alive_BK, found.parents_BC.gather(1, order_BK), 0)
-        token_BK = torch.where(alive_BK, found.tokens_BC.gather(1, order_BK), self.eos)
-        score_BK = torch.where(alive_BK, found.scores_BC.gather(1, order_BK), -torch.inf)
+        parent_BK = torch.where(alive_BK, candidates.parents_BC.gather(1, order_BK), 0)
+        token_BK = torch.where(alive_BK, candidates.tokens_BC.gather(1, order_BK), self.eos)
+        score_BK = torch.where(alive_BK, candidates.scores_BC.gather(1, order_BK), -torch.inf)
         over_B = (s.ended_B[:sentences] >= rows) | ~alive_BK.any(dim=1)
         place_B = torch.arange(sentences, device=position_B.device)
         self.records.advance(update, position_B, (place_B[:, None] * rows + parent_BK).reshape(-1))
         self._remember(shape, position_B, parent_BK)
         nowhere = s.tokens_LBK.size(0) - 1
-        written_B = torch.where(found.going_B, position_B, nowhere) * s.tokens_LBK.size(1) + place_B
+        written_B = torch.where(candidates.going_B, position_B, nowhere) * s.tokens_LBK.size(1) + place_B
         for buffer, value in ((s.tokens_LBK, token_BK), (s.parents_LBK, parent_BK), (s.totals_LBK, score_BK)):
             buffer.flatten(0, 1).index_copy_(0, written_B, value)
         s.token_BK[:sentences].copy_(token_BK)
-        s.age_B[:sentences].add_(found.going_B)
-        s.faulty_B[:sentences].logical_or_(found.wrong_B)
-        s.running_B[:sentences].copy_(found.going_B & ~over_B)
+        s.age_B[:sentences].add_(candidates.going_B)
+        s.faulty_B[:sentences].logical_or_(candidates.wrong_B)
+        s.running_B[:sentences].copy_(candidates.going_B & ~over_B)
         s.score_BK[:sentences].copy_(torch.where(s.running_B[:sentences, None], score_BK, -torch.inf))
 
     def _remember(self, shape: Shape, position_B: Tensor, parent_BK: Tensor) -> None:
@@ -177,11 +177,11 @@ class StaticStep(nn.Module):
         history_BKP.copy_(inherited.scatter(2, entry_BK1, 0.0))
 
 
-def retire_into(slots: Slots, found: Candidates, position_B: Tensor, *, eos: int) -> None:
+def retire_into(slots: Slots, candidates: StaticCandidates, position_B: Tensor, *, eos: int) -> None:
     """Note the hypotheses that end now: EOS counts only among the first K candidates."""
     sentences, rows = slots.score_BK[: position_B.size(0)].shape
-    scores_BK, parents_BK = found.scores_BC[:, :rows], found.parents_BC[:, :rows]
-    ends_BK = (found.tokens_BC[:, :rows] == eos) & torch.isfinite(scores_BK)
+    scores_BK, parents_BK = candidates.scores_BC[:, :rows], candidates.parents_BC[:, :rows]
+    ends_BK = (candidates.tokens_BC[:, :rows] == eos) & torch.isfinite(scores_BK)
     ended_B = slots.ended_B[:sentences]
     nowhere = slots.ended_row_BE.size(1) - 1
     place_BK = torch.where(ends_BK, ended_B[:, None] + ends_BK.cumsum(dim=1) - 1, nowhere)
@@ -194,7 +194,7 @@ def retire_into(slots: Slots, found: Candidates, position_B: Tensor, *, eos: int
 def in_order(
     scores_BC: Tensor, tokens_BC: Tensor, parents_BC: Tensor, vocabulary_size: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Candidates by score, then parent, then token: top-k kernels differ in how they order ties."""
+    """StaticCandidates by score, then parent, then token: top-k kernels differ in how they order ties."""
     first_BC = torch.argsort(parents_BC * vocabulary_size + tokens_BC, dim=1)
     then_BC = torch.argsort(scores_BC.gather(1, first_BC), dim=1, descending=True, stable=True)
     order_BC = first_BC.gather(1, then_BC)

@@ -8,14 +8,39 @@ again and again are kept by head (B x H x P x E), so that no step transposes the
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from models.layers.dropout import Dropout
 from models.layers.linear import Linear
+from models.records import Memory, State, memory, pool
 
 SUMMED_AT_ONCE = 128  # features
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyValueMemory(Memory):
+    """Per layer that the target passes the source's keys and values B x H x S x E; ``mask`` is additive, B x S."""
+
+    keys: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
+    values: tuple[Tensor, ...] = memory("fixed", "source0", "fixed")
+    mask: Tensor = memory("source0", padding=-math.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyValueState(State):
+    """Per layer that the target passes the pools of its own keys and values B x H x P x E."""
+
+    keys: tuple[Tensor, ...] = pool()
+    values: tuple[Tensor, ...] = pool()
+
+    @classmethod
+    def before(cls, memory: KeyValueMemory, rows_per_sentence: int) -> KeyValueState:
+        """The state before BOS, with empty pools, for R = B x ``rows_per_sentence`` rows."""
+        empty = tuple(keys[:, :, :0] for keys in memory.keys)
+        return cls.begin(memory.mask.size(0) * rows_per_sentence, memory.mask.device, keys=empty, values=empty)
 
 
 def additive_mask(keep: Tensor) -> Tensor:
@@ -52,6 +77,13 @@ def attend_heads(query_BQD: Tensor, keys_BHSE: Tensor, values_BHSE: Tensor, mask
     q = split_heads(query_BQD, keys_BHSE.size(1))
     weights_BHQS = torch.softmax(q @ keys_BHSE.mT / math.sqrt(q.size(-1)) + mask_BS[:, None, None, :], dim=-1)
     return merge_heads(weights_BHQS @ values_BHSE), weights_BHQS
+
+
+def made_whole(weights_RTS: Tensor) -> Tensor:
+    """Weights that sum to 1, whatever share of a softmax they are."""
+    # Summed from left to right: a plain sum rounds by where a row lies in memory, thus by its batch-mates.
+    total_RT1 = weights_RTS.cumsum(-1)[..., -1:]
+    return weights_RTS / total_RT1.clamp_min(torch.finfo(weights_RTS.dtype).tiny)
 
 
 class SelfAttention(nn.Module):

@@ -122,13 +122,13 @@ def candidates(scores_BC: Array, tokens_BC: Array, parents_BC: Array, *, beam_si
     )
 
 
-def retire(live: Live, found: Candidates, *, beam_size: int, eos: int) -> dict[int, tuple[Ended, ...]]:
+def retire(live: Live, best: Candidates, *, beam_size: int, eos: int) -> dict[int, tuple[Ended, ...]]:
     """The hypotheses that end now, by place: EOS counts only among the first K candidates."""
     first_BK = slice(None), slice(beam_size)
-    ends_BK = (found.tokens_BC[first_BK] == eos) & np.isfinite(found.scores_BC[first_BK])
+    ends_BK = (best.tokens_BC[first_BK] == eos) & np.isfinite(best.scores_BC[first_BK])
     ended: dict[int, tuple[Ended, ...]] = {}
     for place, rank in zip(*(axis.tolist() for axis in ends_BK.nonzero()), strict=True):
-        row, total = found.parents_BC[place, rank], float(found.scores_BC[place, rank])
+        row, total = best.parents_BC[place, rank], float(best.scores_BC[place, rank])
         ended[place] = (*ended.get(place, ()), snapshot(live, place, int(row), total))
     return ended
 
@@ -141,21 +141,21 @@ def snapshot(live: Live, place: int, row: int, end_total: float | None) -> Ended
     return Ended(tokens, totals, False) if end_total is None else Ended(tokens, (*totals, end_total))
 
 
-def extend(live: Live, found: Candidates, *, beam_size: int, eos: int) -> Live:
+def extend(live: Live, best: Candidates, *, beam_size: int, eos: int) -> Live:
     """The first K candidates that do not end live on; where there are fewer, the remaining rows are dead."""
     sentences, rows = live.score_BK.shape
     place_B1 = np.arange(sentences)[:, None]
-    goes_on_BC = (found.tokens_BC != eos) & np.isfinite(found.scores_BC)
+    goes_on_BC = (best.tokens_BC != eos) & np.isfinite(best.scores_BC)
     if goes_on_BC[:, :beam_size].all():
-        parents_BK, last_BK = found.parents_BC[:, :beam_size].copy(), found.tokens_BC[:, :beam_size].copy()
-        score_BK = found.scores_BC[:, :beam_size].copy()
+        parents_BK, last_BK = best.parents_BC[:, :beam_size].copy(), best.tokens_BC[:, :beam_size].copy()
+        score_BK = best.scores_BC[:, :beam_size].copy()
     else:
         order_BK = np.argsort(~goes_on_BC, axis=1, kind="stable")[:, :beam_size]
         alive_BK = goes_on_BC[place_B1, order_BK]
         # A dead row still runs through the graph: it needs a valid parent, and the token that nothing follows.
-        parents_BK = np.where(alive_BK, found.parents_BC[place_B1, order_BK], 0)
-        last_BK = np.where(alive_BK, found.tokens_BC[place_B1, order_BK], eos)
-        score_BK = np.where(alive_BK, found.scores_BC[place_B1, order_BK], np.float32(-np.inf))
+        parents_BK = np.where(alive_BK, best.parents_BC[place_B1, order_BK], 0)
+        last_BK = np.where(alive_BK, best.tokens_BC[place_B1, order_BK], eos)
+        score_BK = np.where(alive_BK, best.scores_BC[place_B1, order_BK], np.float32(-np.inf))
     room = live.tokens_BKL.shape[2]
     room += _GROWTH if live.age_B.max() >= room else 0
     tokens_BKL = _widen(live.tokens_BKL, room)[place_B1, parents_BK]

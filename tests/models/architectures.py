@@ -16,6 +16,7 @@ from torch import Tensor
 
 from models.protocol import Padded, Seq2SeqModel, feature_widths
 from models.registry import ARCHITECTURES, build_model, load_config
+from models.search import Array
 
 AnyModel = Seq2SeqModel[Any, Any]
 BOS, EOS, FIRST = 2, 3, 4  # the first ordinary symbol
@@ -187,6 +188,10 @@ FIRST_CASES = [Case(architecture, next(iter(variants))) for architecture, varian
 """One of each architecture, for what does not depend on the variant."""
 
 
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+first_cases = pytest.mark.parametrize("case", FIRST_CASES, ids=str)
+
+
 def needs_training(case: Case) -> None:
     """Skip a test of what only a model that is trained as a whole has."""
     if not case.trainable:
@@ -217,6 +222,11 @@ def sentences(model: AnyModel, lengths: Sequence[int], *, seed: int = 7) -> list
             sources.append(ids)
         made.append(tuple(sources))
     return made
+
+
+def arrays(made: Sequence[tuple[Tensor, ...]]) -> list[tuple[Array, ...]]:
+    """Sentences as search takes them."""
+    return [tuple(source.numpy() for source in sources) for sources in made]
 
 
 def batch(made: Sequence[tuple[Tensor, ...]], *, extra: int = 0, filler: int = 0) -> tuple[Padded, ...]:

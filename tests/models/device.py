@@ -10,14 +10,14 @@ import torch
 
 from models.device import RoutedBatch, Sizes, StaticBatch, StaticStep
 from models.search import Array, DecodeBatch, Hypothesis, SearchOptions, Sentence
-from tests.models.architectures import EOS, FIRST_CASES, TARGET_TYPES, AnyModel, Case, sentences
+from tests.models.architectures import EOS, FIRST_CASES, TARGET_TYPES, AnyModel, Case, arrays, sentences
+from tests.models.search.tables import run_out
 
 AnyBatch = DecodeBatch | StaticBatch | RoutedBatch
 Found = dict[Hashable, tuple[Hypothesis, ...]]
 SIZES = Sizes(sentences=(1, 2, 4), source=(4, 16), target=(4, 8, 16))
 LENGTHS = (5, 2, 7, 4, 9, 3)
 ORDINARY = tuple(token for token in range(TARGET_TYPES) if token != EOS)
-first_cases = pytest.mark.parametrize("case", FIRST_CASES, ids=str)
 POOLED, RECURRENT = (next(case for case in FIRST_CASES if case.architecture == name) for name in ("dpn", "memd"))
 
 
@@ -32,7 +32,7 @@ def prepared(case: Case, dtype: torch.dtype = torch.float32) -> AnyModel:
 
 
 def sources(model: AnyModel, lengths: Sequence[int] = LENGTHS) -> list[tuple[Array, ...]]:
-    return [tuple(ids.numpy() for ids in one) for one in sentences(model, lengths)]
+    return arrays(sentences(model, lengths))
 
 
 def options(beam_size: int, number: int = 0) -> SearchOptions:
@@ -54,13 +54,6 @@ def mixed(model: AnyModel, beam_size: int) -> list[Sentence]:
 
 def static(model: AnyModel, beam_size: int, sizes: Sizes = SIZES, *, poll_every: int = 4) -> StaticBatch:
     return StaticBatch(StaticStep(model, beam_size=beam_size, sizes=sizes), poll_every=poll_every)
-
-
-def run_out(batch: AnyBatch) -> Found:
-    found: Found = {}
-    while len(batch):
-        found |= {one.id: one.hypotheses for one in batch.step()}
-    return found
 
 
 def decoded(batch: AnyBatch, joining: Sequence[Sentence]) -> Found:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,9 +20,7 @@ from models.records import Memory, State
 from models.registry import ARCHITECTURES, build_model, load_config
 from tests.models.architectures import (
     BOS,
-    CASES,
     FIRST,
-    FIRST_CASES,
     FRESH,
     LEARNERS,
     TARGET_TYPES,
@@ -31,6 +28,8 @@ from tests.models.architectures import (
     AnyModel,
     Case,
     batch,
+    every_case,
+    first_cases,
     needs_training,
     random_ids,
     sentences,
@@ -38,13 +37,7 @@ from tests.models.architectures import (
 )
 
 LENGTHS = (5, 2, 7)
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _no_gradients() -> Iterator[None]:
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("no_gradients")
 
 
 def test_every_registered_architecture_is_tested() -> None:
@@ -320,7 +313,7 @@ def test_a_source_beyond_the_positions_is_refused(architecture: str, positions: 
         model.encode(batch(sentences(model, (5,))))
 
 
-@pytest.mark.parametrize("case", FIRST_CASES, ids=str)
+@first_cases
 def test_the_seed_decides_the_initial_values(case: Case) -> None:
     config = case.build().config
 
@@ -333,7 +326,7 @@ def test_the_seed_decides_the_initial_values(case: Case) -> None:
     assert any(not tensor.equal(other[name]) for name, tensor in one.items())
 
 
-@pytest.mark.parametrize("case", FIRST_CASES, ids=str)
+@first_cases
 def test_a_fresh_model_predicts_nearly_evenly(case: Case) -> None:
     """The first loss is log V and what the initial scale adds: logits 1.6 times as large or small would show.
 

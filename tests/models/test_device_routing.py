@@ -11,7 +11,8 @@ from models.device import DeviceBatches, RoutedBatch, StaticStep
 from models.errors import OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, Sampling, SearchOptions, Sentence
-from tests.models.device import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, run_out, sources, static
+from tests.models.device import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources, static
+from tests.models.search.tables import run_out
 
 UNSUPPORTED: dict[str, dict[str, Any]] = {
     "sampling": {"sampling": Sampling(seed=3)},

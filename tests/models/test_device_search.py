@@ -15,7 +15,7 @@ from models.device import Sizes
 from models.errors import OptionError
 from models.graphs import TorchGraphs
 from models.search import Counters, DecodeBatch, Finished, Hypothesis, SearchOptions, Sentence, SentenceError
-from tests.models.architectures import CASES, EOS, FIRST_CASES, AnyModel, Case
+from tests.models.architectures import CASES, EOS, FIRST_CASES, AnyModel, Case, first_cases
 from tests.models.device import (
     ORDINARY,
     POOLED,
@@ -23,14 +23,13 @@ from tests.models.device import (
     Found,
     assert_same,
     decoded,
-    first_cases,
     mixed,
     options,
     prepared,
-    run_out,
     sources,
     static,
 )
+from tests.models.search.tables import run_out
 
 
 @pytest.mark.parametrize(

@@ -18,18 +18,17 @@ from models.device.step import in_order
 from models.errors import ConfigError, OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, Sentence
-from tests.models.architectures import FIRST_CASES, Case
+from tests.models.architectures import FIRST_CASES, Case, first_cases
 from tests.models.device import (
     POOLED,
     SIZES,
     assert_same,
     decoded,
-    first_cases,
     mixed,
     prepared,
-    run_out,
     static,
 )
+from tests.models.search.tables import run_out
 
 QUICK = ("transformer", "multisource")
 

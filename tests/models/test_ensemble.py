@@ -6,7 +6,7 @@ Shape suffixes: B sentences, T target positions, V vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,29 +16,40 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.ensemble import Ensemble, EnsembleConfig, Member, log_mean
+from models.ensemble import Ensemble, EnsembleConfig, MemberConfig, log_mean
 from models.errors import ConfigError
 from models.graphs import TorchGraphs
 from models.records import Record
 from models.registry import build_model, load_config
 from models.search import Hypothesis, SearchOptions, align, translate_batch
-from tests.models.architectures import FIRST_CASES, TARGET_TYPES, VARIANTS, AnyModel, Case, batch, sentences, targets
+from tests.models.architectures import (
+    FIRST_CASES,
+    TARGET_TYPES,
+    VARIANTS,
+    AnyModel,
+    Case,
+    arrays,
+    batch,
+    sentences,
+    targets,
+)
 
 LENGTHS = (5, 2, 7)
 DPN, TRANSFORMER = Case("dpn", "both-both"), Case("transformer", "pre-learned-none")
-
-
-@pytest.fixture(autouse=True)
-def _no_gradients() -> Iterator[None]:
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("no_gradients")
 
 
 def ensemble_of(members: Sequence[AnyModel], cases: Sequence[Case]) -> Ensemble:
     """The members as one model."""
-    listed = tuple(Member(case.architecture, VARIANTS[case.architecture][case.variant]) for case in cases)
+    listed = tuple(MemberConfig(case.architecture, VARIANTS[case.architecture][case.variant]) for case in cases)
     sizes = (members[0].config.source_vocabularies, members[0].config.target_vocabulary)
     return Ensemble(EnsembleConfig(*sizes, listed), members).eval()
+
+
+def pair() -> tuple[Ensemble, list[AnyModel]]:
+    """An ensemble of two architectures, and its members."""
+    members = [case.build() for case in (DPN, TRANSFORMER)]
+    return ensemble_of(members, (DPN, TRANSFORMER)), members
 
 
 def probabilities(model: AnyModel, target_BT: Tensor) -> NDArray[np.float64]:
@@ -52,8 +63,7 @@ def probabilities(model: AnyModel, target_BT: Tensor) -> NDArray[np.float64]:
 def searched(model: AnyModel) -> list[list[Hypothesis]]:
     """Beam search over the model's graphs."""
     options = SearchOptions(beam_size=3, n_best=3, max_length=8, coverage_penalty=0.3)
-    sources = [tuple(ids.numpy() for ids in one) for one in sentences(model, LENGTHS)]
-    return translate_batch(TorchGraphs(model), sources, options)
+    return translate_batch(TorchGraphs(model), arrays(sentences(model, LENGTHS)), options)
 
 
 def assert_same_results(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
@@ -97,9 +107,7 @@ def test_two_equal_members_find_what_one_finds() -> None:
 
 def test_records_are_the_members_side_by_side() -> None:
     """Every tensor of a member is there under a name of its own, declared as the member declares it."""
-    cases = (DPN, TRANSFORMER)
-    members = [case.build() for case in cases]
-    model = ensemble_of(members, cases)
+    model, members = pair()
     sources = batch(sentences(model, LENGTHS))
     memory = model.encode(sources)
 
@@ -119,9 +127,7 @@ def test_records_are_the_members_side_by_side() -> None:
 
 
 def test_attention_is_the_members_and_alignment_their_mean() -> None:
-    cases = (DPN, TRANSFORMER)
-    members = [case.build() for case in cases]
-    model = ensemble_of(members, cases)
+    model, members = pair()
     sources, target_BT = batch(sentences(model, LENGTHS)), targets(3, 4)
     found = model.attention(target_BT, model.encode(sources))
     parts = [member.attention(target_BT, member.encode(sources)) for member in members]
@@ -165,9 +171,8 @@ def test_training_it_as_a_whole_is_refused() -> None:
 
 
 def test_parameters_are_counted_by_member() -> None:
-    cases = (DPN, TRANSFORMER)
-    members = [case.build() for case in cases]
-    parts = ensemble_of(members, cases).parameter_parts()
+    model, members = pair()
+    parts = model.parameter_parts()
     assert parts["member0.cnn_encoder"] == members[0].parameter_parts()["cnn_encoder"]
     assert sum(parts.values()) == sum(sum(member.parameter_parts().values()) for member in members)
 

@@ -6,7 +6,7 @@ Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, V vocabulary,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,13 +32,14 @@ from models.search import (
 )
 from tests.models.architectures import (
     BOS,
-    CASES,
     EOS,
-    FIRST_CASES,
     TARGET_TYPES,
     AnyModel,
     Case,
+    arrays,
     batch,
+    every_case,
+    first_cases,
     needs_training,
     sentences,
     targets,
@@ -46,14 +47,7 @@ from tests.models.architectures import (
 
 LENGTHS = (5, 2, 7, 4)
 OPTIONS = SearchOptions(beam_size=3, n_best=3, max_length=6)
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-first_cases = pytest.mark.parametrize("case", FIRST_CASES, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _no_gradients() -> Iterator[None]:
-    with torch.no_grad():
-        yield
+pytestmark = pytest.mark.usefixtures("no_gradients")
 
 
 class Checked(TorchGraphs):
@@ -72,10 +66,6 @@ class Checked(TorchGraphs):
                     expected = int(axis[6:]) if axis.startswith("fixed:") else sizes.setdefault(axis, size)
                     assert size == expected, f"{graph} {tensor.name}: {axis}"
         return outputs
-
-
-def arrays(made: list[tuple[Tensor, ...]]) -> list[tuple[Array, ...]]:
-    return [tuple(ids.numpy() for ids in one) for one in made]
 
 
 def log_probabilities(model: AnyModel, source: tuple[Tensor, ...], hypothesis: Hypothesis) -> Tensor:

@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.layers.attention import merge_heads, split_heads
-from models.layerwise import (
-    Layerwise,
-    LayerwiseConfig,
-    LayerwiseMemory,
-    LayerwiseState,
-    MixedAttention,
-)
+from models.layers.attention import KeyValueMemory, KeyValueState, merge_heads, split_heads
+from models.layerwise import Layerwise, LayerwiseConfig, MixedAttention
 from models.registry import build_model
 from models.transformer import TransformerConfig
 from tests.models.architectures import BOS, VARIANTS, Case, batch, sentences, targets
@@ -34,9 +28,9 @@ def test_eq_3_mixed_attention(heads: int) -> None:
     source_SD, target_TD = (torch.randn(n, 8, dtype=torch.float64) for n in (5, 3))
     query_XD, keys_XD, values_XD = mixed.query_key_value(torch.cat([source_SD, target_TD])).chunk(3, dim=-1)
     prefix_keys, prefix_values = (split_heads(one[None, :5], heads) for one in (keys_XD, values_XD))
-    memory = LayerwiseMemory((prefix_keys,), (prefix_values,), torch.zeros(1, 5, dtype=torch.float64))
+    memory = KeyValueMemory((prefix_keys,), (prefix_values,), torch.zeros(1, 5, dtype=torch.float64))
     empty = (torch.zeros(1, heads, 0, 8 // heads, dtype=torch.float64),)
-    state = LayerwiseState(torch.zeros(1, dtype=torch.int64), torch.zeros(1, 0), empty, empty)
+    state = KeyValueState(torch.zeros(1, dtype=torch.int64), torch.zeros(1, 0), empty, empty)
     found, keys, values, on_source, on_target = mixed.mix(target_TD[None], 0, state, memory)
     by_head = ([part.numpy() for part in x.chunk(heads, dim=-1)] for x in (query_XD[5:], keys_XD, values_XD))
     contexts = [eq3(q, k, v, 5) for q, k, v in zip(*by_head, strict=True)]

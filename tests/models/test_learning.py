@@ -7,6 +7,7 @@ Shape suffixes: B sentences, S source positions, T target positions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from models.ensemble import Ensemble, EnsembleConfig, Member
+from models.ensemble import Ensemble, EnsembleConfig, MemberConfig
 from models.graphs import TorchGraphs
 from models.protocol import Padded
 from models.registry import build_model, load_config
@@ -24,6 +25,7 @@ from models.search import SearchOptions, translate_batch
 from tests.models.architectures import BOS, EOS, FIRST, FIRST_CASES, LEARNERS, AnyModel, Case, needs_training
 
 TYPES, LONGEST, UPDATES, RATE = 12, 6, 300, 1e-2
+LEARNT = 0.02  # nats a symbol of fresh examples; five batches in a row below it end the training
 Example = tuple[tuple[Tensor, ...], Tensor]
 """The sources and the target, all equally long and without EOS."""
 
@@ -76,9 +78,14 @@ def train(architecture: str, keys: dict[str, Any], task: str, generator: torch.G
     model = build_model(architecture, load_config(architecture, keys, architecture))
     sources = len(keys["source_vocabularies"])
     optimiser = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98))
+    losses = [math.inf]
     for update in range(UPDATES):
+        if max(losses[-5:]) < LEARNT:
+            break
         optimiser.param_groups[0]["lr"] = RATE * min(1.0, (update + 1) / 50, (UPDATES - update) / 150)
-        loss_of(model, examples_of(64, task, sources, generator)).backward()
+        loss = loss_of(model, examples_of(64, task, sources, generator))
+        loss.backward()
+        losses.append(float(loss.detach()))
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
@@ -115,6 +122,8 @@ def test_learns_what_takes_both_sources() -> None:
 @pytest.mark.slow
 def test_an_ensemble_knows_what_its_members_learnt() -> None:
     generator = torch.Generator().manual_seed(1)
-    listed = tuple(Member(one["architecture"], configured(one["config"], 1)) for one in LEARNERS["ensemble"]["members"])
+    listed = tuple(
+        MemberConfig(one["architecture"], configured(one["config"], 1)) for one in LEARNERS["ensemble"]["members"]
+    )
     members = [train(one.architecture, one.config, "copy", generator) for one in listed]
     check(Ensemble(EnsembleConfig((TYPES,), TYPES, listed), members).eval(), "copy", generator)

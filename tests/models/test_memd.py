@@ -13,12 +13,12 @@ from models.layers.attention import additive_mask
 from models.memd import (
     Attention,
     ConvolutionalEncoder,
-    Decoder,
     DecoderGate,
     EncoderGate,
     Memd,
     MemdConfig,
     MemdMemory,
+    RecurrentDecoder,
     RecurrentEncoder,
 )
 from models.protocol import Padded
@@ -99,7 +99,7 @@ def test_eq_10_convolutional_encoder() -> None:
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_eq_11_decoder(depth: int) -> None:
     """Whole targets at once, and one position after the other."""
-    decoder = shaken(Decoder(D, depth))
+    decoder = shaken(RecurrentDecoder(D, depth))
     h_BSD, _ = padded()
     memory = memory_of(decoder.attention.source, h_BSD)
     y_RTD = torch.randn(2, 4, D, dtype=torch.float64)

@@ -18,13 +18,22 @@ from models.listed import SPREAD, log_sum_exp, mean_logit, unlisted
 from models.search import Array, DecodeBatch, Hypothesis, SearchOptions, Sentence, translate_batch
 from models.search.graphs import GraphSpec, check_specs
 from models.shortlist import Shortlist, Table
-from tests.models.architectures import CASES, EOS, FIRST_CASES, TARGET_TYPES, AnyModel, Case, sentences
+from tests.models.architectures import (
+    EOS,
+    FIRST_CASES,
+    TARGET_TYPES,
+    AnyModel,
+    Case,
+    arrays,
+    every_case,
+    first_cases,
+    sentences,
+)
+from tests.models.search.tables import run_out
 
 EVERYTHING = np.arange(TARGET_TYPES)
 LISTS = ([3, 4, 6, 9, 10], [0, 3, 5, 6], [3, 7])
 OPTIONS = SearchOptions(beam_size=2, n_best=2, max_length=6)
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-first_cases = pytest.mark.parametrize("case", FIRST_CASES, ids=str)
 
 
 def lists(*rows: Sequence[int]) -> list[Array]:
@@ -32,7 +41,7 @@ def lists(*rows: Sequence[int]) -> list[Array]:
 
 
 def sources(model: AnyModel, *lengths: int) -> list[tuple[Array, ...]]:
-    return [tuple(one.numpy() for one in made) for made in sentences(model, lengths)]
+    return arrays(sentences(model, lengths))
 
 
 class Exhaustive(TorchGraphs):
@@ -78,10 +87,8 @@ def decode(
     """The hypotheses of sentences that share a batch, each with its own list."""
     batch = DecodeBatch(graphs, beam_size=options.beam_size)
     batch.join([Sentence(number, one, options, own[number]) for number, one in enumerate(made)])
-    found: dict[object, tuple[Hypothesis, ...]] = {}
-    while len(batch):
-        found |= {finished.id: finished.hypotheses for finished in batch.step()}
-    return [found[number] for number in range(len(made))]
+    hypotheses = run_out(batch)
+    return [hypotheses[number] for number in range(len(made))]
 
 
 def assert_same(found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequence[Hypothesis]]) -> None:

@@ -12,7 +12,7 @@ import typer
 from models.bundle import Bundle, Limits, Manifest, write_bundle
 from models.command import ReplaceBundle, report
 from models.config import to_mapping
-from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, Member
+from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, MemberConfig
 from models.errors import BundleError, ConfigError, CorpusError
 from models.loading import load_bundle_model, model_tensors
 from models.registry import load_config
@@ -159,7 +159,7 @@ def _vocabularies(bundle: Bundle) -> dict[str, bytes]:
 def _config(bundles: Sequence[Bundle]) -> EnsembleConfig:
     first = bundles[0].manifest
     sizes = load_config(first.architecture, first.config, f"{first.name} manifest.json [config]")
-    members = tuple(Member(bundle.manifest.architecture, dict(bundle.manifest.config)) for bundle in bundles)
+    members = tuple(MemberConfig(bundle.manifest.architecture, dict(bundle.manifest.config)) for bundle in bundles)
     return EnsembleConfig(tuple(sizes.source_vocabularies), sizes.target_vocabulary, members)
 
 

@@ -8,14 +8,17 @@ or slot allocation therefore shows as a wrong prefix, and most often as a failed
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.search import Array, GraphSpec, GraphSpecs, TensorSpec
+from models.search import Array, DecodeBatch, GraphSpec, GraphSpecs, Hypothesis, TensorSpec
+
+if TYPE_CHECKING:
+    from models.device import RoutedBatch, StaticBatch  # which imports torch
 
 BOS, EOS = 2, 3
 Prefix = tuple[int, ...]
@@ -256,6 +259,14 @@ def _check_inputs(spec: GraphSpec, inputs: Mapping[str, Array]) -> None:
 def source(*tokens: int) -> tuple[Array, ...]:
     """One source of those tokens and EOS."""
     return (np.array([*tokens, EOS], np.int64),)
+
+
+def run_out(batch: DecodeBatch | StaticBatch | RoutedBatch) -> dict[Hashable, tuple[Hypothesis, ...]]:
+    """Step until nobody is left: the hypotheses of each sentence."""
+    hypotheses: dict[Hashable, tuple[Hypothesis, ...]] = {}
+    while len(batch):
+        hypotheses |= {finished.id: finished.hypotheses for finished in batch.step()}
+    return hypotheses
 
 
 def log_softmax(logits: Any) -> Array:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from models.errors import OptionError
-from models.search import Array, DecodeBatch, Finished, GraphSpecs, Sampling, SearchOptions, Sentence, align
-from tests.models.search.tables import TableGraphs, hashed, source
+from models.search import Array, DecodeBatch, GraphSpecs, Hypothesis, Sampling, SearchOptions, Sentence, align
+from tests.models.search.tables import TableGraphs, hashed, run_out, source
 
 SIZE = 9
 OPTIONS = SearchOptions(beam_size=3, n_best=2, max_length=6, attention=True)
@@ -32,13 +33,10 @@ def graphs(**changes: object) -> TableGraphs:
     return TableGraphs(hashed(SIZE, 3), SIZE, attention=weights, **changes)  # type: ignore[arg-type]
 
 
-def decode(table: TableGraphs, options: dict[str, SearchOptions]) -> dict[str, Finished]:
+def decode(table: TableGraphs, options: dict[str, SearchOptions]) -> dict[Hashable, tuple[Hypothesis, ...]]:
     batch = DecodeBatch(table, beam_size=3)
     batch.join([Sentence(name, SENTENCES[name], own) for name, own in options.items()])
-    found: dict[str, Finished] = {}
-    while len(batch):
-        found |= {str(one.id): one for one in batch.step()}
-    return found
+    return run_out(batch)
 
 
 def aligned(table: TableGraphs) -> int:
@@ -48,12 +46,12 @@ def aligned(table: TableGraphs) -> int:
 
 def test_it_is_what_the_align_graph_gives() -> None:
     table = graphs()
-    for name, finished in decode(table, dict.fromkeys(SENTENCES, OPTIONS)).items():
-        tokens = [one.tokens for one in finished.hypotheses]
-        (wanted,) = align(table, [SENTENCES[name]], [tokens])
-        for one, expected in zip(finished.hypotheses, wanted, strict=True):
+    for name, hypotheses in decode(table, dict.fromkeys(SENTENCES, OPTIONS)).items():
+        tokens = [one.tokens for one in hypotheses]
+        (wanted,) = align(table, [SENTENCES[str(name)]], [tokens])
+        for one, expected in zip(hypotheses, wanted, strict=True):
             assert one.attention is not None
-            assert [array.shape for array in one.attention] == [(len(one.tokens) + 1, len(SENTENCES[name][0]))]
+            assert [array.shape for array in one.attention] == [(len(one.tokens) + 1, len(SENTENCES[str(name)][0]))]
             np.testing.assert_array_equal(one.attention[0], expected[0])
             assert one.attention[0].base is None  # no view that keeps the batch's arrays alive
 
@@ -63,7 +61,7 @@ def test_only_those_who_ask_pay_and_only_for_what_is_returned() -> None:
     plain = replace(OPTIONS, attention=False)
     found = decode(table, {"a": plain, "b": OPTIONS, "c": plain})
     assert aligned(table) == OPTIONS.n_best
-    assert {name: one.hypotheses[0].attention is not None for name, one in found.items()} == {
+    assert {name: one[0].attention is not None for name, one in found.items()} == {
         "a": False,
         "b": True,
         "c": False,
@@ -80,15 +78,15 @@ def test_the_coverage_penaltys_attention_is_used_again() -> None:
     found = decode(both, {"b": replace(covered, attention=True)})
     assert found == expected
     assert aligned(both) == aligned(ranked) > OPTIONS.n_best
-    (wanted,) = align(graphs(), [SENTENCES["b"]], [[one.tokens for one in found["b"].hypotheses]])
-    for one, attention in zip(found["b"].hypotheses, wanted, strict=True):
+    (wanted,) = align(graphs(), [SENTENCES["b"]], [[one.tokens for one in found["b"]]])
+    for one, attention in zip(found["b"], wanted, strict=True):
         assert one.attention is not None
         np.testing.assert_array_equal(one.attention[0], attention[0])
 
 
 def test_samples_have_it_too_even_equal_ones() -> None:
     options = replace(OPTIONS, n_best=3, sampling=Sampling(temperature=0.01))
-    found = decode(graphs(), {"a": options})["a"].hypotheses
+    found = decode(graphs(), {"a": options})["a"]
     assert len(found) == 3 and len({one.tokens for one in found}) == 1
     assert all(one.attention is not None for one in found)
 
@@ -98,10 +96,7 @@ def test_several_sources(state: str) -> None:
     table = graphs(state=state, sources=2)
     batch = DecodeBatch(table, beam_size=3)
     batch.join([Sentence("x", (*source(4, 5, 6), *source(7)), OPTIONS)])
-    finished: list[Finished] = []
-    while len(batch):
-        finished += batch.step()
-    best = finished[0].hypotheses[0]
+    best = run_out(batch)["x"][0]
     assert best.attention is not None
     assert [one.shape for one in best.attention] == [(len(best.tokens) + 1, 4), (len(best.tokens) + 1, 2)]
 

@@ -22,7 +22,7 @@ from models.search import (
     align,
     translate_batch,
 )  # fmt: skip
-from tests.models.search.tables import EOS, TableGraphs, hashed, source
+from tests.models.search.tables import EOS, TableGraphs, hashed, run_out, source
 
 SIZE = 9
 SOURCES = [(4,), (5, 6), (7, 8, 4, 5), (8,) * 12, tuple(4 + n % 5 for n in range(33))]
@@ -41,13 +41,6 @@ ALONE: dict[Any, tuple[Hypothesis, ...]] = {}
 
 def make(name: int, which: int, options: int, beam_size: int) -> Sentence:
     return Sentence(name, source(*SOURCES[which]), SearchOptions(beam_size=beam_size, **OPTIONS[options]))
-
-
-def run_out(batch: DecodeBatch) -> dict[Any, tuple[Hypothesis, ...]]:
-    found: dict[Any, tuple[Hypothesis, ...]] = {}
-    while len(batch):
-        found |= {one.id: one.hypotheses for one in batch.step()}
-    return found
 
 
 def alone(state: str, which: int, options: int, beam_size: int) -> tuple[Hypothesis, ...]:

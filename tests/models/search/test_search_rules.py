@@ -20,7 +20,7 @@ from models.search.beam import Live
 from models.search.hypotheses import Admitted
 from models.search.repetition import may_repeat, most_rounds, repeating
 from tests.models.search.naive import enumerate_all, naive_beam, rounds
-from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, scripted, source
+from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, run_out, scripted, source
 
 RESERVED = (0, 1, 2)  # pad, unk and bos: kept out so that enumerations stay small
 
@@ -395,9 +395,7 @@ def test_required_tokens_stand_as_often_as_they_must(
     graphs = TableGraphs(hashed(12, seed), 12, state)
     batch = DecodeBatch(graphs, beam_size=beam_size)
     batch.join([Sentence("a", source(4, 5), options), Sentence("b", source(6), replace(options, required=()))])
-    found: dict[object, tuple[Hypothesis, ...]] = {}
-    while len(batch):
-        found |= {one.id: one.hypotheses for one in batch.step()}
+    found = run_out(batch)
     for one in found["a"]:
         assert one.finished and len(one.tokens) <= longest
         held = [token for token in one.tokens if token in (4, 5, 6, 7)]
