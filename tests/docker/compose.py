@@ -89,6 +89,14 @@ class Project:
         state: dict[str, Any] = self.engine.inspect(container)["State"]
         return state
 
+    def limits(self, service: str) -> dict[str, Any]:
+        """The host's side of a service's only container, confined as every container must be."""
+        host: dict[str, Any] = self.engine.inspect(self.container(service))["HostConfig"]
+        assert host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"]
+        assert any(option.startswith("no-new-privileges") for option in host["SecurityOpt"])
+        assert host["Memory"] > 0
+        return host
+
     def health(self, container: str) -> str:
         """``starting``, ``healthy`` or ``unhealthy``."""
         return str(self.state(container)["Health"]["Status"])

@@ -68,13 +68,17 @@ class Projects:
             raise faults[0]
 
 
+def needed(engine: Engine, reference: str) -> str:
+    """The reference of an image that the engine has or can fetch; a skip where it cannot."""
+    if not engine.has_image(reference):
+        pytest.skip(f"the engine neither has the image {reference} nor can fetch it")
+    return reference
+
+
 @pytest.fixture(scope="session")
 def base_image(engine: Engine) -> str:
     """What images are built from: TANDEM_BASE_IMAGE, or the Dockerfile's own choice, which has to be here."""
-    reference = os.environ.get("TANDEM_BASE_IMAGE", "python:3.11-slim-bookworm")
-    if not engine.has_image(reference):
-        pytest.skip(f"the engine neither has the base image {reference} nor can fetch it")
-    return reference
+    return needed(engine, os.environ.get("TANDEM_BASE_IMAGE", "python:3.11-slim-bookworm"))
 
 
 @pytest.fixture(scope="session")
@@ -98,9 +102,7 @@ def loadtest_image(projects: Projects, base_image: str) -> str:
 def stack(engine: Engine, projects: Projects, image: str) -> Project:
     """`docker compose up` with Prometheus, and a bound on the queue that a few requests at once go over."""
     settings = {"TANDEM_MAX_QUEUE_TOKENS": "6000"}
-    reference = projects.make("docker-compose.yml").config()["services"]["prometheus"]["image"]
-    if not engine.has_image(reference):
-        pytest.skip(f"the engine neither has {reference} nor can fetch it")
+    reference = needed(engine, projects.make("docker-compose.yml").config()["services"]["prometheus"]["image"])
     if not engine.shell(reference, "command -v wget; true").strip():  # the official one has it, for the health check
         settings["TANDEM_PROMETHEUS_IMAGE"] = engine.build_standin("prometheus", "prometheus", reference)
     project = projects.make("docker-compose.yml", profiles=("observability",), settings=settings)
@@ -118,9 +120,7 @@ def address(stack: Project) -> str:
 @pytest.fixture(scope="session")
 def grafana(engine: Engine, stack: Project) -> str:
     """The address of Grafana, beside the stack."""
-    reference = stack.config()["services"]["grafana"]["image"]
-    if not engine.has_image(reference):
-        pytest.skip(f"the engine neither has {reference} nor can fetch it")
+    needed(engine, stack.config()["services"]["grafana"]["image"])
     stack.up("grafana")
     return stack.address("grafana", 3000)
 

@@ -124,16 +124,8 @@ class Engine:
         """Build a target of ``standins/FOLDER`` from Debian's packages; its reference. Raises CommandFailed."""
         reference = f"tandem-standin-{target}:test"
         network = ["--network", self.build_network] if self.build_network else []
-        arguments = [
-            "--build-arg",
-            f"BASE_IMAGE={base}",
-            "--target",
-            target,
-            "--tag",
-            reference,
-            str(STANDINS / folder),
-        ]
-        self.docker("build", "--quiet", *network, *arguments, timeout=BUILD_SECONDS)
+        options = ("--build-arg", f"BASE_IMAGE={base}", "--target", target, "--tag", reference)
+        self.docker("build", "--quiet", *network, *options, str(STANDINS / folder), timeout=BUILD_SECONDS)
         self.made.append(reference)
         return reference
 

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.docker
 
 LARGEST = 600_000_000  # bytes of the CPU image, bundles included
 COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "ld", "make", "cmake", "rustc", "cargo", "nvcc")
+PYTHON = ("--entrypoint", "/opt/tandem/bin/python")
 GPU = ("torch", "nvidia", "cuda", "cudnn", "triton", "onnxruntime-gpu")
 
 
@@ -51,7 +52,7 @@ def test_there_is_no_compiler(engine: Engine, image: str) -> None:
 
 def test_cpu_image_has_nothing_of_a_gpu(engine: Engine, image: str) -> None:
     program = "import importlib.metadata as m; print(*(d.metadata['Name'] for d in m.distributions()))"
-    names = engine.run_image(image, "-c", program, options=("--entrypoint", "/opt/tandem/bin/python")).stdout.split()
+    names = engine.run_image(image, "-c", program, options=PYTHON).stdout.split()
     assert {"tandem", "onnxruntime", "redis"} <= {name.lower() for name in names}
     assert not [name for name in names if name.lower().startswith(GPU)]
     files = engine.shell(
@@ -65,9 +66,7 @@ def test_packages_are_those_of_the_lock(engine: Engine, image: str) -> None:
         "import importlib.metadata as m, json;"
         "print(json.dumps({d.metadata['Name'].lower().replace('_', '-'): d.version for d in m.distributions()}))"
     )
-    found = json.loads(
-        engine.run_image(image, "-c", program, options=("--entrypoint", "/opt/tandem/bin/python")).stdout
-    )
+    found = json.loads(engine.run_image(image, "-c", program, options=PYTHON).stdout)
     lock = (ROOT / "requirements" / "image-cpu.txt").read_text(encoding="utf-8")
     pins = dict(line.split(" ")[0].split("==") for line in lock.splitlines() if "==" in line)
     others = {name: version for name, version in found.items() if pins.get(name) != version}

@@ -7,16 +7,22 @@ import re
 import pytest
 
 from tests.docker.compose import Project
-from tests.docker.engine import Engine
+from tests.docker.engine import Engine, Output
 
 pytestmark = pytest.mark.docker
 
 SHORT = {"LOADTEST_USERS": "2", "LOADTEST_SPAWN_RATE": "2", "LOADTEST_RUN_TIME": "10s"}
 
 
+def load(stack: Project, *options: str, **settings: str) -> Output:
+    """`docker compose run loadtest`, with more settings of the test and more options of the command."""
+    stack.settings = {**stack.settings, **settings}
+    command = ("--profile", "loadtest", "run", "--rm", "--no-deps", *options, "loadtest")
+    return stack.compose(*command, timeout=90, check=False)
+
+
 def test_profile_loads_the_service_and_ends_with_0(stack: Project, loadtest_image: str) -> None:
-    stack.settings = {**stack.settings, **SHORT, "LOADTEST_SCENARIO": "interactive"}
-    done = stack.compose("--profile", "loadtest", "run", "--rm", "--no-deps", "loadtest", timeout=90, check=False)
+    done = load(stack, **SHORT, LOADTEST_SCENARIO="interactive")
     assert done.status == 0, done.text[-3000:]
     aggregated = re.search(r"Aggregated\s+(\d+)\s+(\d+)\(", done.text)
     assert aggregated is not None, done.text[-3000:]
@@ -25,15 +31,13 @@ def test_profile_loads_the_service_and_ends_with_0(stack: Project, loadtest_imag
 
 def test_failed_requests_end_it_with_1(stack: Project, loadtest_image: str) -> None:
     """Requests of more texts than the service takes are refused."""
-    stack.settings = {**stack.settings, **SHORT, "LOADTEST_SCENARIO": "bulk", "LOADTEST_BULK_TEXTS": "101"}
-    done = stack.compose("--profile", "loadtest", "run", "--rm", "--no-deps", "loadtest", timeout=90, check=False)
+    done = load(stack, **SHORT, LOADTEST_SCENARIO="bulk", LOADTEST_BULK_TEXTS="101")
     assert done.status == 1, done.text[-3000:]
 
 
 def test_missing_server_ends_it_with_2(stack: Project, loadtest_image: str) -> None:
     """A wrong address is no result of a load test."""
-    arguments = ("run", "--rm", "--no-deps", "--env", "LOCUST_HOST=http://localhost:9", "loadtest")
-    assert stack.compose("--profile", "loadtest", *arguments, timeout=90, check=False).status == 2
+    assert load(stack, "--env", "LOCUST_HOST=http://localhost:9").status == 2
 
 
 def test_image_has_no_root_and_no_models(engine: Engine, loadtest_image: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.protocol import Padded, Seq2SeqModel, feature_widths
+from models.protocol import ModelConfig, Padded, Seq2SeqModel, feature_widths
 from models.registry import ARCHITECTURES, build_model, load_config
 from models.search import Array
 
@@ -196,6 +196,12 @@ def needs_training(case: Case) -> None:
     """Skip a test of what only a model that is trained as a whole has."""
     if not case.trainable:
         pytest.skip("not trained as a whole")
+
+
+def parts_of(architecture: str, config: ModelConfig) -> dict[str, int]:
+    """Parameters by part; counting them needs no memory."""
+    with torch.device("meta"):
+        return dict(build_model(architecture, config).parameter_parts())
 
 
 def random_ids(size: int, *shape: int, seed: int) -> Tensor:

@@ -23,7 +23,7 @@ from models.convs2s import (
 )
 from models.layers.linear import Linear
 from models.registry import build_model
-from tests.models.architectures import SOURCE_TYPES, TARGET_TYPES, VARIANTS, Case, batch, sentences, targets
+from tests.models.architectures import SOURCE_TYPES, TARGET_TYPES, batch, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import convs2s as reference
 from tests.reference.layers import Weights, linear
@@ -41,7 +41,6 @@ CONFIG = ConvS2SConfig(
     max_positions=32,
     dropout=0.0,
 )
-VARIANT_CASES = [Case("convs2s", name) for name in VARIANTS["convs2s"]]
 
 
 def build(**changes: Any) -> ConvS2S:

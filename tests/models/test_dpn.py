@@ -22,13 +22,13 @@ from models.dpn import (
 )
 from models.layers.attention import additive_mask, attend, by_sentence, split_heads
 from models.registry import build_model
-from tests.models.architectures import VARIANTS, Case, batch, sentences, targets
+from tests.models.architectures import Case, batch, parts_of, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import dpn as reference
 from tests.reference.layers import Vectors, Weights, attention
 
+pytestmark = pytest.mark.usefixtures("no_gradients")
 CONFIG = DpnConfig((9,), 9, width=8, hidden=12, heads=2, cnn_layers=2, san_layers=2, kernel=3, dropout=0.0)
-VARIANT_CASES = [Case("dpn", name) for name in VARIANTS["dpn"]]
 
 
 @pytest.fixture
@@ -94,7 +94,6 @@ def test_eq_6_projections(heads: int, encoded: DpnMemory) -> None:
     assert_same(mixed[0], [reference.eq9(gate, contexts["cnn"], contexts["san"]) for contexts, _ in expected])
 
 
-@torch.no_grad()
 def test_projections_are_made_once_a_sentence() -> None:
     """Per decoder layer and encoder path its keys and values, CNN layers first, and nothing else of the encoders."""
     model = Case("dpn", "projections").build()
@@ -247,8 +246,7 @@ PARTS = {
 def test_parameters_at_the_dictionaries_of_iwslt14(weight_norm: bool, total: int) -> None:
     """11.57M in table 1; gains are two per gated output channel and one per mapped one."""
     config = DpnConfig((8848,), 6632, weight_norm=weight_norm)
-    with torch.device("meta"):
-        parts = dict(build_model("dpn", config).parameter_parts())
+    parts = parts_of("dpn", config)
     gains = {"cnn_encoder": 4 * 512, "cnn_decoder": 4 * (512 + 2 * 256)} if weight_norm else {}
     assert parts == {name: count + gains.get(name, 0) for name, count in PARTS.items()}
     assert sum(parts.values()) == total
@@ -257,11 +255,8 @@ def test_parameters_at_the_dictionaries_of_iwslt14(weight_norm: bool, total: int
 @pytest.mark.parametrize(("weight_norm", "total"), [(False, 13_160_431), (True, 13_170_671)])
 def test_parameters_with_projections(weight_norm: bool, total: int) -> None:
     """13.16M: the 12 maps of the 6 decoder layers, and 2 more maps for each encoder path in each of them."""
-    with torch.device("meta"):
-        parts = build_model(
-            "dpn", DpnConfig((8848,), 6632, weight_norm=weight_norm, projections=True)
-        ).parameter_parts()
-        base = build_model("dpn", DpnConfig((8848,), 6632, weight_norm=weight_norm)).parameter_parts()
+    parts = parts_of("dpn", DpnConfig((8848,), 6632, weight_norm=weight_norm, projections=True))
+    base = parts_of("dpn", DpnConfig((8848,), 6632, weight_norm=weight_norm))
     more = {name: count - base[name] for name, count in parts.items() if count != base[name]}
     gains = 4 * 4 * 256 if weight_norm else 0
     assert more == {"cnn_decoder": 4 * 4 * 256**2 + gains, "san_decoder": 2 * 4 * 256**2}

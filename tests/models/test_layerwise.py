@@ -13,10 +13,11 @@ from models.layers.attention import KeyValueMemory, KeyValueState, merge_heads, 
 from models.layerwise import Layerwise, LayerwiseConfig, MixedAttention
 from models.registry import build_model
 from models.transformer import TransformerConfig
-from tests.models.architectures import BOS, VARIANTS, Case, batch, sentences, targets
+from tests.models.architectures import BOS, VARIANTS, Case, batch, parts_of, sentences, targets
 from tests.models.comparison import assert_same, shaken, weights_of
 from tests.reference.layerwise import LayerwiseReference, eq3
 
+pytestmark = pytest.mark.usefixtures("no_gradients")
 CONFIG = LayerwiseConfig((9,), 9, width=8, hidden=12, heads=2, layers=2)
 every_variant = pytest.mark.parametrize("case", [Case("layerwise", name) for name in VARIANTS["layerwise"]], ids=str)
 
@@ -41,7 +42,6 @@ def test_eq_3_mixed_attention(heads: int) -> None:
 
 
 @every_variant
-@torch.no_grad()
 def test_the_memory_is_the_source_of_a_run_without_target(case: Case) -> None:
     """What the target is changes no source position: keys and values are those of the source alone."""
     model = case.build()
@@ -57,7 +57,6 @@ def test_the_memory_is_the_source_of_a_run_without_target(case: Case) -> None:
             assert_same(merge_heads(memory.values[layer])[0], values)
 
 
-@torch.no_grad()
 def test_positions_start_again_and_sides_tell_the_languages_apart() -> None:
     """The same symbol at the same place of either side differs by the two side vectors alone."""
     model = Case("layerwise", "full").build()
@@ -72,7 +71,6 @@ def test_positions_start_again_and_sides_tell_the_languages_apart() -> None:
 
 
 @pytest.mark.parametrize("variant", ["full", "no-mixed-attention"])
-@torch.no_grad()
 def test_alignment_is_the_source_share_made_whole(variant: str) -> None:
     model = Case("layerwise", variant).build()
     memory, target_RT = model.encode(batch(sentences(model, (5, 3)))), targets(2, 4)
@@ -90,11 +88,6 @@ def test_one_stack_or_two() -> None:
     assert isinstance(apart, Layerwise)
     assert [len(shared.stack), len(shared.source_stack)] == [4, 0]
     assert [len(apart.stack), len(apart.source_stack)] == [2, 2]
-
-
-def parts_of(config: LayerwiseConfig) -> dict[str, int]:
-    with torch.device("meta"):
-        return dict(build_model("layerwise", config).parameter_parts())
 
 
 def layers_of(config: LayerwiseConfig, count: int) -> int:
@@ -124,7 +117,7 @@ def test_parameters_of_table_3(change: dict[str, Any], total: int) -> None:
     """All five rows print 19.07M: halving the layers of two stacks leaves their number as it was."""
     config = replace(SMALL, **change)
     sides = 1 if config.share_weights else 2
-    parts = parts_of(config)
+    parts = parts_of("layerwise", config)
     assert parts == {
         "embeddings": 31_350 * 256,
         "sides": 2 * 256 * config.side_embeddings,
@@ -137,7 +130,9 @@ def test_parameters_of_table_3(change: dict[str, Any], total: int) -> None:
 
 @pytest.mark.parametrize("layers", [10, 14, 18, 22])
 def test_depths_of_table_4(layers: int) -> None:
-    assert sum(parts_of(replace(SMALL, layers=layers)).values()) == 19_068_416 + layers_of(SMALL, layers - 14)
+    assert sum(parts_of("layerwise", replace(SMALL, layers=layers)).values()) == 19_068_416 + layers_of(
+        SMALL, layers - 14
+    )
 
 
 @pytest.mark.parametrize(("config", "total", "transformer"), [(BASE, 64.59, 64.6), (BIG, 217.25, 217.3)])
@@ -146,11 +141,10 @@ def test_base_and_big_are_of_the_transformers_size(config: LayerwiseConfig, tota
     d = config.width
     assert config.layers == 14
     assert d // config.heads == 64
-    millions = sum(parts_of(config).values()) / 1e6
+    millions = sum(parts_of("layerwise", config).values()) / 1e6
     assert millions == pytest.approx((40_000 * d + 2 * d + layers_of(config, 14)) / 1e6)
     assert round(millions, 2) == total
     sizes = (config.width, config.hidden, config.heads, 6, 6)
-    with torch.device("meta"):
-        baseline = build_model("transformer", TransformerConfig((40_000,), 40_000, *sizes, norm="post", tied="all"))
-    assert millions == pytest.approx(sum(baseline.parameter_parts().values()) / 1e6, rel=0.002)
+    baseline = parts_of("transformer", TransformerConfig((40_000,), 40_000, *sizes, norm="post", tied="all"))
+    assert millions == pytest.approx(sum(baseline.values()) / 1e6, rel=0.002)
     assert millions == pytest.approx(transformer, rel=0.002)

@@ -23,15 +23,15 @@ from models.memd import (
 )
 from models.protocol import Padded
 from models.registry import build_model
-from tests.models.architectures import VARIANTS, Case, batch, random_ids, sentences, targets
+from tests.models.architectures import Case, batch, parts_of, random_ids, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import layers as layers_reference
 from tests.reference import memd as reference
 
+pytestmark = pytest.mark.usefixtures("no_gradients")
 D = 6
 LENGTHS = (5, 2)
 CONFIG = MemdConfig((9,), 9, width=8)
-VARIANT_CASES = [Case("memd", name) for name in VARIANTS["memd"]]
 
 
 def padded() -> tuple[Tensor, Padded]:
@@ -124,7 +124,6 @@ def test_eq_12_decoder_gate() -> None:
     assert_same(gate(s_RD, c_RD), expected)
 
 
-@torch.no_grad()
 def test_alignment_is_the_mean_of_the_decoders() -> None:
     model = Case("memd", "3-encoders-3-decoders").build()
     memory, target_BT = model.encode(batch(sentences(model, LENGTHS))), targets(2, 4)
@@ -135,14 +134,12 @@ def test_alignment_is_the_mean_of_the_decoders() -> None:
     torch.testing.assert_close(found_BTS.sum(-1), torch.ones(2, 4, dtype=torch.float64), atol=1e-12, rtol=0)
 
 
-@torch.no_grad()
 def test_one_encoder_and_one_decoder_need_no_gate_and_no_combination() -> None:
     model = Case("memd", "one-each").build()
     names = [name for name, _ in model.named_parameters()]
     assert not [name for name in names if "encoder_gates" in name or name.startswith(("encoder_out", "decoder_out"))]
 
 
-@torch.no_grad()
 def test_dropout_acts_before_the_softmax_alone() -> None:
     """Everything up to the output layer's input is the same in training; half of that input is dropped."""
     model = Case("memd", "3-encoders-3-decoders").build(dropout=0.5)
@@ -199,8 +196,7 @@ def test_parameters_at_the_papers_vocabularies(
     """53.7M, 62.6M, 73.4M and 87.8M in table 3, at 30K words a side."""
     d, size = 512, 30_000
     config = MemdConfig((size,), size, encoders=tuple(f"gru{depth}" for depth in encoders), decoders=decoders)
-    with torch.device("meta"):
-        parts = dict(build_model("memd", config).parameter_parts())
+    parts = parts_of("memd", config)
     several, many = len(encoders) > 1, len(decoders) > 1
     assert parts == {
         "embeddings": 2 * size * d,
@@ -226,6 +222,5 @@ def test_parameters_at_the_papers_vocabularies(
 )
 def test_wider_and_deeper_networks(change: dict[str, Any], printed: float) -> None:
     """The other rows of table 3, in millions."""
-    with torch.device("meta"):
-        model = build_model("memd", replace(MemdConfig((30_000,), 30_000), **change))
-    assert round(sum(model.parameter_parts().values()) / 1e6, 1) == printed
+    parts = parts_of("memd", replace(MemdConfig((30_000,), 30_000), **change))
+    assert round(sum(parts.values()) / 1e6, 1) == printed

@@ -18,9 +18,10 @@ from models.multisource import FeatureEncoder, MultiSource, MultiSourceConfig, T
 from models.protocol import Padded, feature_widths
 from models.registry import build_model, load_config
 from models.search import DecodeBatch, SearchOptions, Sentence
-from tests.models.architectures import batch, sentences, targets
+from tests.models.architectures import batch, parts_of, sentences, targets
 from tests.models.comparison import assert_restated, shaken
 
+pytestmark = pytest.mark.usefixtures("no_gradients")
 CONFIG = MultiSourceConfig(
     (13, 0, 12), 11, (0, 5, 0), embedding=6, encoder_width=4, attention_width=7, decoder_width=8, strategy="flat"
 )
@@ -58,7 +59,6 @@ def test_the_whole_model(switches: dict[str, Any], sources: dict[str, Any], deco
 
 
 @pytest.mark.parametrize("switches", [one for one in SWITCHES if one["strategy"] == "flat"], ids=named)
-@torch.no_grad()
 def test_flat_is_one_distribution_over_all_states(switches: dict[str, Any]) -> None:
     """Of sources of different lengths, and of the sentinel; the alignment is what each source has of its share."""
     model = build(**switches)
@@ -75,7 +75,6 @@ def test_flat_is_one_distribution_over_all_states(switches: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("switches", [one for one in SWITCHES if one["strategy"] != "flat"], ids=named)
-@torch.no_grad()
 def test_hierarchical_is_a_distribution_over_encoders(switches: dict[str, Any]) -> None:
     model = build(**switches)
     memory, target_RT = model.encode(batch(sentences(model, (5, 1, 3)))), targets(6, 4)
@@ -87,7 +86,6 @@ def test_hierarchical_is_a_distribution_over_encoders(switches: dict[str, Any]) 
 
 
 @every_strategy
-@torch.no_grad()
 def test_padding_of_one_source_changes_nothing_of_the_others(switches: dict[str, Any]) -> None:
     model = build(**switches)
     sources, target_RT = batch(sentences(model, (5, 2))), targets(2, 4)
@@ -100,7 +98,6 @@ def test_padding_of_one_source_changes_nothing_of_the_others(switches: dict[str,
             torch.testing.assert_close(found[name][..., : weight_RTX.size(2)], weight_RTX, atol=1e-14, rtol=0)
 
 
-@torch.no_grad()
 def test_features_may_be_half_precision_numbers() -> None:
     model = build()
     made = sentences(model, (3,))
@@ -111,7 +108,6 @@ def test_features_may_be_half_precision_numbers() -> None:
     torch.testing.assert_close(found, expected, atol=0, rtol=0)
 
 
-@torch.no_grad()
 def test_search_refuses_matrices_of_another_width() -> None:
     model = build().float()
     (made,) = sentences(model, (3,))
@@ -145,8 +141,7 @@ def test_sharing_projections_saves_one_of_each_pair(share: bool, fewer: int) -> 
 def test_parameters_of_the_paper() -> None:
     """Post-editing at the paper's widths, two texts, flat attention without sharing or sentinel; 10,000 types."""
     config = MultiSourceConfig((10_000, 10_000), 10_000, strategy="flat")
-    with torch.device("meta"):
-        parts = dict(build_model("multisource", config).parameter_parts())
+    parts = parts_of("multisource", config)
     gru = 3 * (300 * 300 + 300 * 300 + 300)
     assert parts == {
         "embeddings": 3 * 10_000 * 300,

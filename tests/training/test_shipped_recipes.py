@@ -16,6 +16,7 @@ import training
 from models.config import to_mapping
 from models.protocol import ModelConfig
 from models.registry import build_model
+from training.corpora.specs import CorpusSpec
 from training.corpora.table import CORPORA
 from training.data.config import CorpusConfig, VocabularyConfig
 from training.optim import OptimiserConfig
@@ -49,15 +50,24 @@ def test_every_shipped_recipe(path: Path) -> None:
         check_prepared(corpus)
 
 
+def prepared_corpus(corpus: CorpusConfig) -> CorpusSpec | None:
+    """The corpus of `tandem corpus` that it is, if it is one."""
+    folder = Path(corpus.target).parts[0]
+    return next((known for known in CORPORA if known.name == folder), None)
+
+
+def test_recipes_take_what_the_command_prepares() -> None:
+    assert any(prepared_corpus(corpus) for path in SHIPPED for corpus in load_recipe(path).data.corpora)
+
+
 def check_prepared(corpus: CorpusConfig) -> None:
     """Every file of a corpus that `tandem corpus` prepares is one that it writes, on the terms that it states."""
-    folder = Path(corpus.target).parts[0]
-    known = next((one for one in CORPORA if one.name == folder), None)
+    known = prepared_corpus(corpus)
     if known is not None:
         splits = [name for name, _ in known.outputs]
-        written = {f"{folder}/{split}.{field}{known.suffix}" for split in splits for field in known.fields}
+        written = {f"{known.name}/{split}.{field}{known.suffix}" for split in splits for field in known.fields}
         if known.features:
-            written |= {f"{folder}/{split}.{known.features.name}.npy" for split in splits}
+            written |= {f"{known.name}/{split}.{known.features.name}.npy" for split, _ in known.features.splits}
         assert {name for split in corpus.splits for name in corpus.paths(split)} <= written
         assert (corpus.licence, corpus.attribution) == (known.licence, known.attribution)
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -138,16 +139,21 @@ def test_the_same_recipe_gives_the_same_weights(prepared: Path, tmp_path: Path) 
     assert not everything(one)[0]["target_embedding"].equal(everything(different)[0]["target_embedding"])
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "nag"])
-@pytest.mark.parametrize("accumulate", [1, 2])
-@pytest.mark.parametrize("stop", [2, 5, 9])
-def test_interrupted_and_resumed_is_bit_equal(
-    stop: int, accumulate: int, optimiser: str, prepared: Path, tmp_path: Path
-) -> None:
-    """Ctrl-C finishes the update and saves; within an epoch, at its end, with dropout and validation in between."""
+@pytest.fixture(
+    scope="module", params=list(product(("adam", "nag"), (1, 2))), ids=lambda given: f"{given[0]}-{given[1]}"
+)
+def whole(request: pytest.FixtureRequest, prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Trainer:
+    """Trained without an interruption, by each optimiser, with and without accumulated gradients."""
+    optimiser, accumulate = request.param
     changes: dict[str, Any] = {"optimiser": NAG} if optimiser == "nag" else {}
     recipe = toy_recipe(updates=UPDATES, accumulate=accumulate, validate_every=4, **changes)
-    whole = trained(recipe, prepared, tmp_path / "whole")
+    return trained(recipe, prepared, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.parametrize("stop", [2, 5, 9])
+def test_interrupted_and_resumed_is_bit_equal(stop: int, whole: Trainer, prepared: Path, tmp_path: Path) -> None:
+    """Ctrl-C finishes the update and saves; within an epoch, at its end, with dropout and validation in between."""
+    recipe = whole.recipe
     stopped = trained(recipe, prepared, tmp_path / "parts", {stop: partial(os.kill, os.getpid(), signal.SIGINT)})
     assert stopped.progress.update == stop
     assert [path.stem for path in checkpoints(tmp_path / "parts" / "checkpoints")] == [f"checkpoint-{stop}"]

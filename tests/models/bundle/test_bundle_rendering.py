@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
+from models.bundle import Bundle, Manifest, Vocabularies, VocabularyFile, write_bundle
 from models.dictionary import Dictionary
 from models.errors import BundleError
 from models.rendering import Renderer
-from models.search import SearchOptions
 from models.vocabulary import EDITS, Vocabulary, WordVocabulary, train_sentencepiece
+from tests.models.bundle.manifests import small_manifest
 
 WORDS = WordVocabulary(["a", "cat"])
 EDITING = train_sentencepiece(["eins zwei drei"] * 9, size=300, languages=("de",), seed=1, further=EDITS)
@@ -24,20 +24,10 @@ SHARED = VocabularyFile("shared.model")
 
 
 def manifest(sources: tuple[VocabularyFile, ...], target: VocabularyFile, **changes: Any) -> Manifest:
-    fields: dict[str, Any] = {
-        "name": "small",
-        "task": "postedit",
-        "source_languages": ("en",) * len(sources),
-        "target_language": "de",
-        "architecture": "dpn",
-        "config": {"source_vocabularies": [10] * len(sources)},
-        "decoding": SearchOptions(),
-        "limits": Limits(20, 20),
-        "vocabularies": Vocabularies(sources, target),
-        "training": Training((), {}, 0, 0),
-        "licence": "CC0-1.0",
-    }
-    return Manifest(**(fields | changes))
+    """Of post-editing, where nothing else is said."""
+    languages = {"source_languages": ("en",) * len(sources), "target_language": "de"}
+    config = {"source_vocabularies": [10] * len(sources)}
+    return small_manifest(sources, target, **({"task": "postedit", "config": config} | languages | changes))
 
 
 def write(folder: Path, about: Manifest, vocabularies: dict[str, Vocabulary], **files: bytes) -> Bundle:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, render_card, write_bundle
+from models.bundle import Bundle, Manifest, VocabularyFile, render_card, write_bundle
 from models.errors import BundleError, ConfigError
-from models.search import SearchOptions
 from models.vocabulary import TaggedVocabulary, train_sentencepiece, untagged
+from tests.models.bundle.manifests import small_manifest
 
 LINES = ["a small text about cats", "ein kleiner Text", "un petit texte"] * 20
 PAIRS = (("de", "en"), ("fr", "en"), ("en", "de"))
@@ -20,21 +20,8 @@ FILE = VocabularyFile("source.model")
 
 
 def manifest(**changes: Any) -> Manifest:
-    fields: dict[str, Any] = {
-        "name": "both",
-        "task": "translate",
-        "source_languages": ("de", "fr"),
-        "target_language": "en",
-        "architecture": "dpn",
-        "config": {},
-        "decoding": SearchOptions(),
-        "limits": Limits(50, 50),
-        "vocabularies": Vocabularies((FILE,), FILE),
-        "training": Training((), {}, 0, 0),
-        "licence": "MIT",
-        "pairs": PAIRS,
-    }
-    return Manifest(**(fields | changes))
+    both: dict[str, Any] = {"name": "both", "source_languages": ("de", "fr"), "pairs": PAIRS}
+    return small_manifest((FILE,), FILE, **(both | changes))
 
 
 def written(folder: Path, languages: tuple[str, ...] = ("de", "en", "fr"), **changes: Any) -> Bundle:

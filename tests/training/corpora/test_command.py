@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from deploy.cli import app
 from models.errors import ConfigError, CorpusError
 from tests.training.corpora.distributions import post_editing
 from training.corpora.page import corpora_page
-from training.corpora.specs import CorpusSpec
 from training.corpora.table import CORPORA
-from training.data.config import SPLITS, CorpusConfig
 from training.data.corpus import read_lines
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,28 +55,3 @@ def test_the_page_is_written_from_the_table() -> None:
     page = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
     assert page == corpora_page(), "run python -m deploy.reference"
     assert re.findall(r"^## (.+)", page, re.MULTILINE) == [corpus.name for corpus in CORPORA]
-
-
-def test_recipes_name_files_that_the_command_writes() -> None:
-    """For every recipe on a corpus of the table: the folder, the fields and their suffix, the sets."""
-    known = {corpus.name: corpus for corpus in CORPORA}
-    used, faults = set(), []
-    for recipe in sorted((ROOT / "training" / "recipes").rglob("*.toml")):
-        for entry in tomllib.loads(recipe.read_text(encoding="utf-8")).get("data", {}).get("corpora", []):
-            lists = {key: tuple(entry.get(key, SPLITS)) for key in ("source", "splits")}
-            config = CorpusConfig(**{**entry, **lists})
-            for path in (path for split in config.splits for path in config.paths(split)):
-                folder, _, name = path.partition("/")
-                if folder in known:
-                    used.add(folder)
-                    faults += [] if name in written(known[folder]) else [f"{recipe.relative_to(ROOT)}: {path}"]
-    assert not faults
-    assert used
-
-
-def written(corpus: CorpusSpec) -> set[str]:
-    """Every file of a corpus, the optional ones too."""
-    files = {f"{name}.{field}{corpus.suffix}" for name, _ in corpus.outputs for field in corpus.fields}
-    if corpus.features:
-        files |= {f"{split}.{corpus.features.name}.npy" for split, _ in corpus.features.splits}
-    return files
