@@ -69,7 +69,7 @@ USER 10001:10001
 WORKDIR /tmp
 ENTRYPOINT ["locust"]
 # Last, so that a new revision builds nothing anew.
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 ARG CREATED=1970-01-01T00:00:00Z
 ARG SOURCE=
@@ -122,7 +122,7 @@ HEALTHCHECK --interval=5s --timeout=15s --start-period=60s --retries=3 \
 ENTRYPOINT ["tandem"]
 CMD ["serve"]
 # Last, so that a new revision builds nothing anew.
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 ARG CREATED=1970-01-01T00:00:00Z
 ARG SOURCE=

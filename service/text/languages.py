@@ -80,15 +80,14 @@ def match_language(code: str, known: Collection[str]) -> str | None:
 
 def _widened(code: str) -> list[str]:
     """A code, then without its last part, and so on to the language; not beyond what is written otherwise."""
-    parts = bare_code(code).split("-")
-    found: list[str] = []
-    for length in range(len(parts), 0, -1):
-        bare = bare_code("-".join(parts[:length]))
-        if bare not in found:
-            found.append(bare)
-        if bare in _APART:
+    bare = bare_code(code)
+    widened = [bare]
+    while "-" in bare and bare not in _APART:
+        bare = bare_code(bare.rpartition("-")[0])
+        if bare in widened:
             break
-    return found
+        widened.append(bare)
+    return widened
 
 
 def language_name(code: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.bundle import Bundle
@@ -50,6 +50,7 @@ def test_a_known_code_is_found_however_it_is_written(code: str, known: list[str]
 
 
 @given(st.from_regex(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}", fullmatch=True))
+@example("PB_00")  # its language, pb, is another way to write pt-BR, a variety itself
 def test_a_code_means_itself_in_any_case(code: str) -> None:
     assert is_language_code(code)
     assert match_language(code.swapcase(), [code]) == code
