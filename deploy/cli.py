@@ -15,30 +15,31 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from models.command import with_options
 from models.errors import ConfigError, OptionError, TandemError
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "corpus": ("deploy.commands.corpus:corpus", "Prepare a corpus of the papers from files that you fetched"),
-    "new": ("deploy.commands.corpus:new", "Begin with text of your own"),
+    "corpus": ("training.corpora.command:corpus", "Prepare a corpus of the papers from files that you fetched"),
+    "new": ("deploy.new:new", "Begin with text of your own"),
     "prepare": ("training.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("training.commands:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
-    "verify": ("deploy.commands.verify:verify", "Prove a bundle"),
+    "verify": ("deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
-    "distil": ("deploy.commands.translate:distil", "Have a teacher translate the training text"),
+    "distil": ("deploy.bulk.synthesis:distil", "Have a teacher translate the training text"),
     "backtranslate": (
-        "deploy.commands.translate:backtranslate",
+        "deploy.bulk.synthesis:backtranslate",
         "Make sources for text of which only the target side exists",
     ),
     "describe": ("training.describe:describe", "Show architecture, configuration and parameter counts"),
-    "evaluate": ("deploy.commands.evaluate:evaluate", "Decode a test set and score it"),
-    "compare": ("deploy.commands.evaluate:compare", "Decode one test set with several bundles"),
-    "analyse": ("deploy.commands.evaluate:analyse", "Draw what the papers plot"),
-    "robustness": ("deploy.commands.evaluate:robustness", "Show what a bundle makes of untidy text"),
+    "evaluate": ("deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
+    "compare": ("deploy.evaluation.comparison:compare", "Decode one test set with several bundles"),
+    "analyse": ("deploy.evaluation.analysis:analyse", "Draw what the papers plot"),
+    "robustness": ("deploy.evaluation.robustness:robustness", "Show what a bundle makes of untidy text"),
     "translate": (
-        "deploy.commands.translate:translate",
+        "deploy.bulk.command:translate",
         "Translate (or summarize) files of any size line by line, without a server",
     ),
     "serve": ("service.commands:serve", "Serve bundles over HTTP"),
@@ -84,7 +85,7 @@ def load_command(name: str) -> Any:
     if isinstance(command, typer.Typer):
         group.add_typer(command, name=name)
     else:
-        group.command(name)(command)
+        group.command(name)(with_options(command))
     return get_group(group).commands[name]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,23 +22,20 @@ from deploy.bulk.pool import AHEAD, Done, WorkerDied, cut, in_order
 from deploy.bulk.run import Request, translate_files
 from deploy.bulk.sources import InputRow
 from models.bundle import Bundle
+from models.command import Without, with_options
 from models.errors import ConfigError, TandemError
 
 _RETRIES = 3  # of a block whose machine has died
+_OPTIONS = Without({"threads", "shortlist", "sentences", "language", "bad", "target", "candidates"})
 
 
 @dataclass(frozen=True, slots=True)
 class Actors:
-    """Those that translate.
+    """Those that translate: how many of them, and what each one takes."""
 
-    Attributes:
-        most: of them; 0 = as many as the cluster has room for.
-        num_cpus, num_gpus: what each one takes.
-    """
-
-    most: int = 0
-    num_cpus: float = 1.0
-    num_gpus: float = 0.0
+    most: Annotated[int, typer.Option("--actors", min=0, help="Actors at most; 0 = as many as there is room for.")] = 0
+    num_cpus: Annotated[float, typer.Option(min=0.1, help="Cores of an actor.")] = 1.0
+    num_gpus: Annotated[float, typer.Option(min=0.0, help="Share of a GPU of an actor.")] = 0.0
 
     def translate(
         self, translator: BulkTranslator, rows: Iterable[InputRow], workers: int
@@ -114,23 +111,19 @@ def main(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Bundle folder, at the same path on every machine.")],
     sources: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files that this machine reads.")],
     out: Annotated[Path, typer.Option(help="Folder for the results, which get the names of the files.")],
+    actors: Actors,
+    options: Annotated[BulkOptions, _OPTIONS],
     address: Annotated[str, typer.Option(help="Of the Ray cluster. [RAY_ADDRESS, or one made here]")] = "",
-    actors: Annotated[int, typer.Option(min=0, help="Actors at most; 0 = as many as there is room for.")] = 0,
-    num_cpus: Annotated[float, typer.Option(min=0.1, help="Cores of an actor.")] = 1.0,
-    num_gpus: Annotated[float, typer.Option(min=0.0, help="Share of a GPU of an actor.")] = 0.0,
-    runtime: Annotated[str, typer.Option(help="onnx, torchscript or torch.")] = "onnx",
-    precision: Annotated[str, typer.Option(help="Which of the bundle's graphs: int8 or float32.")] = "int8",
-    beam_size: Annotated[int | None, typer.Option(min=1, help="Beam size. [the bundle's]")] = None,
     empty: Annotated[bool, typer.Option("--empty", help="Leave lines empty that cannot be translated.")] = False,
 ) -> None:
     """Translate files line by line on a Ray cluster. Run it again to go on where it stopped."""
-    options = BulkOptions(runtime, precision, beam_size, bad="empty" if empty else "keep")
+    options = replace(options, bad="empty" if empty else "keep")
     try:
         requests = plan(bundle, sources, out)
         connect(address)
         for request in requests:
             translator = BulkTranslator(bundle, options)
-            summary = translate_files(translator, request, Actors(actors, num_cpus, num_gpus).translate)
+            summary = translate_files(translator, request, actors.translate)
             told = f", of which {summary.report} tells" if summary.report else ""
             typer.echo(f"{request.out}: {summary.counts.lines:,} lines, {summary.counts.bad:,} bad{told}", err=True)
     except TandemError as error:
@@ -162,4 +155,4 @@ def plan(bundle: Path, sources: Sequence[Path], out: Path) -> list[Request]:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    typer.run(with_options(main))

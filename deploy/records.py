@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
+from models.command import with_options
 from models.errors import ConfigError
 
 Out = Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")]
@@ -26,24 +25,13 @@ def record_command(name: str, record: type[Any], run: Callable[[Any], bool | Non
         run: is given the record; where it returns False the exit status is 1.
     """
 
-    def command(**given: Any) -> None:
-        if run(record(**given)) is False:
+    def command(options: Any) -> None:
+        if run(options) is False:
             raise typer.Exit(1)
 
-    hints = get_type_hints(record, include_extras=True)
-    parameters = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(record)
-    ]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = hints
+    command.__annotations__ = {"options": record}
     command.__name__, command.__doc__ = name, record.__doc__
-    return command
+    return with_options(command)
 
 
 def loaded_when_run(path: str) -> Callable[[Any], bool | None]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from rich.table import Table
 
-from deploy.commands.outputs import check_file, check_folder
 from deploy.machine import find_processor
+from deploy.outputs import check_file, check_folder
 from models.command import console as console
 
 _PACKAGES = (

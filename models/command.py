@@ -6,9 +6,12 @@ is the one package that all three may import; nothing in models itself needs it.
 
 from __future__ import annotations
 
-from enum import StrEnum
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
@@ -18,13 +21,8 @@ LARGEST_BEAM = 100
 _WIDTH = 180  # columns of a table that is not shown on a terminal
 
 
-class Runtime(StrEnum):
-    """What runs a bundle's graphs."""
-
-    onnx = "onnx"
-    torchscript = "torchscript"
-    torch = "torch"
-
+Runtime: TypeAlias = Literal["onnx", "torchscript", "torch"]
+"""What runs a bundle's graphs."""
 
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe file (TOML), see training/recipes/.")]
 RunFolder = Annotated[
@@ -45,6 +43,57 @@ WrittenLanguage = Annotated[
     str, typer.Option("--target", help="Language to translate into, where the bundle writes several. [its first]")
 ]
 Workers = Annotated[int, typer.Option(min=0, help="Processes that translate; 0 = one per core.")]
+
+
+class Without(frozenset[str]):
+    """Beside a record that a command takes: fields of it that are no options of this command."""
+
+
+def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command as Typer reads it: in the place of each record that it takes stand the record's own options.
+
+    A record is a dataclass; those of its fields that are annotated with Typer's options are options of every command
+    that takes it, with their defaults, and the others keep theirs.
+    """
+    records: dict[str, tuple[type[Any], list[str]]] = {}
+    parameters: list[inspect.Parameter] = []
+    hints = get_type_hints(command, include_extras=True)
+    for parameter in inspect.signature(command).parameters.values():
+        hint = hints[parameter.name]
+        record, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if not (isinstance(record, type) and is_dataclass(record)):
+            parameters.append(parameter.replace(annotation=hint))
+            continue
+        options = _options_of(record, frozenset().union(*(note for note in notes if isinstance(note, Without))))
+        records[parameter.name] = (record, [option.name for option in options])
+        parameters += options
+    if not records:
+        return command
+
+    @wraps(command)
+    def flat(**given: Any) -> Any:
+        made = {name: record(**{key: given.pop(key) for key in keys}) for name, (record, keys) in records.items()}
+        return command(**given, **made)
+
+    keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    flat.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only}
+    del flat.__wrapped__  # else the annotations would be looked for there
+    return flat
+
+
+def _options_of(record: type[Any], without: frozenset[str]) -> list[inspect.Parameter]:
+    hints = get_type_hints(record, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(record)
+        if get_origin(hints[field.name]) is Annotated and field.name not in without
+    ]
 
 
 def console(*, error: bool = False) -> Console:

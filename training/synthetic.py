@@ -15,6 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from models.config import bounded, to_mapping
 from models.errors import ConfigError
@@ -30,14 +33,17 @@ class Sieve:
     """Which pairs are kept; words are separated by white space.
 
     Attributes:
-        max_length_ratio: the longer side over the shorter, in words.
-        min_chrf: a translation is kept only where it is so much like its reference (chrF, 0 to 100); 0 = whatever it
-            is like.
         deduplicate: keep the first of equal pairs.
     """
 
-    max_length_ratio: float = bounded(3.0, at_least=1.0)
-    min_chrf: float = bounded(0.0, at_least=0.0, at_most=100.0)
+    max_length_ratio: Annotated[
+        float,
+        typer.Option(min=1.0, help="A pair is dropped whose longer side has more than so many times the words."),
+    ] = bounded(3.0, at_least=1.0)
+    min_chrf: Annotated[
+        float,
+        typer.Option(min=0.0, max=100.0, help="Drop translations less like their reference than this chrF."),
+    ] = bounded(0.0, at_least=0.0, at_most=100.0)
     deduplicate: bool = True
 
     def __post_init__(self) -> None:

@@ -5,67 +5,66 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, Summary, translate_files
 from deploy.bulk.stopping import Stopped
-from deploy.commands.outputs import check_file
+from deploy.outputs import check_file
+from models.command import BundleFolder, Without, Workers
 from models.errors import ConfigError
+from service.telemetry.cgroups import usable_cores
 
 _LONG = 60.0  # seconds after which a run is worth a word at its end
 
 
-def translate_command(
-    path: Path,
-    sources: Sequence[Path],
-    out: Path | None,
-    options: BulkOptions,
-    request: Request | None = None,
-) -> Summary:
-    """Translate files line by line.
+def translate(
+    bundle: BundleFolder,
+    options: Annotated[BulkOptions, Without({"candidates"})],
+    request: Request,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option("--source", help="Text, one line after another (.gz, .xz, .bz2, plain); - is standard input."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write (also .gz, .xz, .bz2). [standard output]")] = None,
+    fail_on_bad: Annotated[bool, typer.Option("--fail-on-bad", help="Exit status 1 where a line is bad.")] = False,
+    workers: Workers = 0,
+) -> None:
+    """Translate (or summarize) files of any size line by line, without a server.
 
-    Args:
-        path: the bundle's folder.
-        sources: input, one for each of the bundle's sources; ``-`` is standard input.
-        out: None or ``-`` for standard output.
-        options: how to translate.
-        request: how to go about the files, but for which they are.
+    Lines keep their order and number; a line that cannot be translated stays in its place and is told. docs/bulk.md
+    explains the rest.
 
-    Raises:
-        TandemError: see :func:`deploy.bulk.run.translate_files`.
+    Example: tandem translate bundles/de-en --source corpus.de.gz --out corpus.en.gz    |
+    echo "Wo ist der Bahnhof?" | tandem translate bundles/de-en
     """
-    out = None if out is None or str(out) == "-" else out
-    request = replace(request or Request(()), sources=tuple(sources), out=out)
+    out = None if str(out) == "-" else out
+    files = tuple(sources or [Path("-")])
+    request = replace(request, sources=files, out=out, workers=workers or usable_cores())
     check_file(out, "--out")
     check_file(request.report, "--report")
     if str(request.report) == "-":
         raise ConfigError("--report must be a file, but is -: standard output is for translations")
-    return translate_files(BulkTranslator(path, options), request)
-
-
-def run_command(
-    path: Path, sources: Sequence[Path], out: Path | None, options: BulkOptions, request: Request, *, fail_on_bad: bool
-) -> int:
-    """`tandem translate` to its exit status: 1 where a line is bad and that is asked for, 128 + N after signal N."""
     console = Console(stderr=True)
     try:
-        summary = translate_command(path, sources, out, options, request)
+        summary = translate_files(BulkTranslator(bundle, options), request)
     except Stopped as stopped:
-        after = "; go on with --resume" if out is not None and str(out) != "-" else ""
+        after = "; go on with --resume" if out is not None else ""
         console.print(f"tandem: {stopped}{after}", highlight=False, markup=False, soft_wrap=True)
-        return 128 + stopped.signal
-    except BrokenPipeError:  # who reads has enough
+        raise typer.Exit(128 + stopped.signal) from stopped
+    except BrokenPipeError as error:  # who reads has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again when it ends
-        return 128 + signal.SIGPIPE
+        raise typer.Exit(128 + signal.SIGPIPE) from error
     if console.is_terminal or summary.counts.bad or summary.before or summary.seconds > _LONG:
         for line in _words(summary):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
-    return 1 if fail_on_bad and summary.counts.bad else 0
+    if fail_on_bad and summary.counts.bad:
+        raise typer.Exit(1)
 
 
 def _words(summary: Summary) -> list[str]:

@@ -34,7 +34,7 @@ class LineReading:
     findings: tuple[LineFinding, ...] = ()
 
 
-class Form(Protocol):
+class LineReader(Protocol):
     """Reads lines; ``options`` are those of the search."""
 
     @property
@@ -44,7 +44,7 @@ class Form(Protocol):
         ...
 
 
-class SegmentForm:
+class SegmentReader:
     """A line is one segment, in as many sources as the bundle has: what corpora hold, and `tandem evaluate` decodes."""
 
     def __init__(self, bundle: Bundle, search: SearchOptions) -> None:

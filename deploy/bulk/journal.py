@@ -73,9 +73,9 @@ class Journal:
         """
         pairs = {name: (self.begun_with.get(name), now.get(name)) for name in sorted({*self.begun_with, *now})}
         faults = [
-            f"{name} was {old} and is {new}"
+            f"{name} was {old or 'no file'} and is {new or 'no file'}"
             for name, (old, new) in pairs.items()
-            if old != new and "" not in (old, new)
+            if old != new
         ]
         if faults:
             raise ConfigError(

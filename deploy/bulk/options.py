@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+import typer
 
 from models.bundle import Bundle
+from models.command import (
+    LARGEST_BEAM,
+    BeamSize,
+    Precision,
+    ReadLanguage,
+    RuntimeThreads,
+    UsedRuntime,
+    WrittenLanguage,
+)
 from models.errors import ConfigError
 
 Bad: TypeAlias = Literal["keep", "empty"]
@@ -15,31 +26,30 @@ Bad: TypeAlias = Literal["keep", "empty"]
 class BulkOptions:
     """How to translate lines. Plain values: they travel to other processes and machines, and into a journal.
 
-    Attributes:
-        runtime: ``onnx``, ``torchscript`` or ``torch``.
-        precision: of ONNX graphs.
-        beam_size: None for the bundle's.
-        threads: of one computation; with one, a line's translation does not depend on the lines around it.
-        shortlist: whether to use only target tokens that the bundle's shortlist selects.
-        sentences: whether a line is a text, split into sentences and put together again as the service does, or one
-            segment, decoded as a whole as `tandem evaluate` does. None: a text where the bundle translates one text.
-        language: that the text is in, for the sentence borders; empty for the bundle's first.
-        bad: what stands in the place of a line that cannot be translated: the line itself (``keep``) or nothing.
-        target: language to translate into, where the bundle has several; empty for the first that fits ``language``.
-        candidates: hypotheses of which the one nearest to the line's reference is taken, which is one more field;
-            1 = the best.
+    A line's translation does not depend on the lines around it where ``threads`` is 1. ``sentences`` None: a line is a
+    text, split into sentences, where the bundle translates one text. ``language`` is for the sentence borders; empty
+    for the bundle's first. ``target`` empty: the first that fits ``language``.
     """
 
-    runtime: str = "onnx"
-    precision: str = "int8"
-    beam_size: int | None = None
-    threads: int = 1
-    shortlist: bool = False
-    sentences: bool | None = None
-    language: str = ""
-    bad: Bad = "keep"
-    target: str = ""
-    candidates: int = 1
+    runtime: UsedRuntime = "onnx"
+    precision: Precision = "int8"
+    beam_size: BeamSize = None
+    threads: RuntimeThreads = 1
+    shortlist: Annotated[bool, typer.Option("--shortlist", help="Only tokens of the bundle's shortlist.")] = False
+    sentences: Annotated[
+        bool | None,
+        typer.Option(
+            "--sentences/--segments",
+            help="Split each line into sentences, or decode it as a whole. [sentences, where a bundle translates one"
+            " text]",
+        ),
+    ] = None
+    language: ReadLanguage = ""
+    bad: Annotated[Bad, typer.Option(help="What a line that cannot be translated becomes.")] = "keep"
+    target: WrittenLanguage = ""
+    candidates: Annotated[
+        int, typer.Option(min=1, max=LARGEST_BEAM, help="Hypotheses of which that nearest to the reference is taken.")
+    ] = 1
 
     def directed(self, bundle: Bundle) -> Bundle:
         """A bundle of several directions as one of that which the languages name.

@@ -51,7 +51,7 @@ class Tally:
         self.reasons.update(finding.reason for finding in record.findings)
 
 
-class Report:
+class LineReport:
     """Counts lines, and tells the bad ones as JSON lines: in a file that is there only if there are any, or a pipe.
 
     Attributes:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 EVERY = 60.0  # seconds between two lines in a log
+_PERIOD = 120.0  # seconds of which the speed is taken that the time left is reckoned from
 
 
 class ProgressMeter(AbstractContextManager["ProgressMeter"]):
@@ -32,9 +32,8 @@ class ProgressMeter(AbstractContextManager["ProgressMeter"]):
             console: where to; standard error.
             clock: seconds.
         """
-        self._console = console or Console(stderr=True)
-        self._clock = clock
-        self._size, self._lines, self._before, self._done, self._start = size, lines, lines, done, done
+        self._console, self._clock = console or Console(stderr=True), clock
+        self._lines, self._before = lines, lines
         self._began = self._told = clock()
         columns = (
             SpinnerColumn(),
@@ -43,7 +42,9 @@ class ProgressMeter(AbstractContextManager["ProgressMeter"]):
             TextColumn("{task.description}"),
             TimeRemainingColumn(),
         )
-        self._bar = Progress(*columns, console=self._console, transient=True, speed_estimate_period=120)
+        self._bar = Progress(
+            *columns, console=self._console, transient=True, speed_estimate_period=_PERIOD, get_time=clock
+        )
         self._task = self._bar.add_task(self._words(), total=size, completed=done)
 
     def __enter__(self) -> ProgressMeter:
@@ -51,19 +52,15 @@ class ProgressMeter(AbstractContextManager["ProgressMeter"]):
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._console.is_terminal:
             self._bar.stop()
 
     def advance(self, lines: int, size: int) -> None:
         """Count lines that are translated, and their bytes of the input on disk."""
         self._lines += lines
-        self._done = min(self._done + size, self._size) if self._size is not None else self._done + size
-        if self._console.is_terminal:
-            self._bar.update(self._task, completed=self._done, description=self._words())
-        elif self._clock() - self._told >= EVERY:
+        self._bar.update(self._task, advance=size, description=self._words())
+        if not self._console.is_terminal and self._clock() - self._told >= EVERY:
             self._told = self._clock()
             self._console.print(self._words() + self._left(), highlight=False, soft_wrap=True)
 
@@ -77,7 +74,7 @@ class ProgressMeter(AbstractContextManager["ProgressMeter"]):
 
     def _left(self) -> str:
         """Of the input and of the time, for a log."""
-        if not self._size or self._done <= self._start:
+        (task,) = self._bar.tasks
+        if task.time_remaining is None:  # nobody knows the size
             return ""
-        seconds = (self._clock() - self._began) * (self._size - self._done) / (self._done - self._start)
-        return f", {self._done / self._size:.1%}, {timedelta(seconds=round(seconds))} left"
+        return f", {task.percentage:.1f}%, {timedelta(seconds=round(task.time_remaining))} left"

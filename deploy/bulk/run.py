@@ -9,8 +9,11 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
-from deploy.bulk.output import FileOutput, Report, StreamOutput, Tally
+import typer
+
+from deploy.bulk.output import FileOutput, LineReport, StreamOutput, Tally
 from deploy.bulk.pool import Done, RowTranslator, translate_rows
 from deploy.bulk.progress import ProgressMeter
 from deploy.bulk.records import LineResult
@@ -28,20 +31,19 @@ class Request:
     Attributes:
         sources: input, one file for each of the bundle's sources; ``-`` is standard input.
         out: None for standard output.
-        report: where bad lines are told; None for beside the output, or nowhere where that is no file.
-        resume: go on where an earlier run stopped.
+        report: None for beside the output, or nowhere where that is no file.
         workers: processes that translate.
-        save_every: seconds of work that the end of the machine may cost, beside the lines that are being translated.
-        max_line_bytes: longer lines are not translated.
     """
 
-    sources: tuple[Path, ...]
+    sources: tuple[Path, ...] = ()
     out: Path | None = None
-    report: Path | None = None
-    resume: bool = False
+    report: Annotated[Path | None, typer.Option(help="Where bad lines are told, as JSON lines. [OUT.report.jsonl]")] = (
+        None
+    )
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an earlier run of this command ended.")] = False
     workers: int = 1
-    save_every: float = 10.0
-    max_line_bytes: int = 1 << 20
+    save_every: Annotated[float, typer.Option(min=0.0, help="Seconds until lines are on disk for good.")] = 10.0
+    max_line_bytes: Annotated[int, typer.Option(min=1, help="Longer lines are bad.")] = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def _begun_with(translator: BulkTranslator, request: Request) -> dict[str, str]:
 
 
 def _write(
-    blocks: Iterable[Done], output: StreamOutput, report: Report, kept: int | None, save_every: float
+    blocks: Iterable[Done], output: StreamOutput, report: LineReport, kept: int | None, save_every: float
 ) -> Iterator[list[InputRow]]:
     """Write block by block; yields the rows of each."""
     saved = time.monotonic()
@@ -158,7 +160,7 @@ def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
         raise CorpusError(f"{bundle.path} has {len(bundle.sources)} sources, but {len(sources)} are given")
 
 
-def _outputs(request: Request) -> tuple[StreamOutput, Report]:
+def _outputs(request: Request) -> tuple[StreamOutput, LineReport]:
     """Where lines and findings go. Raises ConfigError where one file would be read and written, or written as two."""
     out, report = _real(request.out), _real(request.report)
     streams = out is None or _is_stream(out)
@@ -171,7 +173,7 @@ def _outputs(request: Request) -> tuple[StreamOutput, Report]:
                 raise ConfigError(f"{path} is both a source and written to: name another file")
     if report in files:
         raise ConfigError(f"--report must be a file of its own, but {report} is written as another one, too")
-    return StreamOutput(out) if out is None or streams else FileOutput(out), Report(report)
+    return StreamOutput(out) if out is None or streams else FileOutput(out), LineReport(report)
 
 
 def _real(path: Path | None) -> Path | None:

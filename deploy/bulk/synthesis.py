@@ -6,18 +6,21 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
 from rich.console import Console
 
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, translate_files
 from deploy.bulk.stopping import Stopped
 from deploy.bulk.translator import Opener
-from deploy.commands.outputs import check_folder
+from deploy.outputs import check_folder
 from models.bundle import Bundle
+from models.command import BundleFolder, Without, Workers
 from models.errors import ConfigError
 from service.runtimes import open_graphs
+from service.telemetry.cgroups import usable_cores
 from training.synthetic import (
     Provenance,
     Sieve,
@@ -61,7 +64,65 @@ class Synthesis:
             raise ConfigError("--min-chrf needs --references: there is nothing to be like")
 
 
-def synthesis_command(path: Path, wanted: Synthesis, options: BulkOptions, opener: Opener = open_graphs) -> Provenance:
+Corpus = Annotated[Path, typer.Option("--out", help="Folder of the new corpus, in the folder of the recipe's corpora.")]
+_UNUSED = frozenset({"shortlist", "sentences", "bad"})  # of how lines are translated: the same in every corpus
+
+
+def distil(
+    bundle: BundleFolder,
+    sources: Annotated[
+        list[Path],
+        typer.Option("--source", help="Training text for the teacher, one segment a line (.xz, .gz, plain)."),
+    ],
+    out: Corpus,
+    sieve: Sieve,
+    options: Annotated[BulkOptions, Without(_UNUSED)],
+    references: Annotated[
+        list[Path] | None, typer.Option("--references", help="What people wrote, one file for each --source.")
+    ] = None,
+    workers: Workers = 0,
+) -> None:
+    """Have a teacher translate the training text, for a smaller model to learn from: a corpus that a recipe can name.
+
+    Sequence-level knowledge distillation. What is translated is kept: the same command goes on where it was ended, and
+    with other bounds translates nothing again. Prints the table for the recipe.
+
+    Example: tandem distil bundles/teacher --source corpora/tatoeba-de-en/train.de.xz --references
+    corpora/tatoeba-de-en/train.en.xz --out corpora/distilled-de-en
+    """
+    _run(bundle, Synthesis("distilled", tuple(sources), tuple(references or ()), out, sieve, workers), options)
+
+
+def backtranslate(
+    bundle: BundleFolder,
+    texts: Annotated[
+        list[Path], typer.Option("--text", help="Text in the new model's target language, one segment a line.")
+    ],
+    out: Corpus,
+    sieve: Annotated[Sieve, Without({"min_chrf"})],
+    options: Annotated[BulkOptions, Without(_UNUSED | {"candidates"})],
+    workers: Workers = 0,
+) -> None:
+    """Make sources for text of which only the target side exists, with a bundle of the other direction.
+
+    The recipe's table, which is printed, says that the sources are no people's: they get a tag (Caswell et al. 2019).
+    The same command goes on where it was ended.
+
+    Example: tandem backtranslate bundles/en-de --text news.en.xz --out corpora/back-de-en
+    """
+    _run(bundle, Synthesis("back-translated", tuple(texts), (), out, sieve, workers), options)
+
+
+def _run(path: Path, wanted: Synthesis, options: BulkOptions) -> None:
+    """The command, with exit status 128 + N after signal N."""
+    try:
+        synthesise(path, replace(wanted, workers=wanted.workers or usable_cores()), options)
+    except Stopped as stopped:
+        Console(stderr=True).print(f"tandem: {stopped}; the same command goes on", highlight=False, soft_wrap=True)
+        raise typer.Exit(128 + stopped.signal) from stopped
+
+
+def synthesise(path: Path, wanted: Synthesis, options: BulkOptions, opener: Opener = open_graphs) -> Provenance:
     """Translate, drop what is not worth training on, write the corpus, and print the table that names it in a recipe.
 
     What was translated stays under ``translated/``: the same command goes on where it was ended, and with other bounds
@@ -102,16 +163,6 @@ def synthesis_command(path: Path, wanted: Synthesis, options: BulkOptions, opene
     write_provenance(wanted.out, provenance)
     _tell(wanted.out, provenance)
     return provenance
-
-
-def run_command(path: Path, wanted: Synthesis, options: BulkOptions) -> int:
-    """The command to its exit status: 128 + N after signal N."""
-    try:
-        synthesis_command(path, wanted, options)
-    except Stopped as stopped:
-        Console(stderr=True).print(f"tandem: {stopped}; the same command goes on", highlight=False, soft_wrap=True)
-        return 128 + stopped.signal
-    return 0
 
 
 def _languages(bundle: Bundle, options: BulkOptions, kind: Kind) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from service.text import Document
 from service.text.loops import cut_loops
 
 
-class TextForm:
+class TextReader:
     """A line is a text in one language: sentences, and layout that comes back as it was.
 
     No sentence is too long: what the model cannot read at once is divided further, and nothing is left out.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deploy.bulk.forms import Form, LineReading, SegmentForm
+from deploy.bulk.forms import LineReader, LineReading, SegmentReader
 from deploy.bulk.options import BulkOptions
 from deploy.bulk.records import Field, Line, LineFinding, LineResult, fault_of, fields_of, text_of
 from models.bundle import Bundle
@@ -33,7 +33,7 @@ def check_shortlist(bundle: Bundle, graphs: Graphs) -> Shortlist:
 class _Opened(NamedTuple):
     bundle: Bundle
     options: BulkOptions
-    form: Form
+    form: LineReader
     decoder: OfflineDecoder
     kept: int
 
@@ -115,7 +115,7 @@ class BulkTranslator:
     def _teaches(self) -> bool:
         return self.options.candidates > 1
 
-    def _read(self, form: Form, row: Sequence[Field]) -> LineReading:
+    def _read(self, form: LineReader, row: Sequence[Field]) -> LineReading:
         return form.read([text_of(_unended(field)) for field in (row[:-1] if self._teaches else row)])
 
     def _record(
@@ -156,14 +156,14 @@ class BulkTranslator:
         return self._opened
 
 
-def _form(bundle: Bundle, options: BulkOptions) -> Form:
+def _form(bundle: Bundle, options: BulkOptions) -> LineReader:
     """How lines are read; ``options`` are settled."""
     search = replace(bundle.manifest.decoding, beam_size=options.beam_size or bundle.manifest.decoding.beam_size)
     if options.sentences:
-        from deploy.bulk.texts import TextForm  # the service's text handling, which segments do not need
+        from deploy.bulk.texts import TextReader  # the service's text handling, which segments do not need
 
-        return TextForm(bundle, options.language, search)
-    return SegmentForm(bundle, search)
+        return TextReader(bundle, options.language, search)
+    return SegmentReader(bundle, search)
 
 
 def _unended(field: Field) -> Field:

@@ -6,16 +6,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from deploy.bulk.run import check_count
-from deploy.commands.outputs import check_folder
 from deploy.evaluation.decoding import Decoding, attended_lines, decode_lines
+from deploy.outputs import check_folder
 from models.bundle import Bundle
-from models.command import LARGEST_BEAM
+from models.command import LARGEST_BEAM, BundleFolder, Without
 from models.errors import ConfigError
 from models.search import Graphs, SearchOptions
 from models.translator import Column
@@ -32,21 +33,13 @@ console = Console(stderr=True)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much is looked at.
+    """How much is looked at."""
 
-    Attributes:
-        limit: sentences whose attention is averaged.
-        heat_maps: sentences that are drawn: the first ones of at most ``longest`` tokens a side.
-        longest: tokens of a drawn sentence.
-        beam_sizes: to be timed; none = no timing.
-        passes: over the text, for each beam size.
-    """
-
-    limit: int
-    heat_maps: int
-    longest: int
-    beam_sizes: tuple[int, ...]
-    passes: int
+    attention_sentences: Annotated[int, typer.Option(min=1, help="Segments whose attention is averaged.")] = 200
+    heat_maps: Annotated[int, typer.Option(min=0, help="Segments whose attention is drawn.")] = 3
+    longest: Annotated[int, typer.Option(min=1, help="Tokens of a drawn segment, on any side.")] = 25
+    beam_sizes: Annotated[str, typer.Option(help="Beam sizes to time, such as 1,2,5,10; empty for none.")] = ""
+    passes: Annotated[int, typer.Option(min=1, help="Passes over the text for each beam size.")] = 3
 
 
 def parse_beam_sizes(text: str) -> tuple[int, ...]:
@@ -59,10 +52,19 @@ def parse_beam_sizes(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def analyse_command(
-    path: Path, sources: Sequence[Path], references: Path | None, out: Path | None, decoding: Decoding, scope: Scope
+def analyse(
+    path: BundleFolder,
+    sources: Annotated[list[Path], typer.Option("--source", help="Source text, one segment a line (.xz, .gz, plain).")],
+    decoding: Annotated[Decoding, Without({"beam_size", "target"})],
+    scope: Scope,
+    references: Annotated[Path | None, typer.Option(help="Reference text, for scores by length and beam size.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables and figures. [analysis/NAME]")] = None,
 ) -> None:
-    """Write tables and figures into a folder, print the tables and where everything is."""
+    """Draw what the papers plot: attention entropies, alignments, encoder weights, scores by length, speed by beam.
+
+    Example: tandem analyse bundles/de-en --source test.de --references test.en --beam-sizes 1,5
+    """
+    beam_sizes = parse_beam_sizes(scope.beam_sizes)
     bundle, graphs, options = decoding.open(path)
     check_count(bundle, sources)
     folder = out or Path("analysis") / bundle.manifest.name
@@ -77,8 +79,8 @@ def analyse_command(
     result |= work.attention(scope)
     if gold:
         result |= work.by_length()
-    if scope.beam_sizes:
-        result |= work.by_beam(scope.beam_sizes, scope.passes)
+    if beam_sizes:
+        result |= work.by_beam(beam_sizes, scope.passes)
     summary = folder / "analysis.json"
     summary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for file in [summary, *work.written]:
@@ -104,7 +106,7 @@ class _Analysis:
 
     def attention(self, scope: Scope) -> dict[str, Any]:
         """Entropies, shares, encoder weights and heat maps of the model's own translations."""
-        sentences = self._attended(scope.limit)
+        sentences = self._attended(scope.attention_sentences)
         found: dict[str, Any] = {
             "entropy": [asdict(one) for one in entropies(sentences)],
             "mixed_attention": [asdict(one) for one in source_shares(sentences)],

@@ -6,26 +6,25 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
-from rich.table import Table
+import typer
+from rich.table import Column, Table
 
-from deploy.commands.outputs import check_file, check_folder
 from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.systems import (
     UNEDITED,
-    Sources,
+    SourceFiles,
     System,
     decode_system,
     load_systems,
-    read_test,
-    same_translation,
+    read_tests,
 )
-from deploy.report import console as report_console
+from deploy.outputs import check_file, check_folder
+from models.command import AsJson, console
 from models.errors import ConfigError
-from training.data.corpus import read_parallel
 from training.significance import DRAWS, compare_systems
 
 
@@ -77,77 +76,74 @@ class Comparison:
         command = shlex.join(["tandem", *sys.argv[1:]])
         return f"{table}\n\n{notes}\n\nMade with:\n\n    {command}\n"
 
+    def mapping(self) -> dict[str, object]:
+        """Its plain form, without the output."""
+        systems = {system.name: system.mapping() for system in self.systems}
+        return {"systems": systems, "baseline": self.baseline, "setting": self.setting}
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where results go.
-
-    Attributes:
-        hypotheses: folder for every system's output, one file each; None to keep none.
-        markdown: file for the table, ``-`` for standard output; None for none.
-        as_json: print JSON instead of the table.
-    """
-
-    hypotheses: Path | None
-    markdown: Path | None
-    as_json: bool
+    def show(self) -> None:
+        """Print the table and its notes."""
+        title, *rest = self.head()
+        table = Table(title, *(Column(heading, justify="right") for heading in rest), title=self.setting)
+        for row in self.rows():
+            table.add_row(*row)
+        terminal = console()
+        terminal.print(table)
+        for note in self.notes()[1:]:
+            terminal.print(note, highlight=False)
 
 
-def compare_command(
-    paths: Sequence[Path],
-    sources: Sequence[str],
-    references: Path,
-    baseline: str | None,
+def compare(
+    paths: Annotated[list[Path], typer.Argument(metavar="BUNDLE...", help="Bundle folders.")],
+    sources: Annotated[
+        list[str],
+        typer.Option("--source", metavar="[LANGUAGE=]FILE", help="Source text, one segment a line, for each language."),
+    ],
+    references: Annotated[Path, typer.Option("--references", help="Reference text, parallel to the sources.")],
     decoding: Decoding,
-    output: Output,
+    baseline: Annotated[
+        str | None, typer.Option(help="Name of the system that the others are tested against. [the first]")
+    ] = None,
+    hypotheses: Annotated[Path | None, typer.Option(help="Folder to keep every system's output in.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown; - is standard output.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Decode one test set with every bundle and print how they compare."""
-    check_folder(output.hypotheses, "--hypotheses")
-    check_file(output.markdown, "--markdown")
+    """Decode one test set with several bundles: scores, whether they differ, parameters, speeds.
+
+    Every bundle takes the sources of its languages out of those given, so that one that reads German can stand beside
+    one that reads German, French and Czech. The sources of post-editing may also be called src and mt; leaving the
+    translation as it is then is a system of its own, and the baseline. Files without a language go to the bundles'
+    sources in order.
+
+    Example: tandem compare bundles/a bundles/b --source de=test.de --source fr=test.fr --references test.en
+    """
+    check_folder(hypotheses, "--hypotheses")
+    check_file(markdown, "--markdown")
     bundles = load_systems(paths, decoding.target)
-    files = Sources.parse(sources)
-    reads = {name: files.of(bundle.manifest) for name, bundle in bundles.items()}
+    columns, gold = read_tests(bundles, SourceFiles.parse(sources), references, decoding.limit)
     task = next(iter(bundles.values())).manifest.task
     systems = [UNEDITED, *bundles] if task == "postedit" else list(bundles)
     chosen = systems[0] if baseline is None else baseline
     if chosen not in systems:
         raise ConfigError(f"--baseline must be one of {', '.join(systems)}, but is {chosen!r}")
-    unscored = []
-    if task == "postedit":
-        translation, _ = read_parallel([files.paths[same_translation(reads)], references])
-        unscored.append(System(UNEDITED, translation[: decoding.limit]))
-    for name, bundle in bundles.items():
-        columns, gold = read_test(bundle, files, references, decoding.limit)
-        unscored.append(decode_system(name, bundle, columns, decoding))
+    unscored = [System(UNEDITED, list(next(iter(columns.values()))[-1]))] if task == "postedit" else []
+    unscored += [decode_system(name, bundle, columns[name], decoding) for name, bundle in bundles.items()]
     scores = compare_systems(task, {system.name: system.texts for system in unscored}, gold, baseline=chosen)
     scored = tuple(replace(system, scores=tuple(scores[system.name])) for system in unscored)
-    setting = decoding.setting(len(gold), decoding.beam_size)
-    _print(Comparison(scored, chosen, setting), output)
-
-
-def _print(comparison: Comparison, output: Output) -> None:
-    if output.hypotheses is not None:
+    comparison = Comparison(scored, chosen, decoding.setting(len(gold), decoding.beam_size))
+    if hypotheses is not None:
         for system in comparison.systems:
-            path = output.hypotheses / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', system.name)}.txt"
+            path = hypotheses / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', system.name)}.txt"
             path.write_text("".join(f"{text}\n" for text in system.texts), encoding="utf-8")
-    if output.markdown is not None and str(output.markdown) != "-":
-        output.markdown.write_text(comparison.markdown(), encoding="utf-8")
-    if output.as_json:
-        systems = {system.name: system.mapping() for system in comparison.systems}
-        found = {"systems": systems, "baseline": comparison.baseline, "setting": comparison.setting}
-        print(json.dumps(found, indent=1, ensure_ascii=False))
-    elif output.markdown is not None and str(output.markdown) == "-":
+    to_output = str(markdown) == "-"
+    if markdown is not None and not to_output:
+        markdown.write_text(comparison.markdown(), encoding="utf-8")
+    if as_json:
+        print(json.dumps(comparison.mapping(), indent=1, ensure_ascii=False))
+    elif to_output:
         print(comparison.markdown(), end="")
     else:
-        console = report_console()
-        table = Table(title=comparison.setting)
-        for index, title in enumerate(comparison.head()):
-            table.add_column(title, justify="right" if index else "left")
-        for row in comparison.rows():
-            table.add_row(*row)
-        console.print(table)
-        for note in comparison.notes()[1:]:
-            console.print(note, highlight=False, markup=False)
+        comparison.show()
 
 
 def _number(value: float | None, form: str) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from models.bundle import Bundle
+from models.command import BeamSize, Limit, Precision, RuntimeThreads, UsedRuntime, WrittenLanguage
 from models.rendering import Renderer
 from models.search import Graphs, OfflineDecoder, SearchOptions, translate_batch
 from models.shortlist import Shortlist
@@ -24,23 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How to decode.
+    """How to decode a test set."""
 
-    Attributes:
-        runtime: "onnx", "torchscript" or "torch".
-        precision: of the graphs.
-        beam_size: None for the bundle's.
-        limit: segments, None for all.
-        threads: of the runtime.
-        target: language to translate into, where a bundle has several; empty for its first.
-    """
-
-    runtime: str
-    precision: str
-    beam_size: int | None
-    limit: int | None
-    threads: int
-    target: str = ""
+    runtime: UsedRuntime = "onnx"
+    precision: Precision = "int8"
+    beam_size: BeamSize = None
+    limit: Limit = None
+    threads: RuntimeThreads = 1
+    target: WrittenLanguage = ""
 
     def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
         """The bundle, its graphs and the search options."""

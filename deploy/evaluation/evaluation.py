@@ -8,23 +8,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.table import Table
 
-from deploy.commands.outputs import check_file
 from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.reports import Evaluation, Measured, write_report
 from deploy.evaluation.systems import (
     UNEDITED,
-    Sources,
+    SourceFiles,
     System,
     decode_system,
     load_systems,
-    read_test,
-    same_translation,
+    read_tests,
 )
-from deploy.report import console as report_console
+from deploy.outputs import check_file
 from models.bundle import Bundle, Score, extend_bundle
+from models.command import AsJson, BundleFolder
+from models.command import console as report_console
 from models.errors import ConfigError, CorpusError
 from models.shortlist import WITH_SHORTLIST
 from models.translator import Column, encode_columns
@@ -37,83 +39,77 @@ from training.significance import SEED, Bootstrap, ComparedScore, Counts
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What an evaluation is of, and what it gives.
+class EvaluationOptions:
+    """What an evaluation gives beside the scores of a bundle."""
 
-    Attributes:
-        against: another bundle, or a file with another system's output; None for none.
-        with_shortlist: also decode with the bundle's shortlist.
-        tokenised: the texts are tokens already.
-        seed: of the bootstrap; None for sacreBLEU's own.
-        out: file for the hypotheses.
-        record: the test set's name, to store the scores in the manifest under; "" for not.
-        as_json: print JSON instead of tables.
-        report: HTML file.
-        examples: of each kind in the report.
-        heat_maps: examples whose attention is drawn there.
-    """
-
-    against: Path | None = None
-    with_shortlist: bool = False
-    tokenised: bool = False
-    seed: int | None = None
-    out: Path | None = None
-    record: str = ""
-    as_json: bool = False
-    report: Path | None = None
-    examples: int = 20
-    heat_maps: int = 3
+    against: Annotated[
+        Path | None, typer.Option(help="Another bundle, or a file of hypotheses: is the difference significant?")
+    ] = None
+    tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokens already.")] = False
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the bootstrap. [sacreBLEU's]")] = None
+    out: Annotated[Path | None, typer.Option(help="Write the hypotheses to this file.")] = None
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report with examples.")] = None
+    examples: Annotated[int, typer.Option(min=0, help="Segments of each kind in the report.")] = 20
+    heat_maps: Annotated[int, typer.Option(min=0, help="Segments there whose attention is drawn.")] = 3
+    record: Annotated[str, typer.Option(help="Store the scores in the manifest under this test set's name.")] = ""
+    shortlist: Annotated[bool, typer.Option("--shortlist", help="Also with the bundle's shortlist.")] = False
+    as_json: AsJson = False
 
 
-def evaluate_command(
-    path: Path, sources: Sequence[Path | str], references: Path, decoding: Decoding, wanted: Wanted = Wanted()
+def evaluate(
+    bundle: BundleFolder,
+    sources: Annotated[
+        list[str],
+        typer.Option(
+            "--source", metavar="[LANGUAGE=]FILE", help="Source text, one segment a line (.xz, .gz, plain), in order."
+        ),
+    ],
+    references: Annotated[Path, typer.Option("--references", help="Reference text, parallel to the source.")],
+    decoding: Decoding,
+    wanted: EvaluationOptions = EvaluationOptions(),
 ) -> None:
-    """Decode a test set, print its scores, and store or report them where asked.
+    """Decode a test set and score it: BLEU, chrF, TER and the papers' BLEU of translations, ROUGE of summaries.
 
-    Args:
-        path: the bundle.
-        sources: ``FILE`` or ``LANGUAGE=FILE``, as `tandem compare` takes them.
-        references: parallel to the sources.
-        decoding: how to decode.
-        wanted: what else.
+    Every score has a bootstrap interval, and the task's own ones are given by source length too. Summaries stand beside
+    the beginning of their text, post-edited translations beside the translation as it is (the last source), and all
+    beside another system with `--against`: with differences and p-values of the paired bootstrap. The report shows
+    examples, sorted by gain and loss where there is another system, with heat maps of attention.
 
-    Raises:
-        ConfigError: the other system cannot be compared with the bundle, or a file cannot be written.
-        CorpusError: the files are not parallel, or cannot be read.
+    Example: tandem evaluate bundles/de-en --source test.de --references test.en --against bundles/old --report new.html
     """
     check_file(wanted.out, "--out")
     check_file(wanted.report, "--report")
-    done = _evaluate(path, Sources.parse([str(one) for one in sources]), references, decoding, wanted)
+    done = _evaluate(bundle, SourceFiles.parse(sources), references, decoding, wanted)
     own = done.systems[done.name]
     if wanted.out is not None:
         wanted.out.write_text("".join(f"{text}\n" for text in own.texts), encoding="utf-8")
-    listed = _coverage(done) if wanted.with_shortlist else []
+    listed = _coverage(done) if wanted.shortlist else []
     if wanted.record:
         _record(done, wanted.record, listed)
     if wanted.report is not None:
         write_report(done, wanted.report, examples=wanted.examples, heat_maps=wanted.heat_maps)
     if wanted.as_json:
-        print(json.dumps(_mapping(done, listed if wanted.with_shortlist else None), ensure_ascii=False))
+        print(json.dumps(_mapping(done, listed if wanted.shortlist else None), ensure_ascii=False))
     else:
         _print(done, listed)
 
 
-def _evaluate(path: Path, files: Sources, references: Path, decoding: Decoding, wanted: Wanted) -> Evaluation:
+def _evaluate(
+    path: Path, files: SourceFiles, references: Path, decoding: Decoding, wanted: EvaluationOptions
+) -> Evaluation:
     """Everything is read before anything is decoded."""
     against = wanted.against
     other = [against] if against is not None and against.is_dir() else []
     bundles = load_systems([path, *other], decoding.target)
     name, bundle = next(iter(bundles.items()))
-    tests = {each: read_test(one, files, references, decoding.limit) for each, one in bundles.items()}
-    columns, gold = tests[name]
+    tests, gold = read_tests(bundles, files, references, decoding.limit)
+    columns = tests[name]
     further = _baselines(bundle, columns)
-    if bundle.manifest.task == "postedit":
-        same_translation({each: files.of(one.manifest) for each, one in bundles.items()})
     if against is not None and not other:
         further.insert(0, _hypotheses(against, {name, *(one.name for one in further)}, references, len(gold)))
     with_list = f"{name}{WITH_SHORTLIST}"
-    listed = [decode_system(with_list, bundle, columns, decoding, with_shortlist=True)] if wanted.with_shortlist else []
-    own, *others = (decode_system(each, one, tests[each][0], decoding) for each, one in bundles.items())
+    listed = [decode_system(with_list, bundle, columns, decoding, with_shortlist=True)] if wanted.shortlist else []
+    own, *others = (decode_system(each, one, tests[each], decoding) for each, one in bundles.items())
     rivals = others or (further if against is not None or bundle.manifest.task == "postedit" else [])
     systems = [own, *listed, *others, *further]
     return Evaluation(
@@ -130,7 +126,11 @@ def _evaluate(path: Path, files: Sources, references: Path, decoding: Decoding, 
 
 
 def _measure(
-    bundle: Bundle, systems: Sequence[System], columns: Sequence[Column], references: Sequence[str], wanted: Wanted
+    bundle: Bundle,
+    systems: Sequence[System],
+    columns: Sequence[Column],
+    references: Sequence[str],
+    wanted: EvaluationOptions,
 ) -> Measured:
     """The first system beside the others: by all metrics, and by length by the task's own."""
     task, language = bundle.manifest.task, bundle.manifest.target_language

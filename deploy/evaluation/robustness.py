@@ -4,68 +4,60 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from deploy.bulk import BulkOptions, BulkTranslator
-from deploy.bulk.translator import Opener
+from models.command import AsJson, BundleFolder, Limit, Without
 from models.errors import ConfigError
-from service.runtimes import open_graphs
 from training.data.corpus import read_parallel
 from training.robustness import ConditionResult, suite
 
 _BLOCK = 1024  # lines
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What is shown of a test set.
+def robustness(
+    bundle: BundleFolder,
+    source: Annotated[Path, typer.Option(help="Source text, one segment a line (.xz, .gz, plain).")],
+    references: Annotated[Path, typer.Option(help="Reference translations.")],
+    options: Annotated[BulkOptions, Without({"shortlist", "sentences", "bad", "candidates"})],
+    sentences: Annotated[
+        bool, typer.Option("--sentences/--segments", help="Split each line as the service does, or decode it whole.")
+    ] = False,
+    limit: Limit = None,
+    max_lost: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=1.0, help="Exit status 1 where a larger share of a state's translations has a symptom."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a bundle makes of untidy text: lower case, no punctuation, typing errors, long lines.
 
-    Attributes:
-        limit: segments, None for all.
-        max_lost: the largest share of translations with a symptom that is fine in any state; None for whatever.
-        as_json: print JSON instead of a table.
+    Every state of the test set is scored beside the untouched one, and translations that loop, break off or are empty
+    are counted and shown.
+
+    Example: tandem robustness bundles/de-en --source test.de --references test.en --max-lost 0.01
     """
-
-    limit: int | None = None
-    max_lost: float | None = None
-    as_json: bool = False
-
-
-def robustness_command(
-    path: Path, files: tuple[Path, Path], options: BulkOptions, shown: Shown = Shown(), opener: Opener = open_graphs
-) -> int:
-    """Translate a test set in several states, and print what each costs.
-
-    Args:
-        path: the bundle.
-        files: sources and references, parallel.
-        options: how to translate.
-        shown: what of it.
-        opener: opens the bundle's graphs.
-
-    Returns:
-        The exit status: 1 where a state has more than ``shown.max_lost``.
-
-    Raises:
-        ConfigError: the bundle is no translator of one text.
-        CorpusError: the files are not parallel, or cannot be read.
-    """
-    translator = BulkTranslator(path, options, opener)
+    translator = BulkTranslator(bundle, replace(options, sentences=sentences))
     manifest = translator.open().manifest
     if manifest.task != "translate" or len(translator.widths) != 1:
         raise ConfigError(f"robustness is shown of translators of one text, but {manifest.name} is none")
-    sources, references = (column[: shown.limit] for column in read_parallel(files))
-    findings = suite(lambda lines: _translated(translator, lines), sources, references)
-    if shown.as_json:
-        print(json.dumps([_mapping(one) for one in findings], ensure_ascii=False))
+    sources, gold = (column[:limit] for column in read_parallel([source, references]))
+    findings = suite(lambda lines: _translated(translator, lines), sources, gold)
+    if as_json:
+        print(json.dumps([_mapping(finding) for finding in findings], ensure_ascii=False))
     else:
         _print(findings)
-    return int(shown.max_lost is not None and any(one.share_lost > shown.max_lost for one in findings))
+    if max_lost is not None and any(finding.share_lost > max_lost for finding in findings):
+        raise typer.Exit(1)
 
 
 def _translated(translator: BulkTranslator, lines: Sequence[str]) -> list[str]:

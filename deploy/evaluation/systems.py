@@ -28,7 +28,7 @@ _NAMED = re.compile(r"([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)=(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class SourceFiles:
     """Source files, each for one language, or all of them without one.
 
     Attributes:
@@ -41,7 +41,7 @@ class Sources:
     paths: tuple[Path, ...]
 
     @classmethod
-    def parse(cls, given: Sequence[str]) -> Sources:
+    def parse(cls, given: Sequence[str]) -> SourceFiles:
         """From ``--source`` values: ``FILE`` or ``LANGUAGE=FILE``.
 
         Raises:
@@ -140,27 +140,25 @@ def load_systems(paths: Sequence[Path], target: str = "") -> dict[str, Bundle]:
     return dict(zip(names, loaded, strict=True))
 
 
-def same_translation(reads: Mapping[str, Sequence[int]]) -> int:
-    """Which file holds the translation that all bundles edit: each has it as its last source.
+def read_tests(
+    bundles: Mapping[str, Bundle], files: SourceFiles, references: Path, limit: int | None
+) -> tuple[dict[str, list[Column]], list[str]]:
+    """Each bundle's own sources out of the files, and the references; only the first segments where there is a limit.
+
+    Of post-editing the last source is the translation that is edited: the same for all.
 
     Raises:
-        ConfigError: they edit different ones.
-    """
-    edited = {name: chosen[-1] for name, chosen in reads.items()}
-    if len(set(edited.values())) > 1:
-        raise ConfigError(f"the bundles must edit the same translation, but read it from files {edited}")
-    return next(iter(edited.values()))
-
-
-def read_test(bundle: Bundle, files: Sources, references: Path, limit: int | None) -> tuple[list[Column], list[str]]:
-    """A bundle's own sources out of the files, and the references; only the first segments where there is a limit.
-
-    Raises:
-        ConfigError: the bundle reads other languages, or more or fewer files.
+        ConfigError: a bundle reads other languages, or more or fewer files; they edit different translations.
         CorpusError: a file cannot be read, or is not parallel to the others.
     """
-    own = [files.paths[index] for index in files.of(bundle.manifest)]
-    *columns, gold = (column[:limit] for column in read_columns([*own, references], bundle.feature_widths))
+    reads = {name: files.of(bundle.manifest) for name, bundle in bundles.items()}
+    edited = {name: chosen[-1] for name, chosen in reads.items() if bundles[name].manifest.task == "postedit"}
+    if len(set(edited.values())) > 1:
+        raise ConfigError(f"the bundles must edit the same translation, but read it from files {edited}")
+    columns: dict[str, list[Column]] = {}
+    for name, bundle in bundles.items():
+        own = [files.paths[index] for index in reads[name]]
+        *columns[name], gold = (column[:limit] for column in read_columns([*own, references], bundle.feature_widths))
     return columns, list(gold)
 
 

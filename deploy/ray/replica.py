@@ -29,7 +29,7 @@ _ID = "x-request-id"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UserConfig:
     """What ``user_config`` holds: what may change while replicas run.
 
     Attributes:
@@ -75,7 +75,7 @@ class Replica:
             ConfigError, ModelNotFound, ModelRefused, ModelInUse: of a replica that has not served yet.
         """
         try:
-            await self._take_over(load_dataclass(Wanted, config, "user_config"))
+            await self._take_over(load_dataclass(UserConfig, config, "user_config"))
         except TandemError as error:
             if not self._serving:
                 raise
@@ -129,7 +129,7 @@ class Replica:
         last = [self.engine.last_finished(name) for name in self.engine.bundles]
         return any(one is not None and self.engine.clock() - one < patience for one in last)
 
-    async def _take_over(self, wanted: Wanted) -> None:
+    async def _take_over(self, wanted: UserConfig) -> None:
         unversioned = [name for name in wanted.versions if "@" not in name]
         if unversioned:
             raise ConfigError(f"user_config: each version must be one such as de-en@1, but {unversioned[0]!r} is none")

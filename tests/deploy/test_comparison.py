@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app, main
-from deploy.evaluation.systems import Sources
+from deploy.evaluation.systems import SourceFiles
 from models.bundle import Bundle, Training, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from tests.deploy.small import SMALL, VOCABULARY, Make, Write, make, text
@@ -160,16 +160,16 @@ def test_what_cannot_be_compared(
 
 def test_files_of_one_language_are_taken_in_order(make: Make) -> None:
     manifest = Bundle.load(make("twice", "de", "de")).manifest
-    assert Sources.parse(["de=a", "fr=b", "de=c"]).of(manifest) == (0, 2)
-    assert Sources.parse(["a", "b"]).of(manifest) == (0, 1)
+    assert SourceFiles.parse(["de=a", "fr=b", "de=c"]).of(manifest) == (0, 2)
+    assert SourceFiles.parse(["a", "b"]).of(manifest) == (0, 1)
     with pytest.raises(ConfigError, match="either all or none"):
-        Sources.parse(["de=a", "b"])
-    assert Sources.parse(["./de=a"]).paths == (Path("./de=a"),)
+        SourceFiles.parse(["de=a", "b"])
+    assert SourceFiles.parse(["./de=a"]).paths == (Path("./de=a"),)
 
 
 def test_a_bundle_of_one_source_takes_any_of_its_languages(make: Make) -> None:
     manifest = Bundle.load(make("any", "de", source_languages=("de", "fr"))).manifest
-    assert Sources.parse(["fr=a"]).of(manifest) == (0,)
-    assert Sources.parse(["cs=a", "de=b", "fr=c"]).of(manifest) == (1,)
+    assert SourceFiles.parse(["fr=a"]).of(manifest) == (0,)
+    assert SourceFiles.parse(["cs=a", "de=b", "fr=c"]).of(manifest) == (1,)
     with pytest.raises(ConfigError, match="add --source de=FILE"):
-        Sources.parse(["cs=a"]).of(manifest)
+        SourceFiles.parse(["cs=a"]).of(manifest)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deploy import cli
-from deploy.commands.outputs import check_file, check_folder
 from deploy.evaluation.analysis import parse_beam_sizes
+from deploy.outputs import check_file, check_folder
 from models.errors import ConfigError
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.bulk import BulkOptions
-from deploy.bulk.command import translate_command
-from deploy.commands import verify as verify_command
+from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.run import Request, translate_files
 from deploy.evaluation.decoding import Decoding
-from deploy.evaluation.evaluation import Wanted, evaluate_command
+from deploy.evaluation.evaluation import EvaluationOptions, evaluate
+from deploy.verify import verify as verify_command
 from models.bundle import Bundle
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, CorpusError
@@ -26,8 +26,7 @@ from service.settings import Settings
 from training.commands import prepare, train
 from training.data.features import read_columns
 from training.export.commands import export
-from training.export.proof import Settings as ProofSettings
-from training.export.proof import verify
+from training.export.proof import ProofSettings, verify
 from training.recipe import Recipe, load_recipe, recipe_from_mapping
 
 RECIPE = """
@@ -85,7 +84,7 @@ max_length = 6
 """
 WORDS = 5
 CLASSES = tuple(f"seen{number}" for number in range(WORDS))
-DECODING = Decoding("onnx", "int8", None, None, 1)
+DECODING = Decoding("onnx", "int8")
 
 
 def write_corpus(folder: Path) -> None:
@@ -130,7 +129,9 @@ def sources(folder: Path) -> list[Path]:
 
 def test_every_source_tells_its_words(folder: Path) -> None:
     """Features alone determine the two words in the middle, and the graphs are 8-bit ones."""
-    translate_command(folder / "bundle", sources(folder), folder / "out.en", BulkOptions())
+    translate_files(
+        BulkTranslator(folder / "bundle", BulkOptions()), Request(tuple(sources(folder)), folder / "out.en")
+    )
     found = (folder / "out.en").read_text(encoding="utf-8").splitlines()
     expected = (folder / "corpora/toy/test.en").read_text(encoding="utf-8").splitlines()
     assert len(found) == len(expected) == 30
@@ -150,7 +151,7 @@ def test_the_manifest_says_which_sources_are_features(folder: Path) -> None:
 def test_evaluate_and_verify_take_matrices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = folder / "corpora/toy/test.en"
     limited = replace(DECODING, limit=10)
-    evaluate_command(folder / "bundle", sources(folder), gold, limited, Wanted(as_json=True))
+    evaluate(folder / "bundle", [str(path) for path in sources(folder)], gold, limited, EvaluationOptions(as_json=True))
     result = json.loads(capsys.readouterr().out)
     assert result["segments"] == 10
     assert result["scores"]["three"][0]["value"] > 80
@@ -168,16 +169,18 @@ def test_evaluate_and_verify_take_matrices(folder: Path, capsys: pytest.CaptureF
 def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
     german, features, french = sources(folder)
     with pytest.raises(CorpusError, match="has 3 sources, but 2 are given"):
-        translate_command(folder / "bundle", [german, features], None, BulkOptions())
+        translate_files(BulkTranslator(folder / "bundle", BulkOptions()), Request((german, features)))
     with pytest.raises(CorpusError, match=r"test\.npy: text is expected here, not feature vectors"):
-        translate_command(folder / "bundle", [features, german, french], None, BulkOptions())
+        translate_files(BulkTranslator(folder / "bundle", BulkOptions()), Request((features, german, french)))
     with pytest.raises(CorpusError, match=r"test\.fr: not a readable .npy array"):
-        translate_command(folder / "bundle", [german, french, german], None, BulkOptions())
+        translate_files(BulkTranslator(folder / "bundle", BulkOptions()), Request((german, french, german)))
     np.save(folder / "wide.npy", np.zeros((30, 2, 8), np.float32))
     with pytest.raises(CorpusError, match=r"wide\.npy: feature vectors must have the width 7, but have 8"):
-        translate_command(folder / "bundle", [german, folder / "wide.npy", french], None, BulkOptions())
+        translate_files(
+            BulkTranslator(folder / "bundle", BulkOptions()), Request((german, folder / "wide.npy", french))
+        )
     with pytest.raises(ConfigError, match="reads feature matrices: give --text for each source"):
-        verify_command.verify(folder / "bundle")
+        verify_command(folder / "bundle")
 
 
 def test_no_request_can_hold_a_matrix(folder: Path) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import lzma
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from deploy.bulk import BulkOptions, BulkTranslator, Line
-from deploy.bulk.synthesis import Synthesis, synthesis_command
-from deploy.evaluation.robustness import Shown, robustness_command
+from deploy.bulk.synthesis import Synthesis, synthesise
+from deploy.evaluation.robustness import robustness
 from models.bundle import Bundle
 from models.errors import ConfigError, CorpusError
 from models.search import Failed, Graphs
@@ -53,7 +55,7 @@ def wanted(folder: Path, **changes: Any) -> Synthesis:
 
 def test_a_teacher_writes_targets(tmp_path: Path, opened: Opener, capsys: pytest.CaptureFixture[str]) -> None:
     path = tiny_bundle(tmp_path).path
-    made = synthesis_command(path, wanted(tmp_path), BulkOptions(), opened)
+    made = synthesise(path, wanted(tmp_path), BulkOptions(), opened)
     # A copier writes what it reads, which is no translation but where the reference is the same.
     assert made.dropped == {"copied": 5, "empty": 1} and made.pairs == 0
     assert made.languages == ("de", "en")
@@ -62,11 +64,11 @@ def test_a_teacher_writes_targets(tmp_path: Path, opened: Opener, capsys: pytest
     stamp = (tmp_path / "made/translated/0.txt.xz").stat().st_mtime_ns
     write(tmp_path / "train.en", [*REFERENCES[:1], "guten morgen", *REFERENCES[2:]])
     again = replace(wanted(tmp_path), references=(write(tmp_path / "other.en", LINES),))
-    assert synthesis_command(path, again, BulkOptions(), opened).dropped == {"duplicate": 1, "empty": 1}
+    assert synthesise(path, again, BulkOptions(), opened).dropped == {"duplicate": 1, "empty": 1}
     assert (tmp_path / "made/translated/0.txt.xz").stat().st_mtime_ns == stamp, "translated once"
     assert read_lines(tmp_path / "made/train.de.xz") == read_lines(tmp_path / "made/train.en.xz")
     with pytest.raises(ConfigError, match="cannot resume: beam_size was 4 and is 2"):
-        synthesis_command(path, again, BulkOptions(beam_size=2), opened)
+        synthesise(path, again, BulkOptions(beam_size=2), opened)
 
 
 def test_sources_are_made_for_targets(tmp_path: Path, opened: Opener, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +76,7 @@ def test_sources_are_made_for_targets(tmp_path: Path, opened: Opener, capsys: py
     path = tiny_bundle(tmp_path, "both", pairs=PAIRS).path
     text = write(tmp_path / "mono.en", ["One TWO three", "guten morgen"])
     job = Synthesis("back-translated", (text,), (), tmp_path / "back", Sieve())
-    made = synthesis_command(path, job, BulkOptions(target="de"), opened)
+    made = synthesise(path, job, BulkOptions(target="de"), opened)
     assert opened.bundles[0].manifest.target_language == "de"
     assert made.languages == ("de", "en"), "German sources for English text"
     assert "back_translated = true" in capsys.readouterr().out
@@ -85,7 +87,7 @@ def test_lines_that_were_cut_are_no_pairs(tmp_path: Path, opened: Opener) -> Non
     path = tiny_bundle(tmp_path).path
     long = " ".join(["wo ist der bahnhof"] * 40)
     texts = (write(tmp_path / "long.de", [long, "das haus"]),)
-    made = synthesis_command(path, wanted(tmp_path, texts=texts, references=()), BulkOptions(), opened)
+    made = synthesise(path, wanted(tmp_path, texts=texts, references=()), BulkOptions(), opened)
     assert made.dropped == {"bad_line": 1, "copied": 1}
 
 
@@ -121,12 +123,12 @@ def _candidates(teacher: BulkTranslator, line: str) -> list[str]:
 def test_interpolation_reads_references_from_files(tmp_path: Path, opened: Opener) -> None:
     path = tiny_bundle(tmp_path).path
     job = wanted(tmp_path, references=(write(tmp_path / "same.en", LINES),))
-    made = synthesis_command(path, job, BulkOptions(candidates=3), opened)
+    made = synthesise(path, job, BulkOptions(candidates=3), opened)
     assert made.options["candidates"] == 3
     assert made.pairs == 4 and made.dropped == {"duplicate": 1, "empty": 1}
     short = replace(job, references=(write(tmp_path / "short.en", LINES[:2]),), out=tmp_path / "other")
     with pytest.raises(CorpusError):
-        synthesis_command(path, short, BulkOptions(candidates=3), opened)
+        synthesise(path, short, BulkOptions(candidates=3), opened)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     path = tiny_bundle(tmp_path).path
     with pytest.raises(ConfigError, match=fault):
-        synthesis_command(path, wanted(tmp_path, **changes), options, opened)
+        synthesise(path, wanted(tmp_path, **changes), options, opened)
     assert not (tmp_path / "made").exists()
 
 
@@ -153,27 +155,35 @@ def test_references_must_be_one_for_each_text(tmp_path: Path) -> None:
         wanted(tmp_path, references=(), sieve=Sieve(min_chrf=10))
 
 
-def test_robustness_tells_every_state(tmp_path: Path, opened: Opener, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def judged(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tandem robustness` opens copying graphs."""
+    monkeypatch.setattr("deploy.evaluation.robustness.BulkTranslator", partial(BulkTranslator, opener=opened))
+
+
+@pytest.mark.usefixtures("judged")
+def test_robustness_tells_every_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tiny_bundle(tmp_path).path
     lines = [f"wo ist der bahnhof heute in Berlin, bitte {number}?" for number in range(12)]
     sources = write(tmp_path / "test.de", lines)
     packed = tmp_path / "test.en.xz"
     packed.write_bytes(lzma.compress("".join(f"{line}\n" for line in lines).encode()))
-    options = BulkOptions(sentences=False)
-    status = robustness_command(path, (sources, packed), options, Shown(10, 1.0, as_json=True), opened)
+    robustness(path, sources, packed, BulkOptions(), limit=10, max_lost=1.0, as_json=True)
     found = json.loads(capsys.readouterr().out)
-    assert status == 0
     assert [one["segments"] for one in found] == [10, 10, 10, 10, 2]
     assert found[0]["loss"] == 0 and found[3]["loss"] > 0
-    assert robustness_command(path, (sources, packed), options, Shown(), opened) == 0
+    robustness(path, sources, packed, BulkOptions())
     table = capsys.readouterr().out
     assert "lower case" in table and "symptoms" in table
     # Joined lines are cut at 40 tokens: what is missing of them is a symptom, and over the bound.
-    assert robustness_command(path, (sources, packed), options, Shown(None, 0.0, as_json=True), opened) == 1
+    with pytest.raises(typer.Exit) as ended:
+        robustness(path, sources, packed, BulkOptions(), max_lost=0.0, as_json=True)
+    assert ended.value.exit_code == 1
 
 
-def test_robustness_is_of_translators(tmp_path: Path, opened: Opener) -> None:
+@pytest.mark.usefixtures("judged")
+def test_robustness_is_of_translators(tmp_path: Path) -> None:
     path = tiny_bundle(tmp_path, "headline", task="summarize", source_languages=("en",)).path
     files = (write(tmp_path / "a", ["x"]), write(tmp_path / "b", ["x"]))
     with pytest.raises(ConfigError, match="translators of one text"):
-        robustness_command(path, files, BulkOptions(), Shown(), opened)
+        robustness(path, *files, BulkOptions())

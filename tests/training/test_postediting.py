@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bulk import BulkOptions
-from deploy.bulk.command import translate_command
+from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.run import Request, translate_files
 from deploy.evaluation.decoding import Decoding
-from deploy.evaluation.evaluation import Wanted, evaluate_command
+from deploy.evaluation.evaluation import EvaluationOptions, evaluate
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.rendering import Renderer
@@ -94,7 +94,7 @@ def bundle(folder: Path) -> Bundle:
     return trained_bundle(recipe(), folder, 90)
 
 
-TORCH = Decoding("torch", "float32", None, None, 1)
+TORCH = Decoding("torch", "float32")
 
 
 def test_it_learns_to_keep_all_but_the_marked_word(
@@ -102,8 +102,8 @@ def test_it_learns_to_keep_all_but_the_marked_word(
 ) -> None:
     """By `tandem evaluate`, which also prints what leaving the translation alone would score."""
     assert bundle.manifest.target_form == "edits"
-    files = [folder / "test.src", folder / "test.mt"], folder / "test.pe"
-    evaluate_command(bundle.path, *files, TORCH, Wanted(as_json=True))
+    sources = [str(folder / "test.src"), str(folder / "test.mt")]
+    evaluate(bundle.path, sources, folder / "test.pe", TORCH, EvaluationOptions(as_json=True))
     found = json.loads(capsys.readouterr().out)["scores"]
     assert list(found) == ["edits", "as it is"]
     own, untouched = ({score["metric"]: score["value"] for score in found[name]} for name in ("edits", "as it is"))
@@ -116,7 +116,9 @@ def test_lines_come_out_as_text(bundle: Bundle, folder: Path) -> None:
     (folder / "source.txt").write_text("theba thede\n\ntheka\n", encoding="utf-8")
     (folder / "translation.txt").write_text("ba wrong de\n\nka uhm\n", encoding="utf-8")
     files = [folder / "source.txt", folder / "translation.txt"]
-    translate_command(bundle.path, files, folder / "out.txt", BulkOptions("torch", "float32"))
+    translate_files(
+        BulkTranslator(bundle.path, BulkOptions("torch", "float32")), Request(tuple(files), folder / "out.txt")
+    )
     assert (folder / "out.txt").read_text(encoding="utf-8") == "ba right de\n\nka\n"
 
 

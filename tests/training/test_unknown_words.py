@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bulk import BulkOptions
-from deploy.bulk.command import translate_command
+from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.run import Request, translate_files
 from models.bundle import Bundle
 from models.graphs import TorchGraphs
 from models.loading import load_bundle_model
@@ -22,8 +22,7 @@ from tests.service.support import running
 from tests.training.toy import DATA, LETTERS, trained_bundle, write_lines
 from training.data.config import CorpusConfig, VocabularyConfig
 from training.data.prepare import prepare
-from training.export.proof import Settings as ProofSettings
-from training.export.proof import verify
+from training.export.proof import ProofSettings, verify
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig
 
@@ -105,7 +104,7 @@ def test_the_dictionary_goes_from_the_training_text_to_the_bundle(bundle: Bundle
 
 def test_names_and_rare_words_come_out(bundle: Bundle, folder: Path) -> None:
     options = BulkOptions("torch", "float32")
-    translate_command(bundle.path, [folder / "test.de"], folder / "out.txt", options)
+    translate_files(BulkTranslator(bundle.path, options), Request((folder / "test.de",), folder / "out.txt"))
     found = (folder / "out.txt").read_text(encoding="utf-8").splitlines()
     wanted = (folder / "test.en").read_text(encoding="utf-8").splitlines()
     assert sum(a == b for a, b in zip(found, wanted, strict=True)) > 0.8 * len(wanted)

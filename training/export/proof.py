@@ -1,7 +1,8 @@
 """The proof that a bundle's graphs decode as PyTorch does.
 
 Graphs of full precision must give PyTorch's best hypothesis. Where two candidates tie within rounding, a search may
-keep the other one: such a result stands if float64 scores it within ``Settings.gap``; what differs by more is listed.
+keep the other one: such a result stands if float64 scores it within ``ProofSettings.gap``; what differs by more is
+listed.
 Eight-bit graphs are other numbers: they are judged by BLEU or ROUGE on a held-out set, and by what float32 thinks of
 their hypotheses.
 """
@@ -28,10 +29,10 @@ from models.search.offline import NBest
 from models.translator import Column, encode_columns, written_lines
 from models.vocabulary import BOS, EOS
 from training.export.calibration import Array
-from training.export.verdicts import STANDARD, Difference, ExactProof, Proof, QuantisedProof, Settings, proof_table
+from training.export.verdicts import STANDARD, Difference, ExactProof, Proof, ProofSettings, QuantisedProof, proof_table
 from training.metrics import SCORERS
 
-__all__ = ["Proof", "Settings", "proof_table", "verify"]
+__all__ = ["Proof", "ProofSettings", "proof_table", "verify"]
 
 Opener = Callable[[], Graphs]
 Report = Callable[[str], None]
@@ -45,7 +46,7 @@ def verify(
     lines: Sequence[Column],
     references: Sequence[str] = (),
     *,
-    settings: Settings = STANDARD,
+    settings: ProofSettings = STANDARD,
     report: Report = lambda line: None,
 ) -> Proof:
     """Compare runtimes with PyTorch on a bundle's model.
@@ -125,7 +126,7 @@ def _exact_proof(
     sources: Sources,
     expected: Mapping[int, list[Hypothesis]],
     options: SearchOptions,
-    settings: Settings,
+    settings: ProofSettings,
 ) -> ExactProof:
     started, compared, identical, ties, score_error = time.perf_counter(), 0, 0, 0, 0.0
     exceptions: list[Difference] = []
@@ -164,7 +165,7 @@ class _Held:
         lines: Sequence[Column],
         references: Sequence[str],
         options: SearchOptions,
-        settings: Settings,
+        settings: ProofSettings,
         report: Report,
     ) -> None:
         self._bundle, self._judge, self._settings = bundle, judge, settings
@@ -230,7 +231,7 @@ def _columns(bundle: Bundle, lines: Sequence[Column]) -> list[Sequence[Array]]:
     return encode_columns(bundle.sources, lines, bundle.manifest.limits.max_source_tokens + 1)
 
 
-def _proving_sources(bundle: Bundle, lines: Sequence[Column], settings: Settings) -> Sources:
+def _proving_sources(bundle: Bundle, lines: Sequence[Column], settings: ProofSettings) -> Sources:
     """Sentences drawn evenly from the text, and as many long ones as asked: lines joined until they are long.
 
     Where sources are feature matrices, which cannot be joined, the sentences are as long as they are.

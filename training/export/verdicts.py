@@ -9,7 +9,7 @@ from models.config import to_mapping
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ProofSettings:
     """How much is compared, and what passes.
 
     Attributes:
@@ -33,7 +33,7 @@ class Settings:
     loss: float = 0.5
 
 
-STANDARD = Settings()
+STANDARD = ProofSettings()
 
 
 @dataclass(frozen=True, slots=True)

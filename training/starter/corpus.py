@@ -6,6 +6,9 @@ import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from models.bundle import Bundle
 from models.bundle.manifest import NAME
@@ -36,41 +39,35 @@ UNSTATED = "not stated"
 
 @dataclass(frozen=True, slots=True)
 class StarterRequest:
-    """What to make of what.
+    """What to make of what, as `tandem new` is told it.
 
     Attributes:
-        name: of the corpus, the recipe, the run and the bundle.
-        source: the texts, one segment a line.
-        target: their translations.
         languages: of source and target.
-        corpora: the folder that the corpus' folder is made in.
-        recipe: the file to write.
         bundle: that is to go on learning; None for a model from scratch.
-        architecture: of a model from scratch.
-        valid: pairs to hold out for validation; None for a share.
-        test: pairs to hold out for the test; None for a share.
-        updates: of training; None for what the amount of text suggests.
-        seed: of the choice of what is held out, and of training.
-        licence: of the text; empty where nothing is said of it.
-        attribution: whom to name.
-        force: replace an earlier corpus and recipe of this name.
     """
 
-    name: str
-    source: Path
-    target: Path
-    languages: tuple[str, str]
-    corpora: Path
-    recipe: Path
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the corpus, the recipe, the run and the bundle.")]
+    source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz; UTF-8).")]
+    target: Annotated[Path, typer.Option(help="Their translations, line by line.")]
+    corpora: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora")
+    recipe: Annotated[Path | None, typer.Option(help="Recipe to write. [NAME.toml]")] = None
+    architecture: Annotated[str, typer.Option(help="convs2s, dpn or transformer, for a model from scratch.")] = (
+        ARCHITECTURE
+    )
+    valid: Annotated[int | None, typer.Option(min=1, help="Pairs held out for validation. [by amount]")] = None
+    test: Annotated[int | None, typer.Option(min=1, help="Pairs held out for the test. [by amount]")] = None
+    updates: Annotated[int | None, typer.Option(min=1, help="Length of the training. [by amount]")] = None
+    seed: Annotated[int, typer.Option(min=0, help="Of what is held out, and of the training.")] = 1
+    licence: Annotated[str, typer.Option(help="Of the text, for the bundle's manifest.")] = ""
+    attribution: Annotated[str, typer.Option(help="Whom to name there.")] = ""
+    force: Annotated[bool, typer.Option(help="Replace an earlier corpus and recipe of this name.")] = False
+    languages: tuple[str, str] = ("", "")
     bundle: Bundle | None = None
-    architecture: str = ARCHITECTURE
-    valid: int | None = None
-    test: int | None = None
-    updates: int | None = None
-    seed: int = 1
-    licence: str = ""
-    attribution: str = ""
-    force: bool = False
+
+    @property
+    def recipe_file(self) -> Path:
+        """The file to write."""
+        return self.recipe or Path(f"{self.name}.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +111,12 @@ def make_corpus(job: StarterRequest) -> Made:
     splits = hold_out(screened.pairs, valid, test, job.seed)
     draft = _draft(job, Amount.of(splits.train), screened)
     text = recipe_toml(draft.recipe, draft.remarks, _head(job, splits))
-    recipe_from_mapping(tomllib.loads(text), str(job.recipe))  # nothing is written that could not be read
+    recipe_from_mapping(tomllib.loads(text), str(job.recipe_file))  # nothing is written that could not be read
     folder = job.corpora / job.name
     counts = {name: len(getattr(splits, name)) for name in SPLITS}
     _write(job, folder, splits, screened, counts)
-    job.recipe.parent.mkdir(parents=True, exist_ok=True)
-    job.recipe.write_text(text, encoding="utf-8", newline="\n")
+    job.recipe_file.parent.mkdir(parents=True, exist_ok=True)
+    job.recipe_file.write_text(text, encoding="utf-8", newline="\n")
     return Made(folder, screened, counts, draft, (*screened.warnings(), *_few(job, counts["train"])))
 
 
@@ -137,13 +134,13 @@ def _check(job: StarterRequest) -> None:
     own = (folder / ORIGIN).is_file()
     if not own and not is_vacant(folder):
         raise ConfigError(f"{folder} exists and was not made by this command; take another NAME or folder of corpora")
-    for path in (folder / ORIGIN, job.recipe):
+    for path in (folder / ORIGIN, job.recipe_file):
         if path.exists() and not job.force:
             raise ConfigError(
                 f"{path} is there already: add --force to replace corpus and recipe, or take another NAME"
             )
-    if job.recipe.is_dir():
-        raise ConfigError(f"the recipe must be a file, but {job.recipe} is a folder")
+    if job.recipe_file.is_dir():
+        raise ConfigError(f"the recipe must be a file, but {job.recipe_file} is a folder")
 
 
 def _draft(job: StarterRequest, amount: Amount, screened: Screened) -> DraftRecipe:

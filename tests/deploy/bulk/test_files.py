@@ -220,6 +220,15 @@ def test_every_difference_is_named_before_anything_is_written(bundle: Path, tmp_
     assert out.read_bytes() == expected()
 
 
+def test_a_file_is_not_gone_on_with_from_a_pipe(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a pipe nobody knows whether it brings the same text."""
+    out = begun(bundle, tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "in").read_bytes()), encoding="utf-8"))
+    with pytest.raises(ConfigError, match=r"input 1 was \d+ bytes \(\w+\) and is no file"):
+        translate_files(shouter(bundle), Request((Path("-"),), out, resume=True))
+    assert resumed(bundle, out).before == DONE
+
+
 def test_an_output_of_more_lines_than_the_input_is_not_gone_on_with(bundle: Path, tmp_path: Path) -> None:
     out = begun(bundle, tmp_path)
     (tmp_path / "out.part").write_bytes(b"\n" * 3001)

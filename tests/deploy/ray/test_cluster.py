@@ -112,7 +112,30 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def ray_metrics_url() -> Iterator[str]:
+    """A Ray cluster of this machine, and where its metrics are."""
+    metrics_port = free_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_AUTH_MODE", "disabled")  # else it writes a token into the home folder
+        with warnings.catch_warnings():
+            for kind in (DeprecationWarning, FutureWarning):  # Ray's own, about itself and what it uses
+                warnings.simplefilter("ignore", kind)
+            import ray
+            import ray.data
+
+            ray.init(
+                address="local", num_cpus=4, include_dashboard=False, object_store_memory=100 << 20,
+                log_to_driver=False, logging_level=logging.ERROR, _metrics_export_port=metrics_port,
+            )  # fmt: skip
+        try:
+            yield f"http://127.0.0.1:{metrics_port}/metrics"
+        finally:
+            ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster(ray_metrics_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two replicas of two versions of a model."""
     folder = tmp_path_factory.mktemp("ray")
     for version in ("de-en@1", "de-en@2"):
@@ -123,29 +146,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     # Without a cache: the load of a few texts is to be a load.
     given = {"num_cpus": 0.5, "min_replicas": 2, "max_replicas": 2, "settings": {"cache_sentences": 0}}
     config["applications"][0]["args"] |= given
-    port, metrics_port = free_port(), free_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_AUTH_MODE", "disabled")  # else it writes a token into the home folder
-        with warnings.catch_warnings():
-            for kind in (DeprecationWarning, FutureWarning):  # Ray's own, about itself and what it uses
-                warnings.simplefilter("ignore", kind)
-            import ray
-            import ray.data
-            from ray import serve
-
-            ray.init(
-                address="local", num_cpus=4, include_dashboard=False, object_store_memory=100 << 20,
-                log_to_driver=False, logging_level=logging.ERROR, _metrics_export_port=metrics_port,
-            )  # fmt: skip
-        try:
-            serve.start(http_options={"host": "127.0.0.1", "port": port})
-            served = Cluster(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{metrics_port}/metrics", config)
-            served.deploy({"versions": ["de-en@1"]})
-            yield served
-        finally:
-            serve.shutdown()  # type: ignore[no-untyped-call]
-            ray.shutdown()
+    port = free_port()
+    with warnings.catch_warnings():
+        for kind in (DeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", kind)
+        from ray import serve
+    try:
+        serve.start(http_options={"host": "127.0.0.1", "port": port})
+        served = Cluster(f"http://127.0.0.1:{port}", ray_metrics_url, config)
+        served.deploy({"versions": ["de-en@1"]})
+        yield served
+    finally:
+        serve.shutdown()  # type: ignore[no-untyped-call]
 
 
 def text_of(number: int) -> str:
@@ -230,7 +242,8 @@ def test_ray_exports_the_metrics_of_each_replica(cluster: Cluster) -> None:
     wait_for(lambda: ours <= replicas(), "metrics of both replicas")
 
 
-def test_a_file_is_translated_in_order_and_bad_lines_stay(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("ray_metrics_url")
+def test_a_file_is_translated_in_order_and_bad_lines_stay(tmp_path: Path) -> None:
     from deploy.bulk.run import translate_files
     from deploy.ray_bulk import Actors, plan
 

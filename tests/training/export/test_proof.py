@@ -14,9 +14,9 @@ from models.search import Graphs
 from models.search.graphs import Array, GraphSpecs, vocabulary_size
 from tests.training.export.conftest import Exported
 from training.data.dataset import text_path
-from training.export.proof import Settings, proof_table, verify
+from training.export.proof import ProofSettings, proof_table, verify
 
-SETTINGS = Settings(sentences=10, long=3, long_tokens=9, beams=(1, 3), batches=(1, 4), held_out=10)
+SETTINGS = ProofSettings(sentences=10, long=3, long_tokens=9, beams=(1, 3), batches=(1, 4), held_out=10)
 
 
 class Wrong:

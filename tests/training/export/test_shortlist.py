@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 import pytest
 
-from deploy.bulk import BulkOptions
-from deploy.bulk.command import translate_command
+from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.run import Request, translate_files
 from deploy.evaluation.decoding import Decoding
-from deploy.evaluation.evaluation import Wanted, evaluate_command
+from deploy.evaluation.evaluation import EvaluationOptions, evaluate
 from models.bundle import Bundle, sha256
 from models.errors import BundleError, ConfigError, CorpusError
 from models.graphs import graph_modules
@@ -32,7 +32,7 @@ from training.export.commands import shortlist as shortlist_command
 from training.export.ensemble import Assembly, ensemble_bundle
 from training.export.shortlist import shortlist_graph, shortlist_spec
 
-DECODING = Decoding("onnx", "int8", None, None, 1)
+DECODING = Decoding("onnx", "int8")
 precisions = pytest.mark.parametrize("precision", ["float32", "int8"])
 
 
@@ -215,7 +215,7 @@ def test_the_command_builds_a_list_that_evaluation_measures(
         assert bundle.target_vocabulary.id_of(f"the-{letter}") in chosen
         assert len(chosen) == len(bundle.shortlist.always) + 1
 
-    evaluate_command(path, [source], target, DECODING, Wanted(record="toy", as_json=True, with_shortlist=True))
+    evaluate(path, [str(source)], target, DECODING, EvaluationOptions(record="toy", as_json=True, shortlist=True))
     printed = json.loads(capsys.readouterr().out)
     assert list(printed["scores"]) == ["dpn", "dpn, with shortlist"]
     scores = {(one.test_set, one.metric): one.value for one in Bundle.load(path).manifest.scores}
@@ -234,7 +234,10 @@ def test_files_are_translated_with_a_list(one: Exported, tmp_path: Path) -> None
     rows = [[letter]] * one.bundle.source_vocabularies[0].size
     add_shortlist(tmp_path / "bundle", Shortlist((Table.of(rows, size),), np.array([EOS]), size))
     (tmp_path / "text").write_text("b c d\n\na\n", encoding="utf-8")
-    translate_command(tmp_path / "bundle", [tmp_path / "text"], tmp_path / "out", BulkOptions(shortlist=True))
+    translate_files(
+        BulkTranslator(tmp_path / "bundle", BulkOptions(shortlist=True)),
+        Request((tmp_path / "text",), tmp_path / "out"),
+    )
     lines = (tmp_path / "out").read_text("utf-8").splitlines()
     assert len(lines) == 3
     assert set(" ".join(lines).split()) <= {"the-a"}
@@ -251,7 +254,7 @@ def test_the_command_says_what_is_wrong(one: Exported, tmp_path: Path, text: tup
     with pytest.raises(CorpusError, match="needs 1 --source for each --target"):
         shortlist_command(path, [source, source], [target], 1, 0, tmp_path / "out")
     with pytest.raises(ConfigError, match="build one with `tandem shortlist`"):
-        translate_command(path, [source], None, BulkOptions(shortlist=True))
+        translate_files(BulkTranslator(path, BulkOptions(shortlist=True)), Request((source,)))
 
 
 def test_an_ensemble_has_its_first_members_shortlist(

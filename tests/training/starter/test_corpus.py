@@ -32,7 +32,9 @@ def job(tmp_path: Path) -> StarterRequest:
     write_lines(tmp_path / "mine.de", lines)
     write_lines(tmp_path / "mine.en", [line.upper() for line in lines])
     files = tmp_path / "mine.de", tmp_path / "mine.en"
-    return StarterRequest("mine", *files, ("de", "en"), corpora=tmp_path / "corpora", recipe=tmp_path / "mine.toml")
+    return StarterRequest(
+        "mine", *files, corpora=tmp_path / "corpora", recipe=tmp_path / "mine.toml", languages=("de", "en")
+    )
 
 
 def prepared(recipe: Recipe, job: StarterRequest, out: Path) -> dict[str, dict[str, int]]:
@@ -46,7 +48,7 @@ def test_a_corpus_and_a_recipe_for_it(job: StarterRequest, tmp_path: Path) -> No
     assert made.pairs == {"train": 1200, "valid": 150, "test": 150}
     assert made.screened.dropped == {"duplicate": 20}
     assert any("1,200 pairs are few" in warning and "--from" in warning for warning in made.warnings)
-    recipe = load_recipe(job.recipe)
+    recipe = load_recipe(job.recipe_file)
     assert recipe == made.draft.recipe
     assert (recipe.name, recipe.licence, recipe.data.corpora[0].attribution) == ("mine", "not stated", "not stated")
     held = read_parallel([made.folder / "test.de", made.folder / "test.en"])
@@ -59,7 +61,7 @@ def test_the_same_job_makes_the_same_files(job: StarterRequest, tmp_path: Path) 
     make_corpus(job)
     again = replace(job, corpora=tmp_path / "again", recipe=tmp_path / "again.toml")
     make_corpus(again)
-    assert again.recipe.read_bytes() == job.recipe.read_bytes()
+    assert again.recipe_file.read_bytes() == job.recipe_file.read_bytes()
     for path in (job.corpora / "mine").iterdir():
         assert path.read_bytes() == (again.corpora / "mine" / path.name).read_bytes()
 
@@ -70,10 +72,10 @@ def test_what_stands_there_is_replaced_only_where_asked(job: StarterRequest) -> 
         make_corpus(job)
     made = make_corpus(replace(job, force=True, valid=10, test=20))
     assert made.pairs == {"train": 1470, "valid": 10, "test": 20}
-    job.recipe.write_text("# much work\n", encoding="utf-8")
+    job.recipe_file.write_text("# much work\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"is there already"):
         make_corpus(replace(job, name="other"))
-    assert job.recipe.read_text(encoding="utf-8") == "# much work\n"
+    assert job.recipe_file.read_text(encoding="utf-8") == "# much work\n"
     assert not (job.corpora / "other").exists()
 
 
@@ -99,7 +101,7 @@ def test_a_folder_of_somebody_else_is_left_alone(job: StarterRequest) -> None:
 def test_what_cannot_be_made_is_refused(job: StarterRequest, changes: dict[str, object], fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         make_corpus(replace(job, **changes))  # type: ignore[arg-type]
-    assert not job.corpora.exists() and not job.recipe.exists()
+    assert not job.corpora.exists() and not job.recipe_file.exists()
 
 
 def test_too_little_text_is_refused(job: StarterRequest, tmp_path: Path) -> None:

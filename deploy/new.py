@@ -1,10 +1,12 @@
-"""`tandem new`."""
+"""`tandem new`: it stands in deploy, since it knows languages as the service names them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from models.bundle import Bundle
@@ -16,19 +18,29 @@ console = Console()
 _COMPRESSED = (".xz", ".gz")
 
 
-def new_command(job: StarterRequest, start: Path | None) -> None:
-    """Make corpus and recipe, and print what was found and how to go on.
+def new(
+    job: StarterRequest,
+    start: Annotated[
+        Path | None, typer.Option("--from", metavar="BUNDLE", help="Fine-tune this bundle. [train from scratch]")
+    ] = None,
+    source_language: Annotated[
+        str, typer.Option(help="Code of the texts' language. [end of the file's name, or the bundle's]")
+    ] = "",
+    target_language: Annotated[
+        str, typer.Option(help="Code of the translations' language. [end of the file's name, or the bundle's]")
+    ] = "",
+) -> None:
+    """Begin with text of your own: two parallel files become corpora/NAME and a recipe that suits their size.
 
-    Args:
-        job: what to make; languages that are empty are read off the bundle, or the ends of the files' names.
-        start: the bundle that is to go on learning.
+    The files are checked; what is held out for validation and test shares no sentence with what is trained on.
+    docs/training.md goes on from there.
 
-    Raises:
-        ConfigError: a language is not known, or the command says two things that do not fit each other.
-        CorpusError: the files hold too little, or are not parallel.
+    Example: tandem new mine --source mine.de --target mine.en    |
+    tandem new mine --source mine.de --target mine.en --from bundles/de-en
     """
     bundle = Bundle.load(start) if start is not None else None
-    made = make_corpus(replace(job, bundle=bundle, languages=_languages(job, bundle)))
+    languages = _languages(replace(job, languages=(source_language, target_language)), bundle)
+    made = make_corpus(replace(job, bundle=bundle, languages=languages))
     _tell(job, made)
     _tell_next(job, start)
 
@@ -71,7 +83,7 @@ def _tell(job: StarterRequest, made: Made) -> None:
         _say(f"warning: {warning}")
     names = " to ".join(language_name(code) for code in recipe.languages)
     _say(
-        f"{job.recipe}: {names}, {recipe.architecture}, {schedule.updates:,} updates of about"
+        f"{job.recipe_file}: {names}, {recipe.architecture}, {schedule.updates:,} updates of about"
         f" {recipe.training.batch_tokens:,} target tokens ({schedule.passes:.1f} passes over the text)"
     )
 
@@ -80,8 +92,8 @@ def _tell_next(job: StarterRequest, start: Path | None) -> None:
     begin = f" --from {start}" if start is not None else ""
     folder = f" --corpora {job.corpora}" if job.corpora != Path("corpora") else ""
     _say("\nLook at the recipe, then:")
-    _say(f"  tandem prepare {job.recipe}{begin}{folder}")
-    _say(f"  tandem train {job.recipe}{begin}")
+    _say(f"  tandem prepare {job.recipe_file}{begin}{folder}")
+    _say(f"  tandem train {job.recipe_file}{begin}")
     _say(f"  tandem export runs/{job.name} --out bundles/{job.name}")
 
 

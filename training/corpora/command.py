@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from models.errors import ConfigError
@@ -15,24 +17,35 @@ from training.corpora.table import CORPORA, find_corpus
 console = Console()
 
 
-def corpus_command(name: str | None, raw: Path | None, out: Path, *, force: bool, workers: int) -> None:
-    """List the corpora, say what one needs, or make it."""
+def corpus(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A corpus of the papers. [list them]")] = None,
+    raw: Annotated[
+        Path | None, typer.Option(help="Folder of the files that you fetched. [only say which these are]")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora"),
+    force: Annotated[bool, typer.Option(help="Replace the corpus that is there.")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that tokenise.")] = 1,
+) -> None:
+    """Prepare a corpus of the papers from files that you fetched: check, normalise, split.
+
+    Example: tandem corpus iwslt14-de-en --raw fetched --out corpora
+    """
     if name is None:
         if raw is not None:
             raise ConfigError("--raw needs the name of a corpus; `tandem corpus` lists them")
         _list_corpora()
         return
-    corpus = find_corpus(name)
+    spec = find_corpus(name)
     if raw is None:
-        _describe(corpus)
+        _describe(spec)
         return
     with console.status(f"{name}: looking for its files") as status:
 
         def progress(split: str, pairs: int) -> None:
             status.update(f"{name}: {split}, {pairs:,} pairs")
 
-        report = build_corpus(corpus, raw, out, force=force, workers=workers, progress=progress)
-    _print_report(corpus, report, out)
+        report = build_corpus(spec, raw, out, force=force, workers=workers, progress=progress)
+    _print_report(spec, report, out)
 
 
 def _list_corpora() -> None:
