@@ -117,7 +117,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
     text_service = TextService(engine, settings.request_limits())
-    glossaries = await asyncio.to_thread(Glossaries.of, settings)
+    glossaries = await asyncio.to_thread(Glossaries, settings)
     access = await asyncio.to_thread(Access, settings)
     manager = await asyncio.to_thread(ModelManager, engine, settings)
     files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, explain)

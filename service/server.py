@@ -64,7 +64,6 @@ def serve_engine(settings: Settings, engine: Engine, sockets: list[socket.socket
         access_log=False,  # the app logs each request itself, with its id
         server_header=False,
         http=bounded_protocol(bounds),
-        h11_max_incomplete_event_size=settings.max_header_bytes,
         ws="none",
         timeout_keep_alive=math.ceil(settings.keep_alive_timeout),
         timeout_graceful_shutdown=_LAST_REPLIES,

@@ -9,7 +9,7 @@ from service.access.errors import (
     QuotaExceeded,
     RateLimited,
 )
-from service.access.keys import Key, KeyStore, Limits, NewKey
+from service.access.keys import CallerLimits, Key, KeyStore, NewKey
 from service.access.meter import Receipt
 
 __all__ = [
@@ -18,11 +18,11 @@ __all__ = [
     "Access",
     "AdminRequired",
     "Caller",
+    "CallerLimits",
     "Key",
     "KeyInvalid",
     "KeyMissing",
     "KeyStore",
-    "Limits",
     "LimitsUnavailable",
     "NewKey",
     "QuotaExceeded",

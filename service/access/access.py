@@ -16,7 +16,7 @@ import structlog
 from models.errors import ConfigError
 from service.access import counters, keys
 from service.access.errors import AdminRequired, KeyInvalid, KeyMissing
-from service.access.keys import PREFIX, KeyStore, Limits, digest_of
+from service.access.keys import PREFIX, CallerLimits, KeyStore, digest_of
 from service.access.meter import Meter, Receipt
 from service.settings import Settings
 from service.storage.database import Database, StorageError
@@ -84,7 +84,7 @@ class Access:
         if settings.require_key and settings.data is None and admin_key is None:
             raise ConfigError("require_key needs the setting data, the folder that 'tandem keys' keeps the keys in")
         self._admin_digest = digest_of(admin_key) if admin_key else None
-        self._anonymous = Limits(settings.anonymous_rate, settings.anonymous_quota)
+        self._anonymous = CallerLimits(settings.anonymous_rate, settings.anonymous_quota)
         self._databases = [open_keys(settings)]
         self.keys = KeyStore(self._databases[0], clock)
         self._snapshot = self.keys.snapshot()
@@ -150,14 +150,17 @@ class Access:
             AdminRequired: the key is no admin's, or there is no admin key at all.
         """
         if self._admin_digest is None and not self._snapshot.has_admin:
-            raise AdminRequired.without_any()
+            raise AdminRequired(
+                "this route asks for an admin key, and this server has none; make one with 'tandem keys add NAME "
+                "--admin' where the server keeps its data, or start it with TANDEM_ADMIN_KEY"
+            )
         if not secret:
             raise KeyMissing
         found = self.find(secret)
         if found is None:
             raise KeyInvalid
         if not found.admin:
-            raise AdminRequired.for_other_key()
+            raise AdminRequired("this route asks for an admin key, and this one is not")
         return found
 
     async def charge(self, caller: Caller, characters: int, *, request: bool = True) -> Receipt:
@@ -173,7 +176,7 @@ class Access:
             LimitsUnavailable: the store of counters is down, and the settings say to refuse then.
         """
         limits = self.limits_of(caller.name)
-        if caller.name == ANONYMOUS and limits == Limits():
+        if caller.name == ANONYMOUS and limits == CallerLimits():
             return Receipt()  # open to everybody: there is nothing to count for
         return await self._in_thread(self.meter.charge, caller.name, limits, characters, request)
 
@@ -207,11 +210,11 @@ class Access:
         quota = self.limits_of(caller.name).quota
         return QuotaUsage(await self._in_thread(self.meter.used, caller.name), quota or None)
 
-    def limits_of(self, name: str) -> Limits:
+    def limits_of(self, name: str) -> CallerLimits:
         """The limits of a caller."""
         if name == ANONYMOUS:
             return self._anonymous
-        return self._snapshot.limits_of(name) or Limits()
+        return self._snapshot.limits_of(name) or CallerLimits()
 
     def find(self, secret: str | None) -> Caller | None:
         """Who has that key; None where it is nobody's."""

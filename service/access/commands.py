@@ -16,7 +16,7 @@ from rich.table import Table
 
 from models.command import AsJson, console
 from models.errors import ConfigError
-from service.access import Key, KeyStore, Limits, NewKey
+from service.access import CallerLimits, Key, KeyStore, NewKey
 from service.access.access import make_meter, open_keys
 from service.access.meter import Meter
 from service.configuration import read_configuration
@@ -51,7 +51,7 @@ def add(
     Example: tandem keys add mastodon --rate 60 --quota 500000
     """
     with _opened(data) as (store, _):
-        key = store.add(name, Limits(rate or 0, quota or 0), admin=admin, expires=_moment(expires))
+        key = store.add(name, CallerLimits(rate or 0, quota or 0), admin=admin, expires=_moment(expires))
         _show_new(key, store, as_json)
 
 

@@ -27,19 +27,6 @@ class KeyInvalid(ServiceError):
 class AdminRequired(ServiceError):
     """The route is for administrators."""
 
-    @classmethod
-    def for_other_key(cls) -> AdminRequired:
-        """The key is good, but not for this."""
-        return cls("this route asks for an admin key, and this one is not")
-
-    @classmethod
-    def without_any(cls) -> AdminRequired:
-        """Nobody could pass."""
-        return cls(
-            "this route asks for an admin key, and this server has none; make one with 'tandem keys add NAME --admin' "
-            "where the server keeps its data, or start it with TANDEM_ADMIN_KEY"
-        )
-
 
 class _Later(ServiceError):
     """To be asked again after ``retry_after`` seconds."""

@@ -49,7 +49,7 @@ _PUT_CALLER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallerLimits:
     """What a caller may use; 0 = without bound.
 
     Attributes:
@@ -68,7 +68,7 @@ class Key:
     id: str
     caller: str
     admin: bool
-    limits: Limits
+    limits: CallerLimits
     created: float
     expires: float | None
     revoked: float | None
@@ -105,7 +105,7 @@ class Snapshot:
         same = hmac.compare_digest(digest_of(secret), digest)
         return key if same and key is not None and key.state(now) == "active" else None
 
-    def limits_of(self, caller: str) -> Limits | None:
+    def limits_of(self, caller: str) -> CallerLimits | None:
         """A caller's limits; None where the caller has no key left."""
         return next((key.limits for key, _ in self.keys.values() if key.caller == caller), None)
 
@@ -126,7 +126,7 @@ class KeyStore:
         """
         self._database, self._clock = database, clock
 
-    def add(self, name: str, limits: Limits, *, admin: bool = False, expires: float | None = None) -> NewKey:
+    def add(self, name: str, limits: CallerLimits, *, admin: bool = False, expires: float | None = None) -> NewKey:
         """Make the key of a new caller, or of one whose keys are all revoked or expired.
 
         Raises:
@@ -172,7 +172,7 @@ class KeyStore:
             self._count_up(connection)
             return done.rowcount
 
-    def set_limits(self, name: str, rate: int | None, quota: int | None) -> Limits:
+    def set_limits(self, name: str, rate: int | None, quota: int | None) -> CallerLimits:
         """Change limits; None leaves one as it is. Returns those that hold now.
 
         Raises:
@@ -186,7 +186,7 @@ class KeyStore:
             )
             self._count_up(connection)
             row = connection.execute("SELECT rate, quota FROM callers WHERE name = ?", (name,)).fetchone()
-            return Limits(row["rate"], row["quota"])
+            return CallerLimits(row["rate"], row["quota"])
 
     def take_over(self, other: Path) -> int:
         """Take over every key of another key store, a copy of its file: new ones, limits, and what has ended there.
@@ -253,7 +253,7 @@ class KeyStore:
             "JOIN callers ON caller = name ORDER BY name, created, id"
         )
         return [
-            (Key(row[0], row[1], bool(row[2]), Limits(row[3], row[4]), row[5], row[6], row[7]), row[8]) for row in rows
+            (Key(row[0], row[1], bool(row[2]), CallerLimits(row[3], row[4]), *row[5:8]), row["digest"]) for row in rows
         ]
 
 

@@ -17,7 +17,7 @@ from limits.storage import Storage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
 from service.access.errors import LimitsUnavailable, QuotaExceeded, RateLimited
-from service.access.keys import Limits
+from service.access.keys import CallerLimits
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Meter:
         self._down_until = -math.inf
         self._down = False
 
-    def charge(self, caller: str, limits: Limits, characters: int, request: bool = True) -> Receipt:
+    def charge(self, caller: str, limits: CallerLimits, characters: int, request: bool = True) -> Receipt:
         """Count a request and its characters; only these where the request was counted before (``request`` is False).
 
         Raises:

@@ -1,6 +1,6 @@
 """Bounds on connections: how many, how long a client may take to send a request's headers, to read a reply, to idle.
 
-uvicorn bounds idling only, and httptools the size of headers not at all; so its two HTTP protocols get subclasses.
+uvicorn bounds idling only, and httptools the size of headers not at all; so its HTTP protocol gets a subclass.
 (Hypercorn bounds more of this, but has no hook for a drain that keeps answering; a proxy in front can do all of it
 too, but a server should not depend on one for staying up.)
 """
@@ -11,18 +11,13 @@ import asyncio
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.http.errors import HttpError
 from service.http.headers import SECURITY_HEADERS
-
-try:
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-except ModuleNotFoundError:  # httptools is not installed: uvicorn's protocol in pure Python does it too
-    HttpToolsProtocol = None  # type: ignore[assignment, misc]
 
 OPERATIONS = ("/healthz", "/readyz", "/metrics", "/health")
 """Paths that are answered however many connections there are: those who run the service need them then."""
@@ -48,19 +43,6 @@ class ConnectionBounds:
     reply_seconds: float
 
 
-class TooManyConnections(HttpError):
-    """More connections than the server takes."""
-
-    status, code = 503, "too_many_connections"
-
-    def __init__(self, bound: int) -> None:
-        super().__init__(f"at most {bound} connections at once; try again in a few seconds", {"bound": bound})
-
-    def headers(self) -> dict[str, str]:
-        """Makes room."""
-        return {"Connection": "close"}
-
-
 class ConnectionLimit:
     """Pure ASGI middleware: answers 503 where a request's protocol has marked its connection as one too many."""
 
@@ -68,21 +50,17 @@ class ConnectionLimit:
         self._app, self._always = app, frozenset(always)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises TooManyConnections."""
+        """Raises HttpError: 503."""
         bound = scope.get("state", {}).get(_OVER) if scope["type"] == "http" else None
         if bound is not None and scope["path"] not in self._always:
-            raise TooManyConnections(bound)
+            message = f"at most {bound} connections at once; try again in a few seconds"
+            headers = {"Connection": "close"}  # makes room
+            raise HttpError(503, "too_many_connections", message, {"bound": bound}, headers)
         await self._app(scope, receive, send)
 
 
-if TYPE_CHECKING:
-    _Protocol = H11Protocol
-else:
-    _Protocol = object
-
-
-class _Bounded(_Protocol):
-    """What both protocols share. Set ``bounds`` in a subclass."""
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. Set ``bounds`` in a subclass: see ``bounded_protocol``."""
 
     bounds: ConnectionBounds
 
@@ -93,6 +71,8 @@ class _Bounded(_Protocol):
         self._reply_timer: asyncio.TimerHandle | None = None
         self._end_timer: asyncio.TimerHandle | None = None
         self._unread = 0
+        self._within, self._begun, self._too_long = False, 0, False
+        self._framing = 0  # bytes that have arrived since the last that were of use
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -108,19 +88,52 @@ class _Bounded(_Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._within:
+            self._begun += len(data)
+        if self._begun > self.bounds.header_bytes:
+            self._refuse_headers()
+            return
+        if self._framing > self.bounds.header_bytes:  # of a body in chunks, all of which the parser keeps
+            self.transport.abort()
+            return
+        self._framing += len(data)
+        idle = getattr(self.cycle, "response_complete", True)
         over = len(self.connections) > self.bounds.connections
         self.app = self._refuse if over else self._served
         super().data_received(data)
+        if idle and self._within and not self._begun:
+            self._begun = len(data)
         if self.transport.is_closing():
             return
         if self._end_timer is not None and self._asked():
             super().shutdown()  # this request is the last
         answered = getattr(self.cycle, "response_complete", False)
-        if answered or self._in_headers():  # answered: the rest of a body that nobody wants, or the next headers
+        if answered or self._within:  # answered: the rest of a body that nobody wants, or the next headers
             self._expect_headers()
         elif self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._within, self._begun, self._framing = True, 0, 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Headers behind a body in chunks are left out: no proxy has seen them, and they have no bound."""
+        if self._within:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._framing = 0
+        super().on_body(body)
+
+    def on_headers_complete(self) -> None:
+        self._within, self._begun = False, 0
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.bounds.header_bytes:
+            self._too_long = True
+            raise ValueError("headers too long")  # ends the parser, which then asks for a reply of 400
+        super().on_headers_complete()
 
     def shutdown(self) -> None:
         """Once the service ends: after a request, or now. A first request may be on its way, so that is waited for."""
@@ -150,7 +163,14 @@ class _Bounded(_Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """What no parser could read has no request, so the app cannot answer it; in our shape all the same."""
-        self._send_error(400, "Bad Request", "bad_request", "this is no valid HTTP request")
+        if self._too_long:
+            self._refuse_headers()
+        else:
+            self._send_error(400, "Bad Request", "bad_request", "this is no valid HTTP request")
+
+    def _refuse_headers(self) -> None:
+        message = f"a request may have at most {self.bounds.header_bytes} bytes of headers"
+        self._send_error(431, "Request Header Fields Too Large", "headers_too_large", message)
 
     def _asked(self) -> bool:
         """Whether a request has come, be it answered or not."""
@@ -159,10 +179,6 @@ class _Bounded(_Protocol):
     def _end(self) -> None:
         if not self.transport.is_closing():
             super().shutdown()
-
-    def _in_headers(self) -> bool:
-        """Whether a request's headers have begun and not ended."""
-        raise NotImplementedError
 
     def _send_error(self, status: int, phrase: str, code: str, message: str) -> None:
         body = json.dumps({"error": message, "code": code, "request_id": ""}).encode()
@@ -197,74 +213,6 @@ class _Bounded(_Protocol):
             self._watch_reader()
 
 
-class BoundedH11(_Bounded, H11Protocol):
-    """Bounds for h11, which bounds the bytes of headers itself (``h11_max_incomplete_event_size``)."""
-
-    def _in_headers(self) -> bool:
-        return repr(self.conn.their_state) == "IDLE" and bool(self.conn.trailing_data[0])
-
-
-if HttpToolsProtocol is not None:
-
-    class BoundedHttpTools(_Bounded, HttpToolsProtocol):  # type: ignore[misc]
-        """Bounds for httptools."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self._within, self._begun, self._too_long = False, 0, False
-            self._framing = 0  # bytes that have arrived since the last that were of use
-
-        def data_received(self, data: bytes) -> None:
-            if self._within:
-                self._begun += len(data)
-            if self._begun > self.bounds.header_bytes:
-                self._refuse_headers()
-                return
-            if self._framing > self.bounds.header_bytes:  # of a body in chunks, all of which the parser keeps
-                self.transport.abort()
-                return
-            self._framing += len(data)
-            idle = getattr(self.cycle, "response_complete", True)
-            super().data_received(data)
-            if idle and self._within and not self._begun:
-                self._begun = len(data)
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._within, self._begun, self._framing = True, 0, 0
-
-        def on_header(self, name: bytes, value: bytes) -> None:
-            """Headers behind a body in chunks are left out: no proxy has seen them, and they have no bound."""
-            if self._within:
-                super().on_header(name, value)
-
-        def on_body(self, body: bytes) -> None:
-            self._framing = 0
-            super().on_body(body)
-
-        def on_headers_complete(self) -> None:
-            self._within, self._begun = False, 0
-            size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-            if size > self.bounds.header_bytes:
-                self._too_long = True
-                raise ValueError("headers too long")  # ends the parser, which then asks for a reply of 400
-            super().on_headers_complete()
-
-        def send_400_response(self, msg: str) -> None:
-            if self._too_long:
-                self._refuse_headers()
-            else:
-                super().send_400_response(msg)
-
-        def _in_headers(self) -> bool:
-            return self._within
-
-        def _refuse_headers(self) -> None:
-            message = f"a request may have at most {self.bounds.header_bytes} bytes of headers"
-            self._send_error(431, "Request Header Fields Too Large", "headers_too_large", message)
-
-
-def bounded_protocol(bounds: ConnectionBounds) -> type[asyncio.Protocol]:
-    """uvicorn's HTTP protocol with bounds: on httptools where it is installed, else on h11."""
-    base = BoundedH11 if HttpToolsProtocol is None else BoundedHttpTools
-    return type(base.__name__, (base,), {"bounds": bounds})
+def bounded_protocol(bounds: ConnectionBounds) -> type[BoundedProtocol]:
+    """uvicorn's HTTP protocol with bounds."""
+    return type("BoundedProtocol", (BoundedProtocol,), {"bounds": bounds})

@@ -2,8 +2,7 @@
 
     TandemError
     ├── HttpError          carries status, code and headers of its reply
-    │   ├── BadRequest 400, NotOffered 400, SuggestionsOff 403
-    │   └── BodyTimeout 408, UnsupportedMedia 415, InvalidFields 422, NotReady 503
+    │   └── BadRequest 400, InvalidFields 422, NotReady 503
     └── all others know no HTTP (``service.errors``, ``service.engine.errors``, ``models.errors``): see ``reply_for``
 
 Replies are ``{"error", "code", "detail"?, "request_id"}`` and hold no traceback, no path and nothing of the model.
@@ -89,52 +88,42 @@ class ErrorReply:
 
 
 class HttpError(TandemError):
-    """An error with a reply of its own."""
+    """An error with a reply of its own: its message is for people, its code for machines."""
 
-    status = 400
-    code = "bad_request"
-
-    def __init__(self, message: str, detail: Any = None) -> None:
-        self.detail = detail
+    def __init__(
+        self, status: int, code: str, message: str, detail: Any = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.status, self.code, self.detail, self.headers = status, code, detail, headers or {}
         super().__init__(message)
-
-    def headers(self) -> Mapping[str, str]:
-        """Headers of its reply."""
-        return {}
 
 
 class BadRequest(HttpError):
     """The body cannot be read: broken JSON, invalid UTF-8, lone surrogates."""
 
+    def __init__(self, message: str, detail: Any = None) -> None:
+        super().__init__(400, "bad_request", message, detail)
 
-class NotOffered(HttpError):
+
+def not_offered(message: str) -> HttpError:
     """The request asks for what this server or its models do not do; better refused than left out silently."""
-
-    code = "not_offered"
-
-
-class SuggestionsOff(HttpError):
-    """Somebody suggests a better translation; none are collected."""
-
-    status, code = 403, "suggestions_off"
+    return HttpError(400, "not_offered", message)
 
 
-class BodyTimeout(HttpError):
+def body_timeout(seconds: float) -> HttpError:
     """The body did not arrive in time."""
+    return HttpError(408, "body_timeout", f"the body did not arrive within {seconds:g} s; send it again")
 
-    status, code = 408, "body_timeout"
 
-
-class UnsupportedMedia(HttpError):
+def unsupported_media(message: str) -> HttpError:
     """A content type that the route does not read."""
-
-    status, code = 415, "unsupported_media_type"
+    return HttpError(415, "unsupported_media_type", message)
 
 
 class InvalidFields(HttpError):
     """Fields that break their bounds; ``detail`` lists each with message and value."""
 
-    status, code = 422, "invalid_field"
+    def __init__(self, message: str, detail: Any = None) -> None:
+        super().__init__(422, "invalid_field", message, detail)
 
     @classmethod
     def of(cls, field_name: str, message: str, value: Any, remedy: str = "") -> InvalidFields:
@@ -147,10 +136,8 @@ class InvalidFields(HttpError):
 class NotReady(HttpError):
     """The service cannot answer yet, or no more; ``detail`` lists the reasons."""
 
-    status, code = 503, "not_ready"
-
     def __init__(self, reasons: Sequence[str]) -> None:
-        super().__init__("not ready: " + "; ".join(reasons), {"reasons": list(reasons)})
+        super().__init__(503, "not_ready", "not ready: " + "; ".join(reasons), {"reasons": list(reasons)})
 
 
 def reply_for(error: BaseException) -> ErrorReply:
@@ -158,7 +145,7 @@ def reply_for(error: BaseException) -> ErrorReply:
     if isinstance(error, FileRefused):
         return ErrorReply(_FILE_STATUSES[error.code], error.code, str(error), error.detail)
     if isinstance(error, HttpError):
-        headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers()}
+        headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers}
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
     if isinstance(error, InvalidOption):
         return reply_for(InvalidFields.of(error.field, error.bound, error.value, error.remedy))

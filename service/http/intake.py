@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from service.api.schemas import LIST_FIELDS, OBJECT_FIELDS
-from service.http.errors import BadRequest, InvalidFields, UnsupportedMedia, invalid_fields
+from service.http.errors import BadRequest, InvalidFields, invalid_fields, unsupported_media
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -73,7 +73,7 @@ async def read_fields(request: Request, model: type[T]) -> T:
 
     Raises:
         BadRequest: broken JSON or form, invalid UTF-8, lone surrogates.
-        UnsupportedMedia: another content type or character set.
+        HttpError: 415, another content type or character set.
         InvalidFields: a field breaks its bounds.
     """
     content = await read_body(request)
@@ -86,7 +86,7 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     """A JSON object, or the fields of the query string and of a form, in order.
 
     Raises:
-        BadRequest, UnsupportedMedia: as ``read_fields`` does.
+        HttpError: as ``read_fields`` does.
     """
     kind = content_type(request)
     body = await request.body()
@@ -98,7 +98,7 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     elif kind == "multipart/form-data":
         pairs += await _multipart_pairs(request, body)
     elif body:
-        raise UnsupportedMedia(
+        raise unsupported_media(
             f"content type {kind[:80]!r} is not read here; send application/json, application/x-www-form-urlencoded "
             "or multipart/form-data"
         )
@@ -106,11 +106,11 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
 
 
 def content_type(request: Request) -> str:
-    """The media type of a body. Raises UnsupportedMedia where its characters are not UTF-8."""
+    """The media type of a body. Raises HttpError where its characters are not UTF-8."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
     if charset not in ("utf-8", "utf8", "us-ascii"):
-        raise UnsupportedMedia(f"character set {charset[:40]!r} is not read here; send UTF-8")
+        raise unsupported_media(f"character set {charset[:40]!r} is not read here; send UTF-8")
     return kind.decode("latin-1").lower()
 
 

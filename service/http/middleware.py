@@ -19,7 +19,7 @@ from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import TooLarge
 from service.http.connections import OPERATIONS
 from service.http.dialects.errors import in_dialect
-from service.http.errors import BodyTimeout, NotReady, reply_for
+from service.http.errors import NotReady, body_timeout, reply_for
 from service.http.intake import JsonBounds
 from service.storage.database import StorageError
 from service.telemetry.metrics import CLIENT_GONE, Metrics
@@ -169,7 +169,7 @@ class RequestBody:
                     if len(body) > max_bytes:
                         raise _too_large(max_bytes, None)
         except TimeoutError as error:
-            raise BodyTimeout(f"the body did not arrive within {self._timeout:g} s; send it again") from error
+            raise body_timeout(self._timeout) from error
         return bytes(body)
 
 
@@ -250,7 +250,7 @@ class _StreamedExchange(_Exchange):
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError as error:
-            raise BodyTimeout(f"the body did not arrive within {self._timeout:g} s; send it again") from error
+            raise body_timeout(self._timeout) from error
         self._bytes += len(message.get("body", b""))
         if self._bytes > self._max_bytes:
             raise self._over(None)

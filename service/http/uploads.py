@@ -20,7 +20,7 @@ from service.files.bounds import FileRefused
 from service.files.disk import Upload
 from service.files.formats import FORMATS
 from service.http.credentials import caller_of, key_before_body
-from service.http.errors import BadRequest, HttpError, InvalidFields, UnsupportedMedia
+from service.http.errors import BadRequest, HttpError, InvalidFields, unsupported_media
 from service.http.intake import content_type
 
 FORM_BYTES = 64 << 10
@@ -31,20 +31,11 @@ _FIELDS = {"source": 35, "target": 35, "model": 200, "api_key": 512}
 _STEM_BYTES = 150
 UNKNOWN_UPLOADS = 2
 """Files that may come in at a time before a key that is required."""
+_BUSY = (
+    f"at most {UNKNOWN_UPLOADS} files may come in at a time before their key; send the key as 'Authorization: Bearer "
+    "KEY', or as the field api_key before the file, or try again later"
+)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff/\\]")
-
-
-class UploadsBusy(HttpError):
-    """A key is required, none came before the file, and enough files of such requests are coming in."""
-
-    status, code = 503, "uploads_busy"
-
-    def __init__(self, bound: int) -> None:
-        message = (
-            f"at most {bound} files may come in at a time before their key; send the key as 'Authorization: Bearer "
-            "KEY', or as the field api_key before the file, or try again later"
-        )
-        super().__init__(message, {"bound": bound})
 
 
 class UploadGate:
@@ -111,7 +102,7 @@ class GatedUpload:
 
         Raises:
             KeyMissing: a key is required, and had to come before the file.
-            UploadsBusy: it may follow, but as many files as may be are coming in already without one.
+            HttpError: it may follow, but as many files as may be are coming in already without one.
             KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
         """
         if self.caller is not None or self._waits:
@@ -122,7 +113,7 @@ class GatedUpload:
             if self._unknown is None:
                 raise KeyMissing("before the file")
             if self._unknown.locked():
-                raise UploadsBusy(UNKNOWN_UPLOADS)
+                raise HttpError(503, "uploads_busy", _BUSY, {"bound": UNKNOWN_UPLOADS})
             await self._slots.enter_async_context(self._unknown)
         self._waits = True
 
@@ -137,16 +128,16 @@ async def read_upload(
     send a file has at most one piece of it taken in. See ``UploadGate`` for ``key_may_follow``.
 
     Raises:
-        KeyMissing, KeyInvalid, UploadsBusy, RateLimited, LimitsUnavailable: see ``GatedUpload``.
+        KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``GatedUpload``.
         BadRequest: the body is no multipart form, or has more than one file.
-        UnsupportedMedia: another content type or character set.
         InvalidFields: a field is missing or too long.
+        HttpError: another content type or character set; too many files are coming in without a key.
         FileRefused: a file of a type that is not translated, by its name.
     """
     async with gate.enter(request, key_may_follow) as entry:
         if (kind := content_type(request)) != "multipart/form-data":
             message = f"content type {kind[:80]!r} is not read here; send the file as multipart/form-data"
-            raise UnsupportedMedia(message)
+            raise unsupported_media(message)
         form = await _Form(request, entry).parse()
         try:
             caller = await entry.admit(_field(form, "api_key"))

@@ -47,7 +47,6 @@ class Database:
         self._path = path
         self._name = "the database in memory" if path is None else path.name
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
-        self._open: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
         self._closed = False
         try:
@@ -84,33 +83,13 @@ class Database:
         finally:
             self._give_back(connection)
 
-    def backup(self, path: Path) -> None:
-        """Write a copy of the state of this moment to one file, while the database is in use.
-
-        The copy is checked and takes the place of an earlier file at ``path`` only once it is whole.
-
-        Raises:
-            StorageError: it cannot be read or written.
-        """
-        connection = self._take()
-        try:
-            _copy(connection, path)
-        except (sqlite3.Error, OSError) as error:
-            raise StorageError(f"{self._name} cannot be backed up ({error})") from error
-        finally:
-            self._give_back(connection)
-
     def close(self) -> None:
         """Close the connections; a transaction that is still running ends first, and further ones are refused."""
         with self._lock:
             self._closed = True
-            while True:
-                try:
-                    idle = self._idle.get_nowait()
-                except queue.Empty:
-                    return
-                self._open.remove(idle)
-                idle.close()
+            with suppress(queue.Empty):
+                while True:
+                    self._idle.get_nowait().close()
 
     def _prepare_file(self) -> None:
         if self._path is not None:
@@ -134,7 +113,6 @@ class Database:
         except sqlite3.Error:
             connection.close()
             raise
-        self._open.append(connection)
         return connection
 
     def _migrate(self, migrations: Sequence[str]) -> None:
@@ -173,40 +151,38 @@ class Database:
                 connection.execute("ROLLBACK")
         with self._lock:
             if self._closed:
-                self._open.remove(connection)
                 connection.close()
             else:
                 self._idle.put(connection)
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """``Database.backup`` of a file that is not open here, whatever its schema.
+    """Write a copy of a database's state of this moment to one file, while it is in use, whatever its schema.
+
+    The copy is checked and takes the place of an earlier file at ``target`` only once it is whole.
 
     Raises:
         StorageError: it is no database, or cannot be read, or its copy cannot be written.
     """
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_private(unfinished)
         # Not read-only: a reader of the write-ahead log takes part in its locking.
-        with closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=rw", uri=True, timeout=_BUSY_SECONDS)) as found:
-            _copy(found, target)
-    except (sqlite3.Error, OSError) as error:
-        raise StorageError(f"{source.name} cannot be backed up ({error})") from error
-
-
-def _copy(connection: sqlite3.Connection, path: Path) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _make_private(unfinished)
-    try:
-        with closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
-            connection.backup(copy)
+        url = f"{source.resolve().as_uri()}?mode=rw"
+        with (
+            closing(sqlite3.connect(url, uri=True, timeout=_BUSY_SECONDS)) as original,
+            closing(sqlite3.connect(unfinished, isolation_level=None)) as copy,
+        ):
+            original.backup(copy)
             _check(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, no log beside it
-        os.replace(unfinished, path)
-    except BaseException:
+        os.replace(unfinished, target)
+    except (sqlite3.Error, OSError) as error:
+        raise StorageError(f"{source.name} cannot be backed up ({error})") from error
+    finally:
         with suppress(OSError):
             unfinished.unlink()
-        raise
 
 
 def _why_unusable(error: Exception) -> str:

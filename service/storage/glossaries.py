@@ -43,7 +43,7 @@ _SIZES = "SELECT source, target, count FROM dictionary WHERE glossary = ? ORDER 
 
 
 @dataclass(frozen=True, slots=True)
-class Dictionary:
+class GlossaryDictionary:
     """The terms of one language pair.
 
     Attributes:
@@ -56,7 +56,7 @@ class Dictionary:
     entries: Mapping[str, str]
 
     @classmethod
-    def of(cls, source: str, target: str, entries: Mapping[str, str]) -> Dictionary:
+    def of(cls, source: str, target: str, entries: Mapping[str, str]) -> GlossaryDictionary:
         """Checks terms and bounds, and takes the region off the codes. Raises InvalidOption."""
         if not entries:
             raise InvalidOption("entries", "must hold at least one term", "")
@@ -87,44 +87,30 @@ class StoredGlossary:
     dictionaries: Sequence[DictionarySize] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class GlossaryLimits:
-    """What one caller may store: glossaries, and characters of all their terms."""
-
-    glossaries: int
-    characters: int
-
-
 class Glossaries:
     """The stored glossaries of all callers. Calls block: they belong in threads.
 
-    Every method but ``of`` and ``close`` raises StorageError where the database cannot be used now.
+    Every method but ``close`` raises StorageError where the database cannot be used now.
     """
 
-    def __init__(self, database: Database, limits: GlossaryLimits) -> None:
-        self._database = database
-        self._limits = limits
-
-    @classmethod
-    def of(cls, settings: Settings) -> Glossaries:
+    def __init__(self, settings: Settings) -> None:
         """In ``glossaries.db`` of the data folder, or in memory where there is none. Raises ConfigError."""
-        path = settings.data / "glossaries.db" if settings.data else None
-        limits = GlossaryLimits(settings.max_glossaries, settings.max_glossary_characters)
-        return cls(Database(path, [_SCHEMA]), limits)
+        self._settings = settings
+        self._database = Database(settings.data and settings.data / "glossaries.db", [_SCHEMA])
 
     def close(self) -> None:
         """Close the database."""
         self._database.close()
 
-    def create(self, owner: str, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
+    def create(self, owner: str, name: str, dictionaries: Sequence[GlossaryDictionary]) -> StoredGlossary:
         """Store a new glossary. Raises InvalidOption, GlossaryLimit."""
         _check_name(name)
         _check_dictionaries(dictionaries)
         identifier = str(uuid.uuid4())
         with self._database.connection() as connection:
             found = connection.execute("SELECT count(*) FROM glossary WHERE owner = ?", (owner,)).fetchone()[0]
-            if found >= self._limits.glossaries:
-                raise GlossaryLimit("glossaries", self._limits.glossaries, found + 1)
+            if found >= self._settings.max_glossaries:
+                raise GlossaryLimit("glossaries", self._settings.max_glossaries, found + 1)
             values = (identifier, owner, name, time.time())
             connection.execute("INSERT INTO glossary (id, owner, name, created) VALUES (?, ?, ?, ?)", values)
             for dictionary in dictionaries:
@@ -149,12 +135,8 @@ class Glossaries:
             _read(connection, owner, identifier)
             return _entries(connection, identifier, base_language(source), base_language(target))
 
-    def rename(self, owner: str, identifier: str, name: str) -> StoredGlossary:
-        """Give a glossary another name. Raises GlossaryNotFound, InvalidOption."""
-        return self.change(owner, identifier, name, ())
-
     def change(
-        self, owner: str, identifier: str, name: str | None, dictionaries: Sequence[Dictionary]
+        self, owner: str, identifier: str, name: str | None, dictionaries: Sequence[GlossaryDictionary]
     ) -> StoredGlossary:
         """Rename where a name is given, and add terms: new ones of a known pair take the place of equal source terms.
 
@@ -171,12 +153,12 @@ class Glossaries:
             for one in dictionaries:
                 if (one.source, one.target) in known:
                     before = _entries(connection, identifier, one.source, one.target)
-                    one = Dictionary.of(one.source, one.target, before | dict(one.entries))
+                    one = GlossaryDictionary.of(one.source, one.target, before | dict(one.entries))
                 _write(connection, identifier, one)
             self._check_size(connection, owner, identifier)
             return _read(connection, owner, identifier)
 
-    def replace(self, owner: str, identifier: str, dictionary: Dictionary) -> DictionarySize:
+    def replace(self, owner: str, identifier: str, dictionary: GlossaryDictionary) -> DictionarySize:
         """Store a dictionary in place of the one of its language pair. Raises GlossaryNotFound, GlossaryLimit."""
         with self._database.connection() as connection:
             _read(connection, owner, identifier)
@@ -209,8 +191,8 @@ class Glossaries:
     def _check_characters(self, connection: sqlite3.Connection, owner: str) -> None:
         query = "SELECT total(characters) FROM dictionary JOIN glossary ON glossary = id WHERE owner = ?"
         found = int(connection.execute(query, (owner,)).fetchone()[0])
-        if found > self._limits.characters:
-            raise GlossaryLimit("characters in all glossaries", self._limits.characters, found)
+        if found > self._settings.max_glossary_characters:
+            raise GlossaryLimit("characters in all glossaries", self._settings.max_glossary_characters, found)
 
 
 def base_language(code: str) -> str:
@@ -236,7 +218,7 @@ def _entries(connection: sqlite3.Connection, identifier: str, source: str, targe
     return found
 
 
-def _write(connection: sqlite3.Connection, identifier: str, dictionary: Dictionary) -> None:
+def _write(connection: sqlite3.Connection, identifier: str, dictionary: GlossaryDictionary) -> None:
     characters = sum(len(source) + len(target) for source, target in dictionary.entries.items())
     text = json.dumps(dict(dictionary.entries), ensure_ascii=False)
     values = (identifier, dictionary.source, dictionary.target, text, len(dictionary.entries), characters)
@@ -252,7 +234,7 @@ def _check_name(name: str) -> None:
         raise InvalidOption("name", f"must have 1 to {MAX_NAME} characters", name)
 
 
-def _check_dictionaries(dictionaries: Sequence[Dictionary]) -> None:
+def _check_dictionaries(dictionaries: Sequence[GlossaryDictionary]) -> None:
     if not 1 <= len(dictionaries) <= MAX_DICTIONARIES:
         raise InvalidOption("dictionaries", f"must be 1 to {MAX_DICTIONARIES}", len(dictionaries))
     pairs = [(one.source, one.target) for one in dictionaries]

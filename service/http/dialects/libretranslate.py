@@ -14,7 +14,7 @@ from service.api.schemas import ErrorBody, Status
 from service.bundles.catalog import ServedLanguage
 from service.files.formats import FORMATS
 from service.http.dependencies import PartsDep
-from service.http.errors import SuggestionsOff
+from service.http.errors import HttpError
 from service.text.languages import language_name
 
 _TYPING_PAUSE = 500
@@ -22,7 +22,7 @@ _TYPING_PAUSE = 500
 
 _REFUSED = {
     "error": "suggestions are switched off on this server",
-    "code": SuggestionsOff.code,
+    "code": "suggestions_off",
     "request_id": "5f0c7e…",
 }
 
@@ -85,7 +85,7 @@ async def frontend_settings(parts: PartsDep) -> FrontendSettings:
 )
 async def suggest() -> NoReturn:
     """Always refused: translations are not collected here, and models learn from corpora only."""
-    raise SuggestionsOff(_REFUSED["error"])
+    raise HttpError(403, _REFUSED["code"], _REFUSED["error"])
 
 
 @router.get("/health")

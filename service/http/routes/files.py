@@ -37,14 +37,6 @@ _ACCEPTED: dict[int | str, dict[str, Any]] = {
 _ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /files` returned it.")]
 
 
-class FileError(HttpError):
-    """What a request about a file job ends with; the message is for people, the code for machines."""
-
-    def __init__(self, status: int, code: str, message: str, detail: Any = None) -> None:
-        self.status, self.code = status, code
-        super().__init__(message, detail)
-
-
 def upload_bounds(settings: Settings) -> dict[str, int]:
     """By path, the bytes of a request that sends a file."""
     return dict.fromkeys(("/files", "/translate_file"), settings.file_bytes + FORM_BYTES)
@@ -176,13 +168,13 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
             f"the file was not finished within {seconds} and is still being translated as job {job.id}; ask for it "
             f"with GET /files/{job.id}"
         )
-        raise FileError(504, "deadline", message, {"id": job.id}) from error
+        raise HttpError(504, "deadline", message, {"id": job.id}) from error
     except (asyncio.CancelledError, Draining):
         await asyncio.shield(parts.files.remove(job))
         raise
     if done is None or done.status != "done":
         message = (done.error if done else None) or "the file was deleted before it was finished"
-        raise FileError(500, "file_failed", message)
+        raise HttpError(500, "file_failed", message)
     name = quote(f"{done.download}.{done.result_name}", safe="")
     return FileUrl(translatedFileUrl=str(request.url_for("download_file", name=name)))
 
@@ -209,23 +201,23 @@ async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:
     return job
 
 
-def _not_found() -> FileError:
+def _not_found() -> HttpError:
     """No job or result of that name, or none of the caller's: which of them is nobody's business."""
-    return FileError(404, "file_not_found", "there is no such file here, or it is not yours")
+    return HttpError(404, "file_not_found", "there is no such file here, or it is not yours")
 
 
 async def _send_result(parts: PartsDep, job: FileJob) -> Response:
     if job.status in OPEN:
         message = f"the file is not translated yet, but {job.progress:.0%} of it; try again later"
-        raise FileError(409, "file_not_ready", message)
+        raise HttpError(409, "file_not_ready", message)
     if job.status == "failed":
-        raise FileError(409, "file_not_ready", f"the file could not be translated: {job.error}")
+        raise HttpError(409, "file_not_ready", f"the file could not be translated: {job.error}")
     path, form = parts.files.result_path(job), FORMATS[job.format]
     try:
         return await asyncio.to_thread(Attachment, path, job.result_name, form.media_type)
     except FileNotFoundError as error:
         message = "the file is gone: it was cancelled, or its time was over; send it again"
-        raise FileError(410, "file_gone", message) from error
+        raise HttpError(410, "file_gone", message) from error
 
 
 def _status(job: FileJob) -> FileStatus:

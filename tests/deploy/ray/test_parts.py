@@ -18,7 +18,7 @@ from deploy.ray.folders import take_folder
 from deploy.ray.replica import OneRequestId, Replica
 from deploy.ray.scaling import METRIC, QueueShare
 from models.errors import ConfigError
-from service.access import KeyStore, Limits
+from service.access import CallerLimits, KeyStore
 from service.access.access import open_keys
 from service.settings import Settings
 from tests.service.support import running
@@ -177,7 +177,7 @@ def test_a_replica_does_not_start_with_a_version_that_is_not_there(versions: Pat
 def test_keys_of_another_server_are_taken_over(versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_DATA", str(tmp_path / "data"))
     other = open_keys(Settings(data=tmp_path / "other"))
-    secret = KeyStore(other).add("mastodon", Limits()).secret
+    secret = KeyStore(other).add("mastodon", CallerLimits()).secret
     other.close()
     replica = Alone(Arguments(settings={"bundles": str(versions), "require_key": True}))
 

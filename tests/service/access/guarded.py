@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from models.bundle import Bundle
-from service.access import Access, KeyStore, Limits
+from service.access import Access, CallerLimits, KeyStore
 from service.access.access import open_keys
 from service.http.dependencies import AdminDep
 from service.settings import Settings
@@ -41,10 +41,10 @@ def access_of(service: Served) -> Access:
     return found
 
 
-def make_key(service: Served, name: str = "web", limits: Limits | None = None, **options: Any) -> str:
+def make_key(service: Served, name: str = "web", limits: CallerLimits | None = None, **options: Any) -> str:
     """Made by another process, so to speak: through a store of its own."""
     with closing(open_keys(service.app.state.parts.settings)) as database:
-        secret = KeyStore(database).add(name, limits or Limits(), **options).secret
+        secret = KeyStore(database).add(name, limits or CallerLimits(), **options).secret
     access_of(service).refresh()
     return secret
 

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from service.access import Caller, Limits, QuotaUsage
+from service.access import Caller, CallerLimits, QuotaUsage
 from service.engine import DecodingFailed
 from service.settings import Settings
 from service.translation.progress import Progress
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_rate_is_429_with_retry_after(bundles: dict[str, Bundle], tmp_path: Path) -> None:
     async with guarded(bundles, tmp_path) as service:
-        headers = bearer(make_key(service, limits=Limits(rate=2)))
+        headers = bearer(make_key(service, limits=CallerLimits(rate=2)))
         for _ in range(2):
             assert (await service.client.post("/detect", json={"q": TEXT}, headers=headers)).status_code == 200
         refused = await service.client.post("/detect", json={"q": TEXT}, headers=headers)
@@ -38,7 +38,7 @@ async def test_a_quota_counts_what_is_translated_and_gives_back_what_failed(
     bundles: dict[str, Bundle], tmp_path: Path
 ) -> None:
     async with guarded(bundles, tmp_path) as service:
-        headers, web = bearer(make_key(service, limits=Limits(quota=40))), Caller("web")
+        headers, web = bearer(make_key(service, limits=CallerLimits(quota=40))), Caller("web")
         usage = access_of(service).usage
 
         async def translate(q: Any, **fields: Any) -> httpx.Response:
@@ -130,7 +130,7 @@ async def test_an_open_server_counts_nothing(service: Served) -> None:
 async def test_a_store_of_limits_that_is_down_is_no_500(bundles: dict[str, Bundle], tmp_path: Path) -> None:
     url = "redis://127.0.0.1:1/0"
     async with guarded(bundles, tmp_path, limits_url=url) as service:
-        headers = bearer(make_key(service, limits=Limits(1, 1)))
+        headers = bearer(make_key(service, limits=CallerLimits(1, 1)))
         for _ in range(2):
             assert (await service.client.post("/detect", json={"q": TEXT}, headers=headers)).status_code == 200
     async with guarded(bundles, tmp_path, limits_url=url, limits_failure="closed") as service:

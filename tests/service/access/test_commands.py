@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from deploy.cli import app
 from models.errors import ConfigError, TandemError
-from service.access import Caller, KeyStore, Limits
+from service.access import Caller, CallerLimits, KeyStore
 from service.access.access import Access, open_keys
 from service.settings import Settings
 from service.storage.database import StorageError
@@ -105,7 +105,7 @@ def test_another_server_takes_keys_over(run: Run, data: Path, tmp_path: Path) ->
     run("keys", "import", str(tmp_path / "two" / "keys.db"), "--data", str(other))
     assert [valid(other, secret) for secret in (first, second, own)] == [False, True, True]
     with closing(open_keys(Settings(data=other))) as database:
-        assert KeyStore(database).snapshot().limits_of("app") == Limits(0, 7)
+        assert KeyStore(database).snapshot().limits_of("app") == CallerLimits(0, 7)
     (tmp_path / "text").write_text("no key store, but a text that is long enough to look at" * 10)
     assert isinstance(run("keys", "import", str(tmp_path / "text"), fails=True).exception, ConfigError)
 

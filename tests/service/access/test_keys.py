@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from models.errors import ConfigError
-from service.access.keys import MIGRATIONS, KeyStore, Limits, Snapshot
+from service.access.keys import MIGRATIONS, CallerLimits, KeyStore, Snapshot
 from service.storage.database import Database
 
 DAY = 86_400.0
@@ -43,7 +43,7 @@ def valid(store: KeyStore, secret: str, now: float) -> bool:
 
 
 def test_a_key_is_recognisable_random_and_kept_as_a_hash_only(store: KeyStore, tmp_path: Path) -> None:
-    first, second = store.add("web", Limits()), store.add("mastodon", Limits())
+    first, second = store.add("web", CallerLimits()), store.add("mastodon", CallerLimits())
     for key in (first, second):
         assert re.fullmatch(r"tandem_[0-9a-f]{8}_[A-Za-z0-9_-]{43}", key.secret)
         assert key.secret not in repr(key)
@@ -54,22 +54,22 @@ def test_a_key_is_recognisable_random_and_kept_as_a_hash_only(store: KeyStore, t
 
 
 def test_a_key_is_found_with_its_name_and_limits(store: KeyStore, clock: Calendar) -> None:
-    secret = store.add("web", Limits(60, 5000), admin=True).secret
+    secret = store.add("web", CallerLimits(60, 5000), admin=True).secret
     key = store.snapshot().find(secret, clock())
     assert key is not None
-    assert (key.caller, key.admin, key.limits, key.state(clock())) == ("web", True, Limits(60, 5000), "active")
-    assert store.snapshot().limits_of("web") == Limits(60, 5000)
+    assert (key.caller, key.admin, key.limits, key.state(clock())) == ("web", True, CallerLimits(60, 5000), "active")
+    assert store.snapshot().limits_of("web") == CallerLimits(60, 5000)
     assert store.snapshot().limits_of("nobody") is None
 
 
 @pytest.mark.parametrize("change", ["", "tandem_", "x", "tandem_00000000_" + "A" * 43, "\ud800", "ä" * 59])
 def test_what_is_no_key_is_not_found(store: KeyStore, clock: Calendar, change: str) -> None:
-    store.add("web", Limits())
+    store.add("web", CallerLimits())
     assert not valid(store, change, clock())
 
 
 def test_every_character_of_a_key_counts(store: KeyStore, clock: Calendar) -> None:
-    secret = store.add("web", Limits()).secret
+    secret = store.add("web", CallerLimits()).secret
     assert valid(store, secret, clock())
     for place in (0, 8, 16, 40, len(secret) - 1):
         other = "0" if secret[place] != "0" else "1"
@@ -79,17 +79,17 @@ def test_every_character_of_a_key_counts(store: KeyStore, clock: Calendar) -> No
 
 
 def test_a_key_expires(store: KeyStore, clock: Calendar) -> None:
-    secret = store.add("web", Limits(), expires=clock() + DAY).secret
+    secret = store.add("web", CallerLimits(), expires=clock() + DAY).secret
     snapshot = store.snapshot()
     assert snapshot.find(secret, clock() + DAY - 1)
     assert not snapshot.find(secret, clock() + DAY)
     clock.now += 2 * DAY
     assert [key.state(clock()) for key in store.all_keys()] == ["expired"]
-    assert valid(store, store.add("web", Limits()).secret, clock())  # the name is free again
+    assert valid(store, store.add("web", CallerLimits()).secret, clock())  # the name is free again
 
 
 def test_revoking_ends_all_keys_of_a_name(store: KeyStore, clock: Calendar) -> None:
-    secret, other = store.add("web", Limits()).secret, store.add("app", Limits()).secret
+    secret, other = store.add("web", CallerLimits()).secret, store.add("app", CallerLimits()).secret
     further = store.rotate("web", overlap=DAY).secret
     assert store.revoke("web") == 2
     assert [valid(store, one, clock()) for one in (secret, further, other)] == [False, False, True]
@@ -99,21 +99,21 @@ def test_revoking_ends_all_keys_of_a_name(store: KeyStore, clock: Calendar) -> N
 
 
 def test_rotating_leaves_the_old_key_for_a_while(store: KeyStore, clock: Calendar) -> None:
-    old = store.add("web", Limits(60, 0), expires=clock() + 30 * DAY).secret
+    old = store.add("web", CallerLimits(60, 0), expires=clock() + 30 * DAY).secret
     new = store.rotate("web", overlap=DAY).secret
     assert valid(store, old, clock()) and valid(store, new, clock())
     assert not valid(store, old, clock() + DAY)
     assert valid(store, new, clock() + 31 * DAY)
-    assert store.snapshot().limits_of("web") == Limits(60, 0)
+    assert store.snapshot().limits_of("web") == CallerLimits(60, 0)
     store.rotate("web", overlap=2 * DAY)
     assert not valid(store, old, clock() + DAY)  # never longer than it had
 
 
 def test_limits_change_for_all_keys_of_a_name(store: KeyStore) -> None:
-    store.add("web", Limits(60, 5000))
-    assert store.set_limits("web", None, 7000) == Limits(60, 7000)
-    assert store.set_limits("web", 0, None) == Limits(0, 7000)
-    assert store.snapshot().limits_of("web") == Limits(0, 7000)
+    store.add("web", CallerLimits(60, 5000))
+    assert store.set_limits("web", None, 7000) == CallerLimits(60, 7000)
+    assert store.set_limits("web", 0, None) == CallerLimits(0, 7000)
+    assert store.snapshot().limits_of("web") == CallerLimits(0, 7000)
     with pytest.raises(ConfigError, match="no active key"):
         store.set_limits("nobody", 1, 1)
 
@@ -121,21 +121,21 @@ def test_limits_change_for_all_keys_of_a_name(store: KeyStore) -> None:
 @pytest.mark.parametrize("name", ["", "admin", "anonymous", "a b", "-a", "a/b", 'a"b', "ä", "a" * 65, "a\n"])
 def test_names_that_would_confuse_are_refused(store: KeyStore, name: str) -> None:
     with pytest.raises(ConfigError, match="cannot be a key's name"):
-        store.add(name, Limits())
+        store.add(name, CallerLimits())
 
 
 def test_a_name_that_is_taken_is_refused_and_says_how_to_go_on(store: KeyStore) -> None:
-    store.add("web", Limits())
+    store.add("web", CallerLimits())
     with pytest.raises(ConfigError, match="tandem keys rotate web"):
-        store.add("web", Limits())
+        store.add("web", CallerLimits())
 
 
 def test_a_snapshot_is_read_again_only_after_a_change(store: KeyStore) -> None:
-    secret = store.add("web", Limits()).secret
+    secret = store.add("web", CallerLimits()).secret
     first = store.snapshot()
     assert store.snapshot(first) is first
     for change in (
-        lambda: store.add("app", Limits()),
+        lambda: store.add("app", CallerLimits()),
         lambda: store.rotate("app", 0),
         lambda: store.set_limits("app", 1, 1),
         lambda: store.revoke("app"),
@@ -148,7 +148,7 @@ def test_a_snapshot_is_read_again_only_after_a_change(store: KeyStore) -> None:
 
 def test_an_unknown_identifier_is_compared_as_well(monkeypatch: pytest.MonkeyPatch, store: KeyStore) -> None:
     """What the time tells: nothing, as the same is done whether the identifier is known or not."""
-    secret = store.add("web", Limits()).secret
+    secret = store.add("web", CallerLimits()).secret
     snapshot = store.snapshot()
     compared: list[tuple[bytes, bytes]] = []
 

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from models.errors import ConfigError
 from service.access.counters import MIGRATIONS, SqliteCounters, shared_counters
 from service.access.errors import LimitsUnavailable, QuotaExceeded, RateLimited
-from service.access.keys import Limits
+from service.access.keys import CallerLimits
 from service.access.meter import Meter, Receipt
 from service.http.errors import reply_for
 from service.storage.database import Database, StorageError
@@ -63,13 +63,13 @@ def meter(storage: Storage, clock: Calendar) -> Meter:
 
 def test_a_rate_bounds_requests_of_one_caller(meter: Meter) -> None:
     for _ in range(3):
-        meter.charge("web", Limits(rate=3), 0)
+        meter.charge("web", CallerLimits(rate=3), 0)
     with pytest.raises(RateLimited) as caught:
-        meter.charge("web", Limits(rate=3), 0)
+        meter.charge("web", CallerLimits(rate=3), 0)
     assert 1 <= int(reply_for(caught.value).headers["Retry-After"]) <= 60
     assert caught.value.detail == {"bound": 3, "unit": "requests a minute"}
-    meter.charge("app", Limits(rate=3), 0)
-    meter.charge("web", Limits(), 0)
+    meter.charge("app", CallerLimits(rate=3), 0)
+    meter.charge("web", CallerLimits(), 0)
 
 
 def test_a_rate_window_slides(database: Database, clock: Calendar) -> None:
@@ -89,7 +89,7 @@ def test_a_rate_window_slides(database: Database, clock: Calendar) -> None:
 
 
 def test_a_quota_bounds_characters_of_a_month(meter: Meter, clock: Calendar) -> None:
-    limits = Limits(quota=100)
+    limits = CallerLimits(quota=100)
     meter.charge("web", limits, 60)
     with pytest.raises(QuotaExceeded) as caught:
         meter.charge("web", limits, 41)
@@ -105,14 +105,14 @@ def test_a_quota_bounds_characters_of_a_month(meter: Meter, clock: Calendar) -> 
 def test_december_has_an_end_too(meter: Meter, clock: Calendar) -> None:
     clock.now = datetime(2030, 12, 31, 23, 59, 30, tzinfo=UTC).timestamp()
     with pytest.raises(QuotaExceeded) as caught:
-        meter.charge("web", Limits(quota=1), 2)
+        meter.charge("web", CallerLimits(quota=1), 2)
     assert reply_for(caught.value).headers == {"Retry-After": "30"}
 
 
 def test_what_failed_is_given_back_in_the_month_it_was_charged(meter: Meter, clock: Calendar) -> None:
-    receipt = meter.charge("web", Limits(quota=100), 70)
+    receipt = meter.charge("web", CallerLimits(quota=100), 70)
     clock.now += 7200  # the next month
-    meter.charge("web", Limits(quota=100), 10)
+    meter.charge("web", CallerLimits(quota=100), 10)
     meter.refund(receipt)
     assert meter.used("web") == 10
     clock.now -= 7200
@@ -122,8 +122,8 @@ def test_what_failed_is_given_back_in_the_month_it_was_charged(meter: Meter, clo
 
 
 def test_characters_are_counted_without_a_quota(meter: Meter) -> None:
-    meter.charge("web", Limits(), 70)
-    meter.charge("web", Limits(), 0)
+    meter.charge("web", CallerLimits(), 70)
+    meter.charge("web", CallerLimits(), 0)
     assert meter.used("web") == 70
 
 
@@ -132,7 +132,7 @@ def test_threads_never_pass_more_than_the_quota(meter: Meter) -> None:
 
     def charge(number: int) -> None:
         with suppress(QuotaExceeded):
-            meter.charge("web", Limits(quota=50), 7)
+            meter.charge("web", CallerLimits(quota=50), 7)
             passed.append(number)
 
     with ThreadPoolExecutor(8) as pool:
@@ -144,11 +144,11 @@ def test_threads_never_pass_more_than_the_quota(meter: Meter) -> None:
 def test_two_servers_share_a_file(database: Database, tmp_path: Path, clock: Calendar) -> None:
     with closing(Database(tmp_path / "limits.db", MIGRATIONS)) as other:
         first, second = (Meter(SqliteCounters(one, clock), clock=clock) for one in (database, other))
-        first.charge("web", Limits(2, 100), 60)
-        second.charge("web", Limits(2, 100), 20)
+        first.charge("web", CallerLimits(2, 100), 60)
+        second.charge("web", CallerLimits(2, 100), 20)
         assert (first.used("web"), second.used("web")) == (80, 80)
         with pytest.raises(RateLimited):
-            first.charge("web", Limits(2, 100), 1)
+            first.charge("web", CallerLimits(2, 100), 1)
 
 
 def test_counters_end_and_are_swept_out(database: Database, clock: Calendar) -> None:
@@ -195,12 +195,12 @@ def test_while_the_store_is_down_open_counts_nothing_and_says_so_once(database: 
     break_database(database)
     with capture_logs() as lines:
         for _ in range(3):
-            assert meter.charge("web", Limits(1, 1), 70) == Receipt()
+            assert meter.charge("web", CallerLimits(1, 1), 70) == Receipt()
         assert meter.used("web") == 0
         meter.refund(Receipt("any", 5))
         mend_database(database)
         pause.now += 60
-        assert meter.charge("web", Limits(1, 100), 70).characters == 70
+        assert meter.charge("web", CallerLimits(1, 100), 70).characters == 70
     assert [line["event"] for line in lines] == ["limits_store_failed", "limits_store_back"]
     assert lines[0]["answers"] == "open"
 
@@ -217,7 +217,7 @@ def test_a_store_that_fails_slowly_is_left_alone_afterwards(database: Database) 
 
     meter = Meter(Slow(database), "open", monotonic=pause)
     with capture_logs():
-        assert [meter.charge("web", Limits(), 70) for _ in range(3)] == [Receipt()] * 3
+        assert [meter.charge("web", CallerLimits(), 70) for _ in range(3)] == [Receipt()] * 3
     assert asked == 1
 
 
@@ -225,7 +225,7 @@ def test_while_the_store_is_down_closed_refuses(database: Database) -> None:
     meter = Meter(SqliteCounters(database), "closed")
     break_database(database)
     with capture_logs():
-        for attempt in (lambda: meter.charge("web", Limits(), 70), lambda: meter.used("web")):
+        for attempt in (lambda: meter.charge("web", CallerLimits(), 70), lambda: meter.used("web")):
             with pytest.raises(LimitsUnavailable) as caught:
                 attempt()
             assert int(reply_for(caught.value).headers["Retry-After"]) >= 1
@@ -235,7 +235,7 @@ def test_while_the_store_is_down_closed_refuses(database: Database) -> None:
 def test_a_shared_store_that_nobody_runs_is_down(free_port: int) -> None:
     meter = Meter(shared_counters(f"redis://:secret@127.0.0.1:{free_port}/0"), "open")
     with capture_logs() as lines:
-        assert meter.charge("web", Limits(1, 1), 5) == Receipt()
+        assert meter.charge("web", CallerLimits(1, 1), 5) == Receipt()
     assert lines[0]["cause"] == "ConnectionError"
     assert "secret" not in str(lines)
 
@@ -270,7 +270,7 @@ def test_months_are_those_of_utc(meter: Meter, clock: Calendar) -> None:
     keys: list[Any] = []
     for moment in (START, START + 3599, START + 3600):
         clock.now = moment
-        receipt = meter.charge("web", Limits(), 1)
+        receipt = meter.charge("web", CallerLimits(), 1)
         keys.append(receipt.counter)
     assert keys[0] == keys[1] != keys[2]
     assert keys[0].endswith("web/2030-01")

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from service.access import Limits
+from service.access import CallerLimits
 from service.files.jobs import FileJobs
 from service.files.records import FileJob
 from service.settings import Settings
@@ -183,7 +183,7 @@ async def test_files_belong_to_their_keys(bundles: dict[str, Bundle], tmp_path: 
     settings = Settings(data=tmp_path, require_key=True, admin_key=SecretStr(ADMIN_KEY), files_per_caller=1)
     async with served(bundles, settings) as service:
         access = service.app.state.parts.access
-        anna, ben = (access.keys.add(name, Limits()).secret for name in ("anna", "ben"))
+        anna, ben = (access.keys.add(name, CallerLimits()).secret for name in ("anna", "ben"))
         access.refresh()
         head = {
             name: {"authorization": f"Bearer {key}"} for name, key in (("a", anna), ("b", ben), ("root", ADMIN_KEY))

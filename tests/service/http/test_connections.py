@@ -1,4 +1,4 @@
-"""Slow, silent, greedy and too many clients, over real sockets, with both of uvicorn's HTTP parsers."""
+"""Slow, silent, greedy and too many clients, over real sockets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 import uvicorn
 
-from service.http.connections import BoundedH11, BoundedHttpTools, ConnectionBounds, ConnectionLimit, bounded_protocol
+from service.http.connections import ConnectionBounds, ConnectionLimit, bounded_protocol
 from service.http.headers import SecurityHeaders
 from service.http.middleware import RequestBody, RequestContext
 from service.telemetry.metrics import Metrics
@@ -48,21 +48,14 @@ class Listening(uvicorn.Server):
 Connect = Callable[[], Awaitable[tuple[Reader, Writer]]]
 
 
-@pytest.fixture(params=[BoundedHttpTools, BoundedH11])
-def parser(request: pytest.FixtureRequest) -> Any:
-    return request.param
-
-
 @asynccontextmanager
-async def server(
-    parser: Any, bounds: ConnectionBounds, answer: Any = small, keep_alive: int = 30
-) -> AsyncIterator[Any]:
+async def server(bounds: ConnectionBounds, answer: Any = small, keep_alive: int = 30) -> AsyncIterator[Any]:
     """A function that opens connections to a server of ``answer``, with our middleware around it."""
     inner = RequestBody(answer, max_bytes=1024, timeout=PATIENCE)
     app = SecurityHeaders(RequestContext(ConnectionLimit(inner), Metrics()))
     config = uvicorn.Config(
         app, port=0, log_config=None, lifespan="off", ws="none", timeout_keep_alive=keep_alive,
-        http=type("Bounded", (parser,), {"bounds": bounds}), h11_max_incomplete_event_size=bounds.header_bytes,
+        http=bounded_protocol(bounds),
     )  # fmt: skip
     running = Listening(config)
     task = asyncio.ensure_future(running.serve())
@@ -104,21 +97,21 @@ async def reply(reader: Reader) -> tuple[int, dict[str, str], bytes]:
 REQUEST = b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
 
 
-async def test_a_connection_that_says_nothing_is_closed(parser: Any) -> None:
-    async with server(parser, BRIEF) as connect:
+async def test_a_connection_that_says_nothing_is_closed() -> None:
+    async with server(BRIEF) as connect:
         reader, _ = await connect()
         assert await ended(reader) == b""
 
 
-async def test_headers_that_never_end_are_cut_off(parser: Any) -> None:
-    async with server(parser, BRIEF) as connect:
+async def test_headers_that_never_end_are_cut_off() -> None:
+    async with server(BRIEF) as connect:
         reader, writer = await connect()
         writer.write(b"GET / HTTP/1.1\r\nHost: serv")
         assert await ended(reader) == b""
 
 
-async def test_the_next_headers_must_come_in_time_too(parser: Any) -> None:
-    async with server(parser, BRIEF) as connect:
+async def test_the_next_headers_must_come_in_time_too() -> None:
+    async with server(BRIEF) as connect:
         reader, writer = await connect()
         for _ in range(2):
             writer.write(REQUEST)
@@ -127,8 +120,8 @@ async def test_the_next_headers_must_come_in_time_too(parser: Any) -> None:
         assert await ended(reader) == b""
 
 
-async def test_the_rest_of_a_refused_body_is_not_awaited_for_ever(parser: Any) -> None:
-    async with server(parser, BRIEF) as connect:
+async def test_the_rest_of_a_refused_body_is_not_awaited_for_ever() -> None:
+    async with server(BRIEF) as connect:
         reader, writer = await connect()
         writer.write(b"POST / HTTP/1.1\r\nHost: service\r\nContent-Length: 100000\r\n\r\n")
         assert (await reply(reader))[0] == 413
@@ -136,8 +129,8 @@ async def test_the_rest_of_a_refused_body_is_not_awaited_for_ever(parser: Any) -
         assert await ended(reader) == b""
 
 
-async def test_an_idle_connection_is_closed(parser: Any) -> None:
-    async with server(parser, GENEROUS, keep_alive=0) as connect:
+async def test_an_idle_connection_is_closed() -> None:
+    async with server(GENEROUS, keep_alive=0) as connect:
         reader, writer = await connect()
         writer.write(REQUEST)
         assert (await reply(reader))[0] == 200
@@ -146,9 +139,9 @@ async def test_an_idle_connection_is_closed(parser: Any) -> None:
 
 @pytest.mark.parametrize("head", [b"GET /" + b"a" * 9000, b"GET / HTTP/1.1\r\nX: " + b"a" * 9000])
 @pytest.mark.parametrize("finished", [True, False])
-async def test_long_headers_are_refused(parser: Any, head: bytes, finished: bool) -> None:
+async def test_long_headers_are_refused(head: bytes, finished: bool) -> None:
     """Also where they come in pieces and never end."""
-    async with server(parser, GENEROUS) as connect:
+    async with server(GENEROUS) as connect:
         reader, writer = await connect()
         rest = b" HTTP/1.1" if b"HTTP" not in head else b""
         pieces = [head + rest + b"\r\n\r\n"] if finished else [head[:3000], head[3000:6000]]
@@ -161,8 +154,8 @@ async def test_long_headers_are_refused(parser: Any, head: bytes, finished: bool
         assert b"content-security-policy" in content.lower()
 
 
-async def test_what_is_no_http_gets_our_error(parser: Any) -> None:
-    async with server(parser, GENEROUS) as connect:
+async def test_what_is_no_http_gets_our_error() -> None:
+    async with server(GENEROUS) as connect:
         reader, writer = await connect()
         writer.write(b"\x16\x03\x01 this is TLS\r\n\r\n")
         status, headers, body = await reply(reader)
@@ -171,8 +164,8 @@ async def test_what_is_no_http_gets_our_error(parser: Any) -> None:
         assert await ended(reader) == b""
 
 
-async def test_a_client_that_stops_reading_is_cut_off(parser: Any) -> None:
-    async with server(parser, ConnectionBounds(100, 4096, PATIENCE, 0.1), large) as connect:
+async def test_a_client_that_stops_reading_is_cut_off() -> None:
+    async with server(ConnectionBounds(100, 4096, PATIENCE, 0.1), large) as connect:
         _, writer = await connect()
         writer.transport.pause_reading()
         writer.write(REQUEST)
@@ -183,8 +176,8 @@ async def test_a_client_that_stops_reading_is_cut_off(parser: Any) -> None:
                 await asyncio.sleep(0.01)
 
 
-async def test_a_client_that_reads_gets_all_of_a_large_reply(parser: Any) -> None:
-    async with server(parser, ConnectionBounds(100, 4096, PATIENCE, 0.1), large) as connect:
+async def test_a_client_that_reads_gets_all_of_a_large_reply() -> None:
+    async with server(ConnectionBounds(100, 4096, PATIENCE, 0.1), large) as connect:
         reader, writer = await connect()
         writer.write(REQUEST)
         await reader.readuntil(b"\r\n\r\n")
@@ -196,8 +189,8 @@ async def test_a_client_that_reads_gets_all_of_a_large_reply(parser: Any) -> Non
             await asyncio.sleep(0.002)
 
 
-async def test_requests_beyond_the_bound_of_connections_get_503_but_those_of_operators(parser: Any) -> None:
-    async with server(parser, ConnectionBounds(2, 4096, PATIENCE, PATIENCE)) as connect:
+async def test_requests_beyond_the_bound_of_connections_get_503_but_those_of_operators() -> None:
+    async with server(ConnectionBounds(2, 4096, PATIENCE, PATIENCE)) as connect:
         first, second, third = [await connect() for _ in range(3)]
         third[1].write(REQUEST)
         status, headers, body = await reply(third[0])
@@ -218,8 +211,8 @@ async def test_requests_beyond_the_bound_of_connections_get_503_but_those_of_ope
             assert (await reply(reader))[0] == 200
 
 
-async def test_of_twice_as_many_connections_further_ones_are_closed(parser: Any) -> None:
-    async with server(parser, ConnectionBounds(1, 4096, PATIENCE, PATIENCE)) as connect:
+async def test_of_twice_as_many_connections_further_ones_are_closed() -> None:
+    async with server(ConnectionBounds(1, 4096, PATIENCE, PATIENCE)) as connect:
         kept = [await connect() for _ in range(2)]
         while len(connect.server.server_state.connections) < 2:
             await asyncio.sleep(0.01)
@@ -228,22 +221,16 @@ async def test_of_twice_as_many_connections_further_ones_are_closed(parser: Any)
         assert len(kept) == 2
 
 
-def test_the_faster_parser_is_taken_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert issubclass(bounded_protocol(GENEROUS), BoundedHttpTools)
-    monkeypatch.setattr("service.http.connections.HttpToolsProtocol", None)
-    assert issubclass(bounded_protocol(GENEROUS), BoundedH11)
-
-
 CHUNKED = b"POST / HTTP/1.1\r\nHost: service\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"
 
 
-async def test_headers_behind_a_body_are_none_of_the_requests(parser: Any) -> None:
+async def test_headers_behind_a_body_are_none_of_the_requests() -> None:
     async def show(scope: Any, receive: Any, send: Any) -> None:
         names = b" ".join(name for name, _ in scope["headers"])
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(names))]})
         await send({"type": "http.response.body", "body": names})
 
-    async with server(parser, GENEROUS, show) as connect:
+    async with server(GENEROUS, show) as connect:
         reader, writer = await connect()
         writer.write(CHUNKED + b"0\r\nAuthorization: Bearer x\r\n\r\n" + REQUEST)
         assert (await reply(reader))[2] == b"host transfer-encoding"
@@ -251,8 +238,8 @@ async def test_headers_behind_a_body_are_none_of_the_requests(parser: Any) -> No
 
 
 @pytest.mark.parametrize(("begin", "more"), [(b"0\r\n", b"A: b\r\n"), (b"0\r\nA: ", b"aaaa"), (b"2;", b"aaaa")])
-async def test_what_frames_a_body_has_a_bound(parser: Any, begin: bytes, more: bytes) -> None:
-    async with server(parser, GENEROUS) as connect, asyncio.timeout(PATIENCE):
+async def test_what_frames_a_body_has_a_bound(begin: bytes, more: bytes) -> None:
+    async with server(GENEROUS) as connect, asyncio.timeout(PATIENCE):
         reader, writer = await connect()
         writer.write(CHUNKED + begin)
         with suppress(ConnectionError):
@@ -263,8 +250,8 @@ async def test_what_frames_a_body_has_a_bound(parser: Any, begin: bytes, more: b
         assert b" 200 " not in await ended(reader)
 
 
-async def test_bodies_of_many_chunks_have_no_such_bound(parser: Any) -> None:
-    async with server(parser, GENEROUS) as connect:
+async def test_bodies_of_many_chunks_have_no_such_bound() -> None:
+    async with server(GENEROUS) as connect:
         reader, writer = await connect()
         writer.write(CHUNKED.partition(b"2\r\n")[0])
         for _ in range(700):
@@ -274,8 +261,8 @@ async def test_bodies_of_many_chunks_have_no_such_bound(parser: Any) -> None:
         assert (await reply(reader))[0] == 200
 
 
-async def test_at_the_end_idle_connections_are_closed_and_new_ones_have_one_request(parser: Any) -> None:
-    async with server(parser, GENEROUS) as connect:
+async def test_at_the_end_idle_connections_are_closed_and_new_ones_have_one_request() -> None:
+    async with server(GENEROUS) as connect:
         idle, idle_writer = await connect()
         idle_writer.write(REQUEST)
         assert (await reply(idle))[0] == 200

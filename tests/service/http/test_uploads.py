@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from models.bundle import Bundle
-from service.access import Caller, Limits, QuotaUsage
+from service.access import Caller, CallerLimits, QuotaUsage
 from service.files.sandbox import Sandbox
 from service.http.uploads import UNKNOWN_UPLOADS
 from tests.service.access.guarded import TRANSLATE, access_of, bearer, guarded, make_key
@@ -100,7 +100,7 @@ def sandboxed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_a_key_over_its_rate_has_no_file_read(
     service: Served, sandboxed: list[str], path: str, by_field: bool
 ) -> None:
-    secret = make_key(service, limits=Limits(rate=3))
+    secret = make_key(service, limits=CallerLimits(rate=3))
     for _ in range(3):
         assert (await service.client.post("/translate", json=TRANSLATE, headers=bearer(secret))).status_code == 200
     request = broken(api_key=secret) if by_field else {**broken(), "headers": bearer(secret)}
@@ -112,7 +112,7 @@ async def test_a_key_over_its_rate_has_no_file_read(
 
 @pytest.mark.parametrize("path", ROUTES)
 async def test_a_refused_file_counts_as_a_request_but_costs_no_characters(service: Served, path: str) -> None:
-    headers = bearer(make_key(service, limits=Limits(rate=2)))
+    headers = bearer(make_key(service, limits=CallerLimits(rate=2)))
     for _ in range(2):
         assert_error(await service.client.post(path, **broken(), headers=headers), 422, "broken_file")
     assert_error(await service.client.post(path, **broken(), headers=headers), 429, "rate_limited")
@@ -120,7 +120,7 @@ async def test_a_refused_file_counts_as_a_request_but_costs_no_characters(servic
 
 
 async def test_a_file_counts_as_one_request(service: Served) -> None:
-    headers = bearer(make_key(service, limits=Limits(rate=2)))
+    headers = bearer(make_key(service, limits=CallerLimits(rate=2)))
     for _ in range(2):
         await finished(service, await service.client.post("/files", **sent(b"das haus"), headers=headers))
     assert_error(await service.client.post("/files", **sent(), headers=headers), 429, "rate_limited")
@@ -140,10 +140,10 @@ async def test_anonymous_callers_over_their_rate_have_no_file_read(
 @pytest.mark.parametrize("path", ROUTES)
 @pytest.mark.parametrize("place", ["header", "query", "field"])
 @pytest.mark.parametrize(
-    ("limits", "status", "code"), [(None, 403, "key_invalid"), (Limits(rate=1), 429, "rate_limited")]
+    ("limits", "status", "code"), [(None, 403, "key_invalid"), (CallerLimits(rate=1), 429, "rate_limited")]
 )
 async def test_who_may_not_send_is_told_before_the_file_is_taken_in(
-    service: Served, path: str, place: str, limits: Limits | None, status: int, code: str
+    service: Served, path: str, place: str, limits: CallerLimits | None, status: int, code: str
 ) -> None:
     secret = make_key(service, limits=limits) if limits else WRONG
     if limits:

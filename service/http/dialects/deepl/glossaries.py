@@ -30,7 +30,13 @@ from service.http.dialects.deepl.schemas import (
     MultilingualGlossaryRequest,
 )
 from service.http.errors import InvalidFields
-from service.storage.glossaries import MAX_DICTIONARIES, Dictionary, DictionarySize, StoredGlossary, base_language
+from service.storage.glossaries import (
+    MAX_DICTIONARIES,
+    DictionarySize,
+    GlossaryDictionary,
+    StoredGlossary,
+    base_language,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -173,7 +179,7 @@ async def multilingual_entries(
     return GlossaryEntries(dictionaries=[only])
 
 
-def _dictionaries(parts: Parts, given: Sequence[DictionaryFields]) -> list[Dictionary]:
+def _dictionaries(parts: Parts, given: Sequence[DictionaryFields]) -> list[GlossaryDictionary]:
     """Dictionaries as they are stored. Raises InvalidFields: their terms or bounds, or a pair that is not served."""
     if len(given) > MAX_DICTIONARIES:
         raise InvalidFields.of("dictionaries", f"must be 1 to {MAX_DICTIONARIES}", len(given))
@@ -181,7 +187,7 @@ def _dictionaries(parts: Parts, given: Sequence[DictionaryFields]) -> list[Dicti
     found = []
     for one in given:
         terms = parse_entries(one.entries, one.entries_format, one.source_lang, one.target_lang)
-        dictionary = Dictionary.of(one.source_lang, one.target_lang, terms)
+        dictionary = GlossaryDictionary.of(one.source_lang, one.target_lang, terms)
         if (dictionary.source, dictionary.target) not in served:
             names = ", ".join(f"{source}-{target}" for source, target in sorted(served)) or "none"
             message = f"must be a pair that is translated here ({names})"

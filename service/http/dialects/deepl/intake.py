@@ -21,7 +21,7 @@ async def read_request(request: Request, model: type[T], max_bytes: int | None =
     """Parse and validate a request; unlike our own routes' JSON, with conversions and without unknown fields refused.
 
     Raises:
-        BadRequest, UnsupportedMedia, InvalidFields: as ``service.http.intake.read_fields``.
+        HttpError: as ``service.http.intake.read_fields``.
         TooLarge: more than ``max_bytes`` in its body.
     """
     if max_bytes is not None:

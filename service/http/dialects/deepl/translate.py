@@ -15,7 +15,7 @@ from service.http.dialects.deepl.schemas import (
     DeepLTranslation,
     SplitSentences,
 )
-from service.http.errors import InvalidFields, NotOffered
+from service.http.errors import InvalidFields, not_offered
 from service.limits import MAX_GLOSSARY
 from service.storage.glossaries import base_language
 from service.text import Splitting
@@ -32,7 +32,7 @@ async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag
     """Translate a request's texts; ``owner`` is the caller whose glossaries count, ``tag`` names the request in logs.
 
     Raises:
-        NotOffered: the request asks for what this server does not do; the message names all of it.
+        HttpError: the request asks for what this server does not do; the message names all of it.
         GlossaryNotFound, InvalidFields and what ``TextService.translate`` raises.
     """
     refuse_what_is_not_offered(fields)
@@ -52,7 +52,7 @@ async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag
 
 
 def refuse_what_is_not_offered(fields: DeepLTranslateRequest) -> None:
-    """Raises NotOffered where the request asks for something that no part of this server does, and names it."""
+    """Raises HttpError where the request asks for something that no part of this server does, and names it."""
     faults = [
         *_refused(fields, "context", "no model here reads context beside the text"),
         *_refused(fields, "style_id", "there are no style rules here"),
@@ -67,7 +67,7 @@ def refuse_what_is_not_offered(fields: DeepLTranslateRequest) -> None:
         names = ("ignore_tags", "splitting_tags", "non_splitting_tags")
         faults += [f"{name}: needs tag_handling" for name in names if getattr(fields, name)]
     if faults:
-        raise NotOffered("not offered by this server: " + "; ".join(faults))
+        raise not_offered("not offered by this server: " + "; ".join(faults))
 
 
 def _splitting(fields: DeepLTranslateRequest) -> Splitting:
@@ -126,7 +126,7 @@ async def _entries(fields: DeepLTranslateRequest, parts: Parts, owner: str, iden
     try:
         return await asyncio.to_thread(parts.glossaries.entries, owner, identifier, *pair)
     except GlossaryNotFound as error:
-        raise NotOffered(f"glossary_id: {error}; got {identifier[:80]!r}") from error
+        raise not_offered(f"glossary_id: {error}; got {identifier[:80]!r}") from error
 
 
 def _translations(fields: DeepLTranslateRequest, result: DecodeResult) -> Iterator[DeepLTranslation]:

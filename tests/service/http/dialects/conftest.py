@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from models.bundle import Bundle
-from service.access import Access, Limits
+from service.access import Access, CallerLimits
 from service.settings import Settings
 from tests.service.http.dialects.live import Live, live
 from tests.service.support import copying, make_engine, tiny_bundle
@@ -54,8 +54,8 @@ def keyed(both_ways: dict[str, Bundle], tmp_path_factory: pytest.TempPathFactory
     settings = Settings(shutdown_timeout=5, require_key=True, data=tmp_path_factory.mktemp("data"))
     with live(settings, make_engine((bundle, copying(bundle)))) as running:
         access: Access = running.app.state.parts.access
-        good = access.keys.add("good", Limits())
-        slow = access.keys.add("slow", Limits(rate=1))
-        poor = access.keys.add("poor", Limits(quota=30))
+        good = access.keys.add("good", CallerLimits())
+        slow = access.keys.add("slow", CallerLimits(rate=1))
+        poor = access.keys.add("poor", CallerLimits(quota=30))
         access.refresh()
         yield Keyed(running, good.secret, slow.secret, poor.secret)

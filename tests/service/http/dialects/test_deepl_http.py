@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from models.bundle import Bundle
-from service.access import Access, Limits
+from service.access import Access, CallerLimits
 from service.settings import Settings
 from tests.service.support import PATIENCE, Served, served
 
@@ -208,7 +208,7 @@ async def test_keys_in_header_and_field(both_ways: dict[str, Bundle], tmp_path: 
     settings = Settings(shutdown_timeout=5, require_key=True, data=tmp_path)
     async with served(both_ways, settings) as service:
         access: Access = service.app.state.parts.access
-        key = access.keys.add("ada", Limits(quota=40)).secret
+        key = access.keys.add("ada", CallerLimits(quota=40)).secret
         access.refresh()
         send = service.client.post
         header = {"Authorization": f"DeepL-Auth-Key {key}"}

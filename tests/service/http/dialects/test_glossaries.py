@@ -14,24 +14,24 @@ from service.http.dialects.deepl.entries import format_tsv, parse_entries
 from service.http.errors import InvalidFields
 from service.limits import MAX_GLOSSARY, MAX_TERM
 from service.settings import Settings
-from service.storage.glossaries import MAX_DICTIONARIES, MAX_NAME, Dictionary, Glossaries
+from service.storage.glossaries import MAX_DICTIONARIES, MAX_NAME, Glossaries, GlossaryDictionary
 
 RAILWAY = {"Gleis": "track", "Bahnsteig": "platform"}
 
 
 @pytest.fixture
 def glossaries() -> Iterator[Glossaries]:
-    store = Glossaries.of(Settings(max_glossaries=3, max_glossary_characters=200))
+    store = Glossaries(Settings(max_glossaries=3, max_glossary_characters=200))
     yield store
     store.close()
 
 
-def railway(**entries: str) -> Dictionary:
-    return Dictionary.of("DE", "en-GB", entries or RAILWAY)
+def railway(**entries: str) -> GlossaryDictionary:
+    return GlossaryDictionary.of("DE", "en-GB", entries or RAILWAY)
 
 
 def test_a_glossary_comes_back_as_it_was_stored(glossaries: Glossaries) -> None:
-    stored = glossaries.create("ada", "Railway", [railway(), Dictionary.of("de", "fr", {"Gleis": "voie"})])
+    stored = glossaries.create("ada", "Railway", [railway(), GlossaryDictionary.of("de", "fr", {"Gleis": "voie"})])
     assert stored == glossaries.get("ada", stored.id)
     assert glossaries.of_owner("ada") == [stored]
     assert [(one.source, one.target, one.count) for one in stored.dictionaries] == [("de", "en", 2), ("de", "fr", 1)]
@@ -93,7 +93,7 @@ def test_what_a_caller_may_store_is_bounded(glossaries: Glossaries) -> None:
 
 def test_one_dictionary_per_pair_and_not_too_many(glossaries: Glossaries) -> None:
     with pytest.raises(InvalidOption, match="one dictionary per language pair"):
-        glossaries.create("ada", "twice", [railway(), Dictionary.of("de", "EN-US", RAILWAY)])
+        glossaries.create("ada", "twice", [railway(), GlossaryDictionary.of("de", "EN-US", RAILWAY)])
     with pytest.raises(InvalidOption, match=f"must be 1 to {MAX_DICTIONARIES}"):
         glossaries.create("ada", "none", [])
     for name in ("", " ", "n" * (MAX_NAME + 1)):
@@ -115,15 +115,15 @@ def test_one_dictionary_per_pair_and_not_too_many(glossaries: Glossaries) -> Non
 )
 def test_terms_that_are_none(entries: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
-        Dictionary.of("de", "en", entries)
+        GlossaryDictionary.of("de", "en", entries)
 
 
 def test_a_restart_loses_nothing(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path / "data")
-    before = Glossaries.of(settings)
+    before = Glossaries(settings)
     stored = before.create("ada", "Railway", [railway()])
     before.close()
-    after = Glossaries.of(settings)
+    after = Glossaries(settings)
     assert after.of_owner("ada") == [stored]
     assert after.entries("ada", stored.id, "de", "en") == RAILWAY
     after.close()
