@@ -22,7 +22,7 @@ from models.search import SearchOptions
 from service.app import create_app
 from service.configuration import flag_of, is_secret, variable_of
 from service.flags import plain_default
-from service.http.document import FORM
+from service.http.openapi import FORM
 from service.settings import Settings
 from training.corpora.page import corpora_page
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, NoiseConfig, VocabularyConfig

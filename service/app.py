@@ -91,7 +91,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         RequestBody,
         max_bytes=settings.max_body_bytes,
         timeout=settings.request_timeout,
-        others=_other_body_bounds(settings),
+        others={"/v2/translate": min(MAX_BODY_BYTES, settings.max_body_bytes)},
         json_bounds=JsonBounds(settings.max_json_depth, settings.max_number_length),
         streamed=file_routes.upload_bounds(settings),
     )
@@ -126,7 +126,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         text_service,
         Readiness(engine, settings),
         metrics,
-        text_service.detector,
         settings,
         glossaries,
         access,
@@ -154,11 +153,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         await access.close()
         counts = {name: getattr(engine.counters, name) for name in ("finished", "cancelled", "expired", "failed")}
         _log.info("stopped", everything_finished=finished, sentences=counts)
-
-
-def _other_body_bounds(settings: Settings) -> dict[str, int]:
-    """Bytes of the bodies of certain paths, by what these begin with; the first that fits holds."""
-    return {"/v2/translate": min(MAX_BODY_BYTES, settings.max_body_bytes)}
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

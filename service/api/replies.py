@@ -125,7 +125,7 @@ class DecodingReply(BaseModel):
 class TranslateReply(DecodingReply):
     """A translation; a list where `q` was one."""
 
-    translatedText: str | list[str]
+    translatedText: str | list[str] = Field(examples=["Where is the train station?"])
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(
         default=None, description="Only where `source` was `auto`."
     )
@@ -146,7 +146,7 @@ class PosteditReply(DecodingReply):
 class SummarizeReply(DecodingReply):
     """A summary; a list where `q` was one."""
 
-    summary: str | list[str]
+    summary: str | list[str] = Field(examples=["a study of how"])
     truncated: bool | list[bool] = Field(
         examples=[False], description="Whether the text was longer than the model takes, and was cut."
     )

@@ -1,4 +1,4 @@
-"""Requests of our own routes, as pydantic models, and their replies. The OpenAPI document is made from them."""
+"""Requests of our own routes, as pydantic models. The OpenAPI document is made from them."""
 
 from __future__ import annotations
 
@@ -7,69 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from service.api.replies import (
-    Combination,
-    DecodingReply,
-    DetectedLanguage,
-    ErrorBody,
-    Fault,
-    GlossaryTerm,
-    Language,
-    ModelInfo,
-    PosteditReply,
-    ProtectedSpan,
-    SentenceAlignment,
-    SentenceDetail,
-    SourceAlignment,
-    Span,
-    Status,
-    SummarizeReply,
-    TextDetail,
-    Time,
-    TokenWeights,
-    TranslateReply,
-    Usage,
-    WordPair,
-)
 from service.limits import MAX_GLOSSARY, MAX_TERM
-
-__all__ = [
-    "LIST_FIELDS",
-    "MAX_GLOSSARY",
-    "MAX_OTHERS",
-    "MAX_PROTECT",
-    "MAX_TERM",
-    "OBJECT_FIELDS",
-    "STREAM",
-    "Combination",
-    "DecodingFields",
-    "DecodingReply",
-    "DetectRequest",
-    "DetectedLanguage",
-    "ErrorBody",
-    "Fault",
-    "GlossaryTerm",
-    "Language",
-    "ModelInfo",
-    "PosteditReply",
-    "PosteditRequest",
-    "ProtectedSpan",
-    "SamplingFields",
-    "SentenceAlignment",
-    "SentenceDetail",
-    "SourceAlignment",
-    "Span",
-    "Status",
-    "SummarizeReply",
-    "SummarizeRequest",
-    "TextDetail",
-    "Time",
-    "TokenWeights",
-    "TranslateReply",
-    "TranslateRequest",
-    "Usage",
-    "WordPair",
-]
 
 MAX_OTHERS = 15
 MAX_PROTECT = 100
@@ -131,6 +69,11 @@ STREAM = (
     "Sends each finished sentence as a server-sent event, and the whole reply at the end; so does "
     "`Accept: text/event-stream`. May stand in the query string of any request. Not with `html`."
 )
+
+
+def _shown(**fields: str | int) -> ConfigDict:
+    """The example of a request that the OpenAPI document shows; invented."""
+    return ConfigDict(json_schema_extra={"examples": [{**fields}]})
 
 
 class SamplingFields(BaseModel):
@@ -197,6 +140,8 @@ class DecodingFields(BaseModel):
 class TranslateRequest(DecodingFields):
     """Text to translate."""
 
+    model_config = _shown(q="Wo ist der Bahnhof?", source="de", target="en")
+
     source: str = Field(
         default="auto",
         max_length=35,
@@ -234,6 +179,8 @@ class TranslateRequest(DecodingFields):
 class PosteditRequest(DecodingFields):
     """A text and its machine translation, which is to be corrected."""
 
+    model_config = _shown(q="Click the OK button.", translation="Klicken auf die OK Schaltfläche.", target="de")
+
     translation: Texts = Field(
         description="The machine translation of `q`; a string or, where `q` is one, a list as long as `q`."
     )
@@ -250,6 +197,8 @@ class PosteditRequest(DecodingFields):
 
 class SummarizeRequest(DecodingFields):
     """Text to summarize."""
+
+    model_config = _shown(q="We study how ... Our experiments show that ...", max_length=30)
 
     language: str | None = Field(default=None, max_length=35, description="Language code of the text.")
     stream: bool = Field(default=False, description=STREAM)

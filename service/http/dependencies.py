@@ -20,7 +20,6 @@ from service.http.uploads import UploadGate
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
-from service.text.detection import Detector
 from service.translation.requests import priority_of
 from service.translation.texts import TextService
 
@@ -33,7 +32,6 @@ class Parts:
     texts: TextService
     readiness: Readiness
     metrics: Metrics
-    detector: Detector
     settings: Settings
     glossaries: Glossaries
     access: Access

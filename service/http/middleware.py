@@ -123,7 +123,7 @@ class RequestBody:
             app: what answers.
             max_bytes: of a body.
             timeout: seconds in which it must arrive.
-            others: bounds of bytes for paths that begin so, instead of ``max_bytes``.
+            others: bounds of bytes for certain paths, instead of ``max_bytes``.
             json_bounds: of bodies that are JSON.
             streamed: bounds of bytes for the paths whose routes read what is posted to them piece by piece.
         """
@@ -138,53 +138,55 @@ class RequestBody:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "POST" and scope["path"] in self._streamed:
-            exchange = _StreamedExchange(self._app, receive, send, self._streamed[scope["path"]], self._timeout)
-            await exchange.run(scope)
+        path = scope["path"]
+        streamed = scope["method"] == "POST" and path in self._streamed
+        max_bytes = self._streamed[path] if streamed else self._others.get(path, self._max_bytes)
+        exchange = _Exchange(self._app, receive, send, max_bytes, self._timeout)
+        exchange.check_declared(Headers(scope=scope).get("content-length", "0"))
+        if not streamed:
+            await self._check_json(scope, await exchange.read())
+        await exchange.run(scope)
+
+    async def _check_json(self, scope: Scope, body: bytes) -> None:
+        bounds = self._json_bounds
+        if bounds is None or not body or "json" not in Headers(scope=scope).get("content-type", "").lower():
             return
-        max_bytes = next((self._others[one] for one in self._others if scope["path"].startswith(one)), self._max_bytes)
-        headers = Headers(scope=scope)
-        body = await self._read(headers, receive, max_bytes)
-        if self._json_bounds is not None and body and "json" in headers.get("content-type", "").lower():
-            if len(body) > _IN_THREAD:
-                await asyncio.to_thread(self._json_bounds.check, body)
-            else:
-                self._json_bounds.check(body)
-        await _Exchange(self._app, receive, send, body).run(scope)
-
-    async def _read(self, headers: Headers, receive: Receive, max_bytes: int) -> bytes:
-        declared = headers.get("content-length", "0")
-        if declared.isdecimal() and int(declared[:20]) > max_bytes:
-            raise _too_large(max_bytes, int(declared[:20]))
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._timeout):
-                more = True
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientDisconnect
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > max_bytes:
-                        raise _too_large(max_bytes, None)
-        except TimeoutError as error:
-            raise body_timeout(self._timeout) from error
-        return bytes(body)
-
-
-def _too_large(bound: int, value: int | None) -> TooLarge:
-    return TooLarge("bytes in its body", bound, value, "send it in several requests")
+        if len(body) > _IN_THREAD:
+            await asyncio.to_thread(bounds.check, body)
+        else:
+            bounds.check(body)
 
 
 class _Exchange:
-    """One request whose body was read: the app runs while the connection is watched."""
+    """One request, whose body comes under bounds: read beforehand, or by the app, piece by piece.
 
-    def __init__(self, app: ASGIApp, receive: Receive, send: Send, body: bytes) -> None:
+    The app runs while the connection is watched, from the moment on at which all of the body is there.
+    """
+
+    def __init__(self, app: ASGIApp, receive: Receive, send: Send, max_bytes: int, timeout: float) -> None:
         self._app, self._receive, self._send = app, receive, send
-        self._body: bytes | None = body
-        self._gone = asyncio.Event()
+        self._max_bytes, self._timeout = max_bytes, timeout
+        self._until = asyncio.get_running_loop().time() + timeout
+        self._bytes = 0
+        self._body: bytes | None = None
+        self._whole, self._gone = asyncio.Event(), asyncio.Event()
         self._answered = False
+
+    def check_declared(self, length: str) -> None:
+        """Raises TooLarge where the header says that the body is over the bound."""
+        if length.isdecimal() and int(length[:20]) > self._max_bytes:
+            raise self._too_large(int(length[:20]))
+
+    async def read(self) -> bytes:
+        """The whole body, which the app gets in one piece. Raises TooLarge, HttpError (408), ClientDisconnect."""
+        body = bytearray()
+        while not self._whole.is_set():
+            message = await self._piece()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            body += message.get("body", b"")
+        self._body = bytes(body)
+        return self._body
 
     async def run(self, scope: Scope) -> None:
         app = asyncio.ensure_future(self._as_coroutine(self._app(scope, self._replay, self._watched_send)))
@@ -205,6 +207,7 @@ class _Exchange:
         await awaitable
 
     async def _watch(self) -> None:
+        await self._whole.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self._gone.set()
@@ -213,39 +216,12 @@ class _Exchange:
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
+        if not self._whole.is_set():
+            return await self._piece()
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
-    async def _watched_send(self, message: Message) -> None:
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
-            self._answered = True  # what comes after is no disconnect, only the end of the exchange
-        await self._send(message)
-
-
-class _StreamedExchange(_Exchange):
-    """One request whose body the app reads itself, under the same bounds; it is watched once the app has all of it."""
-
-    def __init__(self, app: ASGIApp, receive: Receive, send: Send, max_bytes: int, timeout: float) -> None:
-        super().__init__(app, receive, send, b"")
-        self._max_bytes, self._timeout = max_bytes, timeout
-        self._until = asyncio.get_running_loop().time() + timeout
-        self._bytes = 0
-        self._whole = asyncio.Event()
-
-    async def run(self, scope: Scope) -> None:
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdecimal() and int(declared[:20]) > self._max_bytes:
-            raise self._over(int(declared[:20]))
-        await super().run(scope)
-
-    async def _watch(self) -> None:
-        await self._whole.wait()
-        await super()._watch()
-
-    async def _replay(self) -> MutableMapping[str, Any]:
-        if self._whole.is_set():
-            await self._gone.wait()
-            return {"type": "http.disconnect"}
+    async def _piece(self) -> Message:
         try:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
@@ -253,13 +229,18 @@ class _StreamedExchange(_Exchange):
             raise body_timeout(self._timeout) from error
         self._bytes += len(message.get("body", b""))
         if self._bytes > self._max_bytes:
-            raise self._over(None)
+            raise self._too_large(None)
         if message["type"] == "http.disconnect" or not message.get("more_body", False):
             self._whole.set()
         return message
 
-    def _over(self, value: int | None) -> TooLarge:
-        return TooLarge("bytes in its body", self._max_bytes, value, "split the file")
+    async def _watched_send(self, message: Message) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._answered = True  # what comes after is no disconnect, only the end of the exchange
+        await self._send(message)
+
+    def _too_large(self, value: int | None) -> TooLarge:
+        return TooLarge("bytes in its body", self._max_bytes, value, "send it in several requests, a file in parts")
 
 
 class LoadShedding:

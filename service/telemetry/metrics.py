@@ -12,7 +12,6 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import accumulate
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Info, PlatformCollector, ProcessCollector
 from prometheus_client import Histogram as PrometheusHistogram
@@ -26,9 +25,10 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from service.bundles.readiness import Readiness
 from service.engine import Backend, Counters, Engine, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
-from service.files.records import Holdings
+from service.files.jobs import FileJobs
 from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
 
 _COUNTERS = {
@@ -59,14 +59,6 @@ TEXT_OUTCOMES = ("answered", "refused", "failed", "left")
 TEXT_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 20.0, 30.0, 60.0)
 CLIENT_GONE = 499
 """Status of requests whose client has left before there was another one."""
-
-
-class Ready(Protocol):
-    """What the metrics show of readiness."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the last look found everything ready."""
 
 
 class Metrics:
@@ -126,11 +118,11 @@ class Metrics:
         if answered:
             self._text_seconds.labels(route, priority).observe(seconds)
 
-    def watch(self, engine: Engine, readiness: Ready | None = None) -> None:
+    def watch(self, engine: Engine, readiness: Readiness | None = None) -> None:
         """Add an engine's counters to the registry, and whether it is ready."""
         self.registry.register(_EngineCollector(engine, self.refused, readiness))
 
-    def watch_files(self, files: FileCounts) -> None:
+    def watch_files(self, files: FileJobs) -> None:
         """Add the files' counts to the registry."""
         self.registry.register(_FilesCollector(files))
 
@@ -139,20 +131,8 @@ class Metrics:
         return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
 
 
-class FileCounts(Protocol):
-    """What the metrics show of files: jobs by status, what they hold, and the room that there is."""
-
-    counts: dict[str, int]
-    holdings: Holdings
-    most_bytes: int
-
-    @property
-    def disk(self) -> tuple[int, int]:
-        """Bytes of the disk: free ones, and all. Raises OSError where it cannot be asked."""
-
-
 class _FilesCollector(Collector):
-    def __init__(self, files: FileCounts) -> None:
+    def __init__(self, files: FileJobs) -> None:
         self._files = files
 
     def collect(self) -> Iterator[Metric]:
@@ -183,7 +163,7 @@ class _MachineCollector(Collector):
 
 
 class _EngineCollector(Collector):
-    def __init__(self, engine: Engine, refused: Mapping[str, int], readiness: Ready | None) -> None:
+    def __init__(self, engine: Engine, refused: Mapping[str, int], readiness: Readiness | None) -> None:
         self._engine, self._refused, self._readiness = engine, refused, readiness
 
     def collect(self) -> Iterator[Metric]:

@@ -134,7 +134,8 @@ class _Nothing:
 
 def own_metrics() -> Known:
     """What the service exposes once it has answered a request, without a model and without a GPU."""
-    nothing, metrics = _Nothing(), Metrics()
+    nothing: Any = _Nothing()
+    metrics = Metrics()
     metrics.watch(Engine(), nothing)
     metrics.watch_files(nothing)
     metrics.note("/translate", "POST", 200, "", 0.0)

@@ -10,7 +10,7 @@ from typing import NoReturn
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from service.api.schemas import ErrorBody, Status
+from service.api.replies import ErrorBody, Status
 from service.bundles.catalog import ServedLanguage
 from service.files.formats import FORMATS
 from service.http.dependencies import PartsDep

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from service.api.schemas import DetectedLanguage, DetectRequest
+from service.api.replies import DetectedLanguage
+from service.api.schemas import DetectRequest
 from service.http.credentials import caller_of
 from service.http.dependencies import PartsDep
 from service.http.intake import read_fields
@@ -33,7 +34,7 @@ async def detect(
     without letters is in no language: the reply then names a served one with a confidence of 0.
     """
     caller = caller_of(request, parts.access, fields.api_key)
-    parts.detector.check(fields.q)
+    parts.texts.detector.check(fields.q)
     await parts.access.charge(caller, 0)  # a request, but no characters: nothing is decoded
-    guesses = await asyncio.to_thread(parts.detector.detect, fields.q)
+    guesses = await asyncio.to_thread(parts.texts.detector.detect, fields.q)
     return [DetectedLanguage(language=guess.language, confidence=guess.confidence) for guess in guesses]

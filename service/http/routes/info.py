@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from service.api.schemas import Language
+from service.api.replies import Language
 from service.http.dependencies import PartsDep
 from service.http.mapping import language_reply
 

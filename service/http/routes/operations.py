@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from service.api.schemas import Status
+from service.api.replies import Status
 from service.http.dependencies import PartsDep
 from service.http.errors import NotReady
 from service.http.openapi import error_responses

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from service.api.examples import (
-    POSTEDIT_EXAMPLES,
-    SUMMARIZE_EVENTS,
-    SUMMARIZE_EXAMPLES,
-    SUMMARIZE_REPLIES,
-    TRANSLATE_EVENTS,
-    TRANSLATE_EXAMPLES,
-    TRANSLATE_REPLIES,
-)
-from service.api.schemas import (
-    PosteditReply,
-    PosteditRequest,
-    SummarizeReply,
-    SummarizeRequest,
-    TranslateReply,
-    TranslateRequest,
-)
+from service.api.examples import SUMMARIZE_EVENTS, TRANSLATE_EVENTS
+from service.api.replies import PosteditReply, SummarizeReply, TranslateReply
+from service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequest
 from service.http.dependencies import (
     PartsDep,
     PosteditFields,
@@ -53,8 +39,8 @@ router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 
     dependencies=[Depends(charged(translate_request))],
     response_model=TranslateReply,
     response_model_exclude_none=True,
-    responses=streamed(TRANSLATE_EVENTS, TRANSLATE_REPLIES),
-    openapi_extra=request_body(TranslateRequest, TRANSLATE_EXAMPLES),
+    responses=streamed(TRANSLATE_EVENTS),
+    openapi_extra=request_body(TranslateRequest),
 )
 async def translate(
     fields: TranslateFields, parts: PartsDep, request_id: RequestId, request: Request
@@ -86,7 +72,7 @@ async def translate(
     dependencies=[Depends(charged(postedit_request))],
     response_model=PosteditReply,
     response_model_exclude_none=True,
-    openapi_extra=request_body(PosteditRequest, POSTEDIT_EXAMPLES),
+    openapi_extra=request_body(PosteditRequest),
 )
 async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestId) -> PosteditReply:
     """Correct the machine translation of a text or several.
@@ -104,8 +90,8 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
     dependencies=[Depends(charged(summarize_request))],
     response_model=SummarizeReply,
     response_model_exclude_none=True,
-    responses=streamed(SUMMARIZE_EVENTS, SUMMARIZE_REPLIES),
-    openapi_extra=request_body(SummarizeRequest, SUMMARIZE_EXAMPLES),
+    responses=streamed(SUMMARIZE_EVENTS),
+    openapi_extra=request_body(SummarizeRequest),
 )
 async def summarize(
     fields: SummarizeFields, parts: PartsDep, request_id: RequestId, request: Request

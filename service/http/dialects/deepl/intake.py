@@ -7,27 +7,21 @@ from typing import Any, TypeVar, get_origin
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from service.errors import TooLarge
 from service.http.dialects.deepl.schemas import DeepLFields
 from service.http.intake import read_body, validate
 
 T = TypeVar("T", bound=DeepLFields)
 
 MAX_BODY_BYTES = 128 * 1024
-"""Of POST /v2/translate; DeepL's own bound."""
+"""Of POST /v2/translate; DeepL's own bound, which the middleware keeps."""
 
 
-async def read_request(request: Request, model: type[T], max_bytes: int | None = None) -> T:
+async def read_request(request: Request, model: type[T]) -> T:
     """Parse and validate a request; unlike our own routes' JSON, with conversions and without unknown fields refused.
 
     Raises:
         HttpError: as ``service.http.intake.read_fields``.
-        TooLarge: more than ``max_bytes`` in its body.
     """
-    if max_bytes is not None:
-        size = len(await request.body())
-        if size > max_bytes:
-            raise TooLarge("bytes in its body", max_bytes, size, "send it in several requests")
     content = await read_body(request)
     fields = content if isinstance(content, dict) else _gather(content, model)
     return validate(model, fields, strict=False)

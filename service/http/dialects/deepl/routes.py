@@ -10,7 +10,7 @@ from service.access import Caller
 from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.dialects.deepl.document import deepl_body, deepl_errors
-from service.http.dialects.deepl.intake import MAX_BODY_BYTES, read_request
+from service.http.dialects.deepl.intake import read_request
 from service.http.dialects.deepl.languages import DeepLLanguage, source_languages, target_languages
 from service.http.dialects.deepl.schemas import (
     DeepLFields,
@@ -53,7 +53,7 @@ router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[Depends(traced)])
 )
 async def translate_texts(request: Request, parts: PartsDep, request_id: RequestId) -> DeepLTranslateReply:
     """Translate texts as DeepL does. What is asked for and not offered here is refused, never left out silently."""
-    fields = await read_request(request, DeepLTranslateRequest, MAX_BODY_BYTES)
+    fields = await read_request(request, DeepLTranslateRequest)
     caller = caller_of(request, parts.access, fields.auth_key)
     refuse_what_is_not_offered(fields)
     characters = sum(map(len, fields.text))

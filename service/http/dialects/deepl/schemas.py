@@ -195,11 +195,9 @@ class DeepLGlossaries(BaseModel):
     glossaries: list[DeepLGlossary]
 
 
-class DictionaryInfo(BaseModel):
+class DictionaryInfo(LanguagePair):
     """The size of a dictionary."""
 
-    source_lang: str = Field(examples=["de"])
-    target_lang: str = Field(examples=["en"])
     entry_count: int = Field(examples=[2])
 
 
@@ -218,11 +216,9 @@ class MultilingualGlossaries(BaseModel):
     glossaries: list[MultilingualGlossary]
 
 
-class DictionaryEntries(BaseModel):
+class DictionaryEntries(LanguagePair):
     """The terms of one language pair."""
 
-    source_lang: str = Field(examples=["de"])
-    target_lang: str = Field(examples=["en"])
     entries: str = Field(examples=["Gleis\ttrack"])
     entries_format: Literal["tsv"] = Field(default="tsv", examples=["tsv"])
 
