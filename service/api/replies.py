@@ -173,7 +173,7 @@ class SummaryEvent(BaseModel):
     summary: str
 
 
-class Combination(BaseModel):
+class SourceCombination(BaseModel):
     """Source languages that a model reads together: all of them are needed, in any order."""
 
     sources: list[str]
@@ -188,7 +188,7 @@ class Language(BaseModel):
     targets: list[str] = Field(
         examples=[["en"]], description="Of this language alone; empty where it is only translated into."
     )
-    combinations: list[Combination] | None = Field(
+    combinations: list[SourceCombination] | None = Field(
         default=None, description="Together with further source languages, which `others` of POST /translate takes."
     )
 
@@ -306,14 +306,6 @@ class Status(BaseModel):
     """State of the process."""
 
     status: str = Field(examples=["ok"])
-
-
-class Fault(BaseModel):
-    """One bad field."""
-
-    field: str
-    message: str
-    value: Any = None
 
 
 class ErrorBody(BaseModel):

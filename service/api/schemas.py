@@ -32,33 +32,31 @@ Texts = Annotated[
 ]
 
 
-def _by_language(value: Any) -> Any:
+def _at_most(bound: int, entries: str, holds: str) -> BeforeValidator:
     """Refuses what is no object and what has too many entries, before any of them is looked at."""
-    if not isinstance(value, dict):
-        raise PydanticCustomError("others", "must be an object of language code -> text")
-    if len(value) > MAX_OTHERS:
-        context = {"bound": MAX_OTHERS, "value": len(value)}
-        raise PydanticCustomError("too_many_others", "may hold at most {bound} languages", context)
-    return value
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise PydanticCustomError("no_object", "must be an object of {holds}", {"holds": holds})
+        if len(value) > bound:
+            context = {"bound": bound, "entries": entries, "value": len(value)}
+            raise PydanticCustomError("too_many_entries", "may hold at most {bound} {entries}", context)
+        return value
+
+    return BeforeValidator(check)
 
 
 Others = Annotated[
-    dict[Annotated[str, Field(max_length=35)], Texts], Field(max_length=MAX_OTHERS), BeforeValidator(_by_language)
+    dict[Annotated[str, Field(max_length=35)], Texts],
+    Field(max_length=MAX_OTHERS),
+    _at_most(MAX_OTHERS, "languages", "language code -> text"),
 ]
 
 
-def _by_term(value: Any) -> Any:
-    """Refuses what is no object and what has too many entries, before any of them is looked at."""
-    if not isinstance(value, dict):
-        raise PydanticCustomError("glossary", "must be an object of source term -> target term")
-    if len(value) > MAX_GLOSSARY:
-        context = {"bound": MAX_GLOSSARY, "value": len(value)}
-        raise PydanticCustomError("too_many_terms", "may hold at most {bound} terms", context)
-    return value
-
-
 Term = Annotated[str, Field(min_length=1, max_length=MAX_TERM)]
-Glossary = Annotated[dict[Term, Term], Field(max_length=MAX_GLOSSARY), BeforeValidator(_by_term)]
+Glossary = Annotated[
+    dict[Term, Term], Field(max_length=MAX_GLOSSARY), _at_most(MAX_GLOSSARY, "terms", "source term -> target term")
+]
 
 
 def _listed(texts: str | list[str]) -> list[str]:

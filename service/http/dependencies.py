@@ -92,7 +92,6 @@ async def admin(request: Request) -> Caller:
     return admin_of(request, (await parts(request)).access)
 
 
-AdminDep = Annotated[Caller, Depends(admin)]
 PartsDep = Annotated[Parts, Depends(parts)]
 RequestId = Annotated[str, Depends(request_id)]
 TranslateFields = Annotated[TranslateRequest, Depends(translate_request)]

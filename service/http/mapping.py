@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from models.search import Sampling
 from service.api.replies import (
-    Combination,
     DetectedLanguage,
     GlossaryTerm,
     Language,
@@ -21,6 +20,7 @@ from service.api.replies import (
     ProtectedSpan,
     SentenceDetail,
     SentenceEvent,
+    SourceCombination,
     SummarizeReply,
     SummaryEvent,
     TextDetail,
@@ -116,7 +116,7 @@ def event_of(event: Event) -> SentenceEvent | SummaryEvent:
 
 def language_reply(served: ServedLanguage) -> Language:
     """An entry of ``GET /languages``."""
-    together = [Combination(sources=list(sources), target=target) for sources, target in served.combinations]
+    together = [SourceCombination(sources=list(sources), target=target) for sources, target in served.combinations]
     return Language(code=served.code, name=served.name, targets=list(served.targets), combinations=together or None)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,16 @@ from service.settings import Settings
 
 LINES = ("wo ist der bahnhof heute", "guten morgen wie geht es dir", "das haus ist gross und alt", "one two three four")
 PATIENCE = 30.0  # seconds after which a test that waits for something has failed
+
+
+@dataclass
+class Clock:
+    """Time that stands still unless a test moves it, in seconds since 1970."""
+
+    now: float = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def tiny_vocabulary() -> SentencePieceVocabulary:
@@ -232,3 +243,10 @@ def assert_error(response: httpx.Response, status: int, code: str) -> dict[str, 
     for secret in ("Traceback", "/secret", "/srv", "/tmp", ".py"):
         assert secret not in response.text
     return body
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return once it holds; fails where that takes too long."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.005)

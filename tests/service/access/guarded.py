@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from models.bundle import Bundle
-from service.access import Access, CallerLimits, KeyStore
+from service.access import Access, Caller, CallerLimits, KeyStore
 from service.access.access import open_keys
-from service.http.dependencies import AdminDep
+from service.http.dependencies import admin
 from service.settings import Settings
 from tests.service.support import Served, served
 
@@ -32,7 +32,7 @@ async def guarded(bundles: dict[str, Bundle], data: Path, **settings: Any) -> As
 
 def add_admin_route(app: FastAPI) -> None:
     @app.get("/secret-route")
-    async def secret_route(caller: AdminDep) -> dict[str, str]:
+    async def secret_route(caller: Annotated[Caller, Depends(admin)]) -> dict[str, str]:
         return {"caller": caller.name}
 
 

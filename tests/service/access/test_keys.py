@@ -14,26 +14,18 @@ import pytest
 from models.errors import ConfigError
 from service.access.keys import MIGRATIONS, CallerLimits, KeyStore, Snapshot
 from service.storage.database import Database
+from tests.service.support import Clock
 
 DAY = 86_400.0
 
 
-class Calendar:
-    """A clock that a test sets, in seconds since 1970."""
-
-    now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
-def clock() -> Calendar:
-    return Calendar()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: Calendar) -> Iterator[KeyStore]:
+def store(tmp_path: Path, clock: Clock) -> Iterator[KeyStore]:
     with closing(Database(tmp_path / "keys.db", MIGRATIONS)) as database:
         yield KeyStore(database, clock)
 
@@ -53,7 +45,7 @@ def test_a_key_is_recognisable_random_and_kept_as_a_hash_only(store: KeyStore, t
     assert first.secret[16:].encode() not in kept
 
 
-def test_a_key_is_found_with_its_name_and_limits(store: KeyStore, clock: Calendar) -> None:
+def test_a_key_is_found_with_its_name_and_limits(store: KeyStore, clock: Clock) -> None:
     secret = store.add("web", CallerLimits(60, 5000), admin=True).secret
     key = store.snapshot().find(secret, clock())
     assert key is not None
@@ -63,12 +55,12 @@ def test_a_key_is_found_with_its_name_and_limits(store: KeyStore, clock: Calenda
 
 
 @pytest.mark.parametrize("change", ["", "tandem_", "x", "tandem_00000000_" + "A" * 43, "\ud800", "ä" * 59])
-def test_what_is_no_key_is_not_found(store: KeyStore, clock: Calendar, change: str) -> None:
+def test_what_is_no_key_is_not_found(store: KeyStore, clock: Clock, change: str) -> None:
     store.add("web", CallerLimits())
     assert not valid(store, change, clock())
 
 
-def test_every_character_of_a_key_counts(store: KeyStore, clock: Calendar) -> None:
+def test_every_character_of_a_key_counts(store: KeyStore, clock: Clock) -> None:
     secret = store.add("web", CallerLimits()).secret
     assert valid(store, secret, clock())
     for place in (0, 8, 16, 40, len(secret) - 1):
@@ -78,7 +70,7 @@ def test_every_character_of_a_key_counts(store: KeyStore, clock: Calendar) -> No
     assert not valid(store, secret + "\n", clock())
 
 
-def test_a_key_expires(store: KeyStore, clock: Calendar) -> None:
+def test_a_key_expires(store: KeyStore, clock: Clock) -> None:
     secret = store.add("web", CallerLimits(), expires=clock() + DAY).secret
     snapshot = store.snapshot()
     assert snapshot.find(secret, clock() + DAY - 1)
@@ -88,7 +80,7 @@ def test_a_key_expires(store: KeyStore, clock: Calendar) -> None:
     assert valid(store, store.add("web", CallerLimits()).secret, clock())  # the name is free again
 
 
-def test_revoking_ends_all_keys_of_a_name(store: KeyStore, clock: Calendar) -> None:
+def test_revoking_ends_all_keys_of_a_name(store: KeyStore, clock: Clock) -> None:
     secret, other = store.add("web", CallerLimits()).secret, store.add("app", CallerLimits()).secret
     further = store.rotate("web", overlap=DAY).secret
     assert store.revoke("web") == 2
@@ -98,7 +90,7 @@ def test_revoking_ends_all_keys_of_a_name(store: KeyStore, clock: Calendar) -> N
         store.revoke("web")
 
 
-def test_rotating_leaves_the_old_key_for_a_while(store: KeyStore, clock: Calendar) -> None:
+def test_rotating_leaves_the_old_key_for_a_while(store: KeyStore, clock: Clock) -> None:
     old = store.add("web", CallerLimits(60, 0), expires=clock() + 30 * DAY).secret
     new = store.rotate("web", overlap=DAY).secret
     assert valid(store, old, clock()) and valid(store, new, clock())

@@ -21,23 +21,14 @@ from service.access.keys import CallerLimits
 from service.access.meter import Meter, Receipt
 from service.http.errors import reply_for
 from service.storage.database import Database, StorageError
+from tests.service.support import Clock
 
 START = datetime(2030, 1, 31, 23, 0, tzinfo=UTC).timestamp()
 
 
-class Calendar:
-    """A clock that a test sets, in seconds since 1970."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Calendar:
-    return Calendar()
+def clock() -> Clock:
+    return Clock(START)
 
 
 @pytest.fixture
@@ -47,7 +38,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture(params=["sqlite", "redis"])
-def storage(request: pytest.FixtureRequest, database: Database, clock: Calendar) -> Iterator[Storage]:
+def storage(request: pytest.FixtureRequest, database: Database, clock: Clock) -> Iterator[Storage]:
     if request.param == "sqlite":
         yield SqliteCounters(database, clock)
         return
@@ -57,7 +48,7 @@ def storage(request: pytest.FixtureRequest, database: Database, clock: Calendar)
 
 
 @pytest.fixture
-def meter(storage: Storage, clock: Calendar) -> Meter:
+def meter(storage: Storage, clock: Clock) -> Meter:
     return Meter(storage, clock=clock)
 
 
@@ -72,7 +63,7 @@ def test_a_rate_bounds_requests_of_one_caller(meter: Meter) -> None:
     meter.charge("web", CallerLimits(), 0)
 
 
-def test_a_rate_window_slides(database: Database, clock: Calendar) -> None:
+def test_a_rate_window_slides(database: Database, clock: Clock) -> None:
     """Half of the last minute still counts in the middle of this one."""
     storage = SqliteCounters(database, clock)
     clock.now = 60_000.0
@@ -88,7 +79,7 @@ def test_a_rate_window_slides(database: Database, clock: Calendar) -> None:
     assert storage.acquire_sliding_window_entry("web", 4, 60, amount=4)
 
 
-def test_a_quota_bounds_characters_of_a_month(meter: Meter, clock: Calendar) -> None:
+def test_a_quota_bounds_characters_of_a_month(meter: Meter, clock: Clock) -> None:
     limits = CallerLimits(quota=100)
     meter.charge("web", limits, 60)
     with pytest.raises(QuotaExceeded) as caught:
@@ -102,14 +93,14 @@ def test_a_quota_bounds_characters_of_a_month(meter: Meter, clock: Calendar) -> 
     assert meter.used("web") == 100
 
 
-def test_december_has_an_end_too(meter: Meter, clock: Calendar) -> None:
+def test_december_has_an_end_too(meter: Meter, clock: Clock) -> None:
     clock.now = datetime(2030, 12, 31, 23, 59, 30, tzinfo=UTC).timestamp()
     with pytest.raises(QuotaExceeded) as caught:
         meter.charge("web", CallerLimits(quota=1), 2)
     assert reply_for(caught.value).headers == {"Retry-After": "30"}
 
 
-def test_what_failed_is_given_back_in_the_month_it_was_charged(meter: Meter, clock: Calendar) -> None:
+def test_what_failed_is_given_back_in_the_month_it_was_charged(meter: Meter, clock: Clock) -> None:
     receipt = meter.charge("web", CallerLimits(quota=100), 70)
     clock.now += 7200  # the next month
     meter.charge("web", CallerLimits(quota=100), 10)
@@ -141,7 +132,7 @@ def test_threads_never_pass_more_than_the_quota(meter: Meter) -> None:
     assert meter.used("web") == 7 * len(passed)
 
 
-def test_two_servers_share_a_file(database: Database, tmp_path: Path, clock: Calendar) -> None:
+def test_two_servers_share_a_file(database: Database, tmp_path: Path, clock: Clock) -> None:
     with closing(Database(tmp_path / "limits.db", MIGRATIONS)) as other:
         first, second = (Meter(SqliteCounters(one, clock), clock=clock) for one in (database, other))
         first.charge("web", CallerLimits(2, 100), 60)
@@ -151,7 +142,7 @@ def test_two_servers_share_a_file(database: Database, tmp_path: Path, clock: Cal
             first.charge("web", CallerLimits(2, 100), 1)
 
 
-def test_counters_end_and_are_swept_out(database: Database, clock: Calendar) -> None:
+def test_counters_end_and_are_swept_out(database: Database, clock: Clock) -> None:
     storage = SqliteCounters(database, clock)
     assert storage.incr("old", 10, 5) == 5
     assert storage.get_expiry("old") == START + 10
@@ -170,15 +161,6 @@ def test_counters_end_and_are_swept_out(database: Database, clock: Calendar) -> 
     assert storage.get_expiry("new") == clock.now
 
 
-class Monotonic:
-    """A clock that a test sets, for pauses."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def break_database(database: Database) -> None:
     with database.connection() as connection:
         connection.execute("ALTER TABLE counters RENAME TO hidden")
@@ -190,7 +172,7 @@ def mend_database(database: Database) -> None:
 
 
 def test_while_the_store_is_down_open_counts_nothing_and_says_so_once(database: Database) -> None:
-    pause = Monotonic()
+    pause = Clock()
     meter = Meter(SqliteCounters(database), "open", monotonic=pause)
     break_database(database)
     with capture_logs() as lines:
@@ -206,7 +188,7 @@ def test_while_the_store_is_down_open_counts_nothing_and_says_so_once(database: 
 
 
 def test_a_store_that_fails_slowly_is_left_alone_afterwards(database: Database) -> None:
-    pause, asked = Monotonic(), 0
+    pause, asked = Clock(), 0
 
     class Slow(SqliteCounters):
         def incr(self, key: str, expiry: int, amount: int = 1) -> int:
@@ -266,7 +248,7 @@ def test_a_url_that_cannot_be_used_is_refused_without_quoting_it(url: str, messa
     assert "secret" not in str(caught.value)
 
 
-def test_months_are_those_of_utc(meter: Meter, clock: Calendar) -> None:
+def test_months_are_those_of_utc(meter: Meter, clock: Clock) -> None:
     keys: list[Any] = []
     for moment in (START, START + 3599, START + 3600):
         clock.now = moment

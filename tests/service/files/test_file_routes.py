@@ -18,8 +18,8 @@ from service.files.records import FileJob
 from service.settings import Settings
 from tests.service.files.documents import members, with_body
 from tests.service.files.test_docx import BOLD, paragraph, run
-from tests.service.files.working import finished, sent, until
-from tests.service.support import PATIENCE, Served, assert_error, served
+from tests.service.files.working import finished, sent
+from tests.service.support import PATIENCE, Served, assert_error, served, until
 
 pytestmark = pytest.mark.anyio
 ADMIN_KEY = "administrator-of-these-tests"

@@ -19,7 +19,8 @@ from service.files.records import FileJob, FilesFull, TooManyFiles
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
 from tests.service.files.documents import BOUNDS
-from tests.service.files.working import ANNA, BEN, Clock, file_jobs, until
+from tests.service.files.working import ANNA, BEN, file_jobs
+from tests.service.support import Clock, until
 
 pytestmark = pytest.mark.anyio
 LINES = "".join(

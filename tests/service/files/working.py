@@ -26,19 +26,9 @@ from service.files.store import JobStore
 from service.http.errors import explain
 from service.settings import Settings
 from service.translation.texts import TextService
-from tests.service.support import PATIENCE, CopyGraphs, Served, copying, make_engine
+from tests.service.support import PATIENCE, Clock, CopyGraphs, Served, copying, make_engine, until
 
 ANNA, BEN = Caller("anna"), Caller("ben")
-
-
-@dataclass
-class Clock:
-    """Time that stands still unless it is moved."""
-
-    now: float = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
@@ -126,13 +116,6 @@ async def file_jobs(
             await jobs.close()
         texts.close()
         await access.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Return once it holds; fails where that takes too long."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def sent(content: bytes = b"wo ist der bahnhof heute\n", name: str = "a.txt", **fields: str) -> dict[str, Any]:

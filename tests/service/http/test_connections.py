@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
@@ -43,9 +43,6 @@ class Listening(uvicorn.Server):
     @property
     def port(self) -> int:
         return int(self.servers[0].sockets[0].getsockname()[1])
-
-
-Connect = Callable[[], Awaitable[tuple[Reader, Writer]]]
 
 
 @asynccontextmanager

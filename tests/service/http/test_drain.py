@@ -105,6 +105,22 @@ async def test_a_request_that_was_not_yet_submitted_ends(bundles: dict[str, Bund
         assert not service.server.signalled_twice
 
 
+async def test_a_signal_drains_running_work_finishes_and_the_server_ends(bundles: dict[str, Bundle]) -> None:
+    async with live(bundles) as service:
+        service.graphs.gate.clear()
+        service.graphs.entered.clear()
+        request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
+        assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
+        service.server.handle_exit(signal.SIGTERM, None)
+        assert (await service.client.get("/readyz")).status_code == 503
+        assert (await service.client.post("/translate", json={**FIELDS, "q": "noch eins"})).status_code == 503
+        assert (await service.client.get("/healthz")).status_code == 200
+        service.graphs.gate.set()
+        assert (await request).json() == {"translatedText": "das haus"}
+        await service.serving
+        assert not service.app.state.parts.engine.alive
+
+
 async def test_a_second_signal_does_not_wait_for_a_step_that_hangs(bundles: dict[str, Bundle]) -> None:
     async with live(bundles) as service:
         service.graphs.gate.clear()

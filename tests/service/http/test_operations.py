@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
-import threading
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
 
 from models.bundle import Bundle
 from service.app import create_app
-from service.server import DrainingServer
 from service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, Served, assert_error, make_engine, running, served
 
@@ -200,55 +196,3 @@ async def test_every_example_of_the_document_is_valid(many_sources: dict[str, Bu
 async def test_the_front_page_leads_to_the_documentation(service: Served) -> None:
     assert 'href="docs"' in (await service.client.get("/")).text
     assert (await service.client.get("/docs")).status_code == 200
-
-
-class ReportingServer(DrainingServer):
-    """Says when it listens."""
-
-    listening: asyncio.Event
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        self.listening.set()
-
-    @property
-    def url(self) -> str:
-        host, port = self.servers[0].sockets[0].getsockname()[:2]
-        return f"http://{host}:{port}"
-
-
-async def test_a_signal_drains_running_work_finishes_and_the_server_ends(bundles: dict[str, Bundle]) -> None:
-    graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
-    engine = make_engine((bundles["de-en"], graphs))
-    config = uvicorn.Config(create_app(Settings(), engine), port=0, log_config=None, timeout_graceful_shutdown=5)
-    server = ReportingServer(config, engine, PATIENCE)
-    server.listening = asyncio.Event()
-    serving = asyncio.ensure_future(server.serve())
-    await server.listening.wait()
-    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
-        graphs.gate, graphs.entered = threading.Event(), threading.Event()
-        request = asyncio.ensure_future(client.post("/translate", json={"q": "das haus", **PAIR}))
-        assert await asyncio.to_thread(graphs.entered.wait, PATIENCE)
-        server.handle_exit(signal.SIGTERM, None)
-        assert (await client.get("/readyz")).status_code == 503
-        assert (await client.post("/translate", json={"q": "noch eins", **PAIR})).status_code == 503
-        assert (await client.get("/healthz")).status_code == 200
-        graphs.gate.set()
-        assert (await request).json() == {"translatedText": "das haus"}
-    await serving
-    assert not engine.alive
-
-
-async def test_a_second_signal_ends_the_server_now(bundles: dict[str, Bundle]) -> None:
-    graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
-    engine = make_engine((bundles["de-en"], graphs))
-    config = uvicorn.Config(create_app(Settings(), engine), port=0, log_config=None)
-    server = ReportingServer(config, engine, PATIENCE)
-    server.listening = asyncio.Event()
-    serving = asyncio.ensure_future(server.serve())
-    await server.listening.wait()
-    server.handle_exit(signal.SIGTERM, None)
-    server.handle_exit(signal.SIGTERM, None)
-    assert server.force_exit
-    await serving
-    await asyncio.to_thread(engine.stop, PATIENCE)

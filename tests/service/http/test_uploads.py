@@ -16,8 +16,8 @@ from service.access import Caller, CallerLimits, QuotaUsage
 from service.files.sandbox import Sandbox
 from service.http.uploads import UNKNOWN_UPLOADS
 from tests.service.access.guarded import TRANSLATE, access_of, bearer, guarded, make_key
-from tests.service.files.working import finished, sent, until
-from tests.service.support import Served, assert_error
+from tests.service.files.working import finished, sent
+from tests.service.support import Served, assert_error, until
 
 pytestmark = pytest.mark.anyio
 ROUTES = ("/files", "/translate_file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
@@ -37,9 +37,6 @@ from service.storage.glossaries import (
     StoredGlossary,
     base_language,
 )
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _TSV = "text/tab-separated-values"
 _CHANGES = deepl_errors(400, 403, 404, 408, 413, 503)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from models.bundle import Bundle
 from service.access import Access, CallerLimits
 from service.settings import Settings
-from tests.service.support import PATIENCE, Served, served
+from tests.service.support import Served, served, until
 
 pytestmark = pytest.mark.anyio
 TEXT = {"text": ["guten morgen"], "source_lang": "DE", "target_lang": "EN-GB"}
@@ -196,12 +196,6 @@ async def test_a_full_queue_and_a_server_that_stops(both_ways: dict[str, Bundle]
         stopping = await service.client.post("/v2/translate", json=TEXT)
         assert_deepl_error(stopping, 503)
         assert int(stopping.headers["retry-after"]) >= 1
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 async def test_keys_in_header_and_field(both_ways: dict[str, Bundle], tmp_path: Path) -> None:
