@@ -105,6 +105,7 @@ def test_bodies_are_described_for_every_content_type(document: Document) -> None
         body = document["paths"][path]["post"]["requestBody"]
         content = body["content"]
         assert set(content) == {"application/json", "application/x-www-form-urlencoded", "multipart/form-data"}
+        assert content["application/json"]["schema"] == {"$ref": f"#/components/schemas/{model.__name__}"}
         assert all(kind["examples"] for kind in content.values())
         fields = schemas[model.__name__]["properties"]
         assert set(fields) == set(model.model_fields)
