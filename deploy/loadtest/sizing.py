@@ -52,7 +52,7 @@ def sizing_command(options: SizingOptions) -> None:
         ConfigError: the file is no measurement, or no rate of it kept the p99.
     """
     output = ResultOutput.of(options)
-    measured = read_result(options.load, "FILE")
+    measured = read_result(options.load)
     result = size(measured, options)
     output.write(result)
     if not output.as_json:
