@@ -24,7 +24,6 @@ CoreWorkers = Annotated[int, Option(min=0, help="Threads that decode batches; 0 
 Passes = Annotated[int, Option(min=1, help="Passes over the work, of which medians are taken.")]
 Clients = Annotated[int, Option(min=1, max=1024, help="Requests in flight in closed loops.")]
 PeerVocabulary = Annotated[int, Option(min=8, help="Types of the peers' random models.")]
-Texts = Annotated[Path | None, Option(help="Texts, one a line (.xz, .gz, plain). [pseudo-text]")]
 Threads = Annotated[int, Option(min=0, help="Threads of PyTorch; 0 = one per core.")]
 
 
@@ -99,7 +98,6 @@ class ServeOptions:
     workers: Annotated[int, Option(min=0, help="Decode workers of each service; 0 = one per core.")] = 0
     passes: Passes = 3
     peers: Annotated[str, Option(help="naive: a service around CTranslate2, one call per request.")] = ""
-    texts: Texts = None
     peer_vocabulary: PeerVocabulary = 10_000
     as_json: AsJson = False
     out: Out = None
@@ -112,13 +110,11 @@ class SoakOptions:
     Example: tandem bench soak --bundle bundles/de-en --requests 20000
     """
 
-    bundle: Annotated[Path, Option(help="Bundle folder; with --url, one that the service has loaded.")]
+    bundle: BundleOption
     requests: Annotated[int, Option(min=2, help="Requests after the warm-up.")] = 20_000
     warm_up: Annotated[int, Option("--warmup", min=1, help="Requests before memory is watched.")] = 5_000
     clients: Clients = 16
     workers: Workers = 0
-    url: Annotated[str, Option(help="A service that runs already. [one is started]")] = ""
-    texts: Texts = None
     limit: Annotated[float, Option(min=0, help="MB per 10,000 requests that memory may grow.")] = 1.0
     as_json: AsJson = False
     out: Out = None

@@ -48,7 +48,7 @@ class Setting:
     @cached_property
     def texts(self) -> list[ForcedText]:
         """Distinct texts with the lengths of the benchmarks."""
-        return forced_texts(self.bundle, None, _TEXTS)
+        return forced_texts(self.bundle, _TEXTS)
 
     @cached_property
     def bodies(self) -> list[bytes]:

@@ -57,7 +57,7 @@ def measure(options: ServeOptions) -> dict[str, Any]:
 
     Raises:
         ConfigError: an option is out of bounds, a peer is not installed, or a service does not start.
-        BundleError, CorpusError: the bundle or the file of texts cannot be used.
+        BundleError: the bundle cannot be used.
     """
     peers = names(options.peers, "--peers", SERVICE_PEERS)
     if peers and importlib.util.find_spec("ctranslate2") is None:
@@ -65,7 +65,7 @@ def measure(options: ServeOptions) -> dict[str, Any]:
     if bad := [rate for rate in options.rates or () if not 0 < rate < float("inf")]:
         raise ConfigError(f"--rate must be above 0 requests a second, but is {bad[0]:g}")
     bundle = Bundle.load(options.bundle)
-    forced = forced_texts(bundle, options.texts, _TEXTS)
+    forced = forced_texts(bundle, _TEXTS)
     workers = options.workers or usable_cores()
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.runner import MedianSpread, in_own_process, median_ratio, seconds_of, take_turns
+from benchmarks.runner import MedianSpread, in_own_process, median_ratio, take_turns
 from deploy.loadtest.client import percentile
 from deploy.loadtest.server import memory_of
 from deploy.report import as_json, cell, environment, show_environment
@@ -70,12 +70,6 @@ def test_ratios_are_taken_within_a_pass() -> None:
     assert median_ratio([100.0, 10.0, 100.0], [50.0, 5.0, 25.0]) == 2.0
     with pytest.raises(ValueError, match="argument 2 is longer"):
         median_ratio([1.0], [1.0, 2.0])
-
-
-def test_warm_ups_are_not_counted() -> None:
-    calls: list[int] = []
-    assert len(seconds_of(lambda: calls.append(1), 3, warm_up=2)) == 3
-    assert len(calls) == 5
 
 
 def test_a_process_of_its_own_has_its_own_memory() -> None:
