@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -88,15 +88,7 @@ class TrialFinding:
 
     def mapping(self) -> dict[str, Any]:
         """Its plain form."""
-        return {
-            "name": self.name,
-            "question": self.question,
-            "method": self.method,
-            "met": self.met,
-            "verdicts": [verdict.mapping() for verdict in self.verdicts],
-            "figures": dict(self.figures),
-            "fault": self.fault,
-        }
+        return {**asdict(self), "met": self.met, "verdicts": [verdict.mapping() for verdict in self.verdicts]}
 
 
 @asynccontextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from benchmarks.runner import MedianSpread, in_own_process, median_ratio, take_turns
 from deploy.loadtest.client import percentile
 from deploy.loadtest.server import memory_of
-from deploy.report import as_json, cell, environment, show_environment
 
 figures = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
@@ -37,20 +34,6 @@ def test_one_slow_pass_moves_a_median_no_further_than_its_neighbours(values: lis
 def test_percentiles_rise(values: list[float]) -> None:
     assert percentile(values, 0) == min(values)
     assert percentile(values, 50) <= percentile(values, 95) <= percentile(values, 100) == max(values)
-
-
-def test_the_environment_says_what_a_figure_depends_on() -> None:
-    found = json.loads(as_json(environment(2)))
-    assert found["threads"] == 2
-    assert 1 <= found["usable_cores"] <= found["cores"]
-    assert {"numpy", "sentencepiece"} <= found["versions"].keys()
-    shown = show_environment(found)
-    assert found["processor"] in shown and found["versions"]["numpy"] in shown
-
-
-def test_numbers_are_shown_with_three_figures() -> None:
-    shown = {None: "–", True: "yes", 12345: "12,345", 1234.5: "1,234", 12.345: "12.3", 0.012345: "0.0123", "x": "x"}
-    assert {value: cell(value) for value in shown} == shown
 
 
 def test_contestants_take_turns() -> None:
