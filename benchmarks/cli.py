@@ -10,7 +10,7 @@ import typer
 
 from benchmarks import options
 from deploy.records import record_command
-from deploy.report import ResultOutput, say
+from deploy.report import ResultOutput
 
 bench = typer.Typer(
     help="Measure speed, beside other programs in the same run; docs/performance.md says what the figures mean.",
@@ -26,16 +26,12 @@ COMMANDS: dict[str, tuple[type[Any], str]] = {
     "footprint": (options.FootprintOptions, "service.footprint"),
     "reliability": (options.ReliabilityOptions, "abuse.command"),
     "training": (options.TrainingOptions, "training.speed"),
-    "training-ops": (options.OperationsOptions, "training.operations"),
-    "preparation": (options.PreparationOptions, "training.preparation"),
-    "streaming": (options.StreamingOptions, "training.streaming"),
-    "glossary": (options.GlossaryOptions, "glossary"),
     "trace": (options.TraceOptions, "trace"),
 }
 
 
 def run(given: Any, module: str) -> bool:
-    """Measure, and show it or write JSON; curves where the module draws them.
+    """Measure, and show it or write JSON.
 
     Returns:
         ``met`` of the result, where it has one: False ends the command with exit status 1.
@@ -46,8 +42,6 @@ def run(given: Any, module: str) -> bool:
     output.write(result)
     if not output.as_json:
         measurement.show(result)
-    if output.plot is not None:
-        say(*map(str, measurement.draw(result, output.plot)), error=True)
     return bool(result.get("met", True))
 
 

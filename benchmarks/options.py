@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
-from deploy.records import Out, Plot
+from deploy.records import Out
 from models.command import LARGEST_BEAM, AsJson, Precision
 
 LARGEST_BATCH = 4096  # sentences
-PEERS, SERVICE_PEERS = ("ctranslate2", "huggingface"), ("naive",)
+PEERS, SERVICE_PEERS = ("ctranslate2",), ("naive",)
 TRIALS = ("overload", "disconnect", "terminate", "kill", "fault", "fuzz", "memory")
-CONTESTANTS = ("ours", "plain", "ours-preloaded", "plain-preloaded", "huggingface", "joeynmt", "joeynmt-float32")
+CONTESTANTS = ("ours", "plain", "huggingface")
 ARCHITECTURES = ("transformer", "dpn", "convs2s")
 
 BundleOption = Annotated[Path, Option(help="Bundle folder, such as bundles/de-en.")]
@@ -24,14 +24,12 @@ CoreWorkers = Annotated[int, Option(min=0, help="Threads that decode batches; 0 
 Passes = Annotated[int, Option(min=1, help="Passes over the work, of which medians are taken.")]
 Clients = Annotated[int, Option(min=1, max=1024, help="Requests in flight in closed loops.")]
 PeerVocabulary = Annotated[int, Option(min=8, help="Types of the peers' random models.")]
-Texts = Annotated[Path | None, Option(help="Texts, one a line (.xz, .gz, plain). [pseudo-text]")]
-Folder = Annotated[Path | None, Option(help="Where corpora go for a while. [the system's temporary folder]")]
 Threads = Annotated[int, Option(min=0, help="Threads of PyTorch; 0 = one per core.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeOptions:
-    """Measure decoding: sentences a second of batches, latency of one sentence, search quality, memory.
+    """Measure decoding: sentences a second of batches, latency of one sentence, memory.
 
     The work is made of sentences with a fixed distribution of lengths, each batch decoded to its mean source length,
     so that the speed does not depend on the weights; and, where it is given, of real text that stops by itself.
@@ -50,7 +48,7 @@ class DecodeOptions:
     shortlist: Annotated[bool | None, Option(help="Also with the bundle's lexical shortlist. [where it has one]")] = (
         None
     )
-    peers: Annotated[str, Option(help="Of ctranslate2 and huggingface those to measure too; a,b.")] = "ctranslate2"
+    peers: Annotated[str, Option(help="ctranslate2, or nothing.")] = "ctranslate2"
     peer_precisions: Annotated[str, Option(help="Of CTranslate2: int8, float32 or both.")] = "int8"
     peer_vocabulary: PeerVocabulary = 10_000
     source: Annotated[Path | None, Option(help="Real text, one sentence a line (.xz, .gz, plain).")] = None
@@ -59,15 +57,13 @@ class DecodeOptions:
     ct2_from: Annotated[
         Path | None, Option(metavar="BUNDLE", help="Transformer bundle that CTranslate2 runs on real text.")
     ] = None
-    rescore: Annotated[int, Option(min=0, help="Sentences whose search is checked in float32; 0 = none.")] = 256
     as_json: AsJson = False
     out: Out = None
-    plot: Plot = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
-    """Show where the time of one decoder step goes, by operator, and what its matrix products alone would take.
+    """Show where the time of a decoder step goes, by operator.
 
     Example: tandem bench profile --bundle bundles/de-en --batch 32
     """
@@ -75,7 +71,6 @@ class ProfileOptions:
     bundle: BundleOption
     batch: Annotated[int, Option(min=1, help="Sentences of the batch.")] = 32
     beam_size: Beam = 5
-    repeats: Annotated[int, Option(min=1, help="Times that the step is run.")] = 50
     precision: Precision = "int8"
     shortlist: Annotated[bool, Option("--shortlist", help="Profile the step that reads the shortlist.")] = False
     as_json: AsJson = False
@@ -103,11 +98,9 @@ class ServeOptions:
     workers: Annotated[int, Option(min=0, help="Decode workers of each service; 0 = one per core.")] = 0
     passes: Passes = 3
     peers: Annotated[str, Option(help="naive: a service around CTranslate2, one call per request.")] = ""
-    texts: Texts = None
     peer_vocabulary: PeerVocabulary = 10_000
     as_json: AsJson = False
     out: Out = None
-    plot: Plot = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +110,11 @@ class SoakOptions:
     Example: tandem bench soak --bundle bundles/de-en --requests 20000
     """
 
-    bundle: Annotated[Path, Option(help="Bundle folder; with --url, one that the service has loaded.")]
+    bundle: BundleOption
     requests: Annotated[int, Option(min=2, help="Requests after the warm-up.")] = 20_000
     warm_up: Annotated[int, Option("--warmup", min=1, help="Requests before memory is watched.")] = 5_000
     clients: Clients = 16
     workers: Workers = 0
-    url: Annotated[str, Option(help="A service that runs already. [one is started]")] = ""
-    texts: Texts = None
     limit: Annotated[float, Option(min=0, help="MB per 10,000 requests that memory may grow.")] = 1.0
     as_json: AsJson = False
     out: Out = None
@@ -166,7 +157,7 @@ class ReliabilityOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Measure training beside other trainers, its input pipeline, and the floor that its matrix products set.
+    """Measure training beside other trainers.
 
     Contestants train on a run's prepared pairs, of one text source each, a Transformer of the same layers, width,
     hidden units, heads and vocabularies, the decoder's embeddings tied to its output, dropout and label smoothing 0.1,
@@ -192,86 +183,6 @@ class TrainingOptions:
     repeats: Annotated[int, Option(min=1, help="Turns.")] = 3
     threads: Threads = 0
     contestants: Annotated[str, Option(help=f"Of {', '.join(CONTESTANTS)}; a,b.")] = ",".join(CONTESTANTS)
-    joeynmt: Annotated[Path | None, Option(metavar="PYTHON", help="The interpreter that has Joey NMT.")] = None
-    preload: Annotated[Path | None, Option(metavar="LIBRARY", help="An allocator: libtcmalloc_minimal.so.4.")] = None
-    recipe: Annotated[Path | None, Option(help="Whose batches of the run's data are measured as well.")] = None
-    loaded: Annotated[int, Option(min=1, help="Updates' batches read to measure the input, at most.")] = 2000
-    floor_repeats: Annotated[int, Option(min=1, help="Of each matrix product of the floor.")] = 5
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class OperationsOptions:
-    """Measure what the pieces of a training step cost on this CPU, plain and as this repository runs them.
-
-    Medians in milliseconds, forward and backward, both forms in turn in one run; ratios are what to quote.
-
-    Example: tandem bench training-ops --threads 2
-    """
-
-    tokens: Annotated[int, Option(min=25, help="Target tokens of a batch.")] = 3500
-    threads: Threads = 0
-    repeats: Annotated[int, Option(min=1, help="Times that each form is run.")] = 9
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PreparationOptions:
-    """Measure what memory the preparation of a corpus takes, and how fast it is, for corpora of many sizes.
-
-    For every size two files of made-up sentences are written, one pair in ten there twice, and a process of its own
-    prepares them as `tandem prepare` does. Printed are its own memory (what cannot be given back) at its highest in
-    each stage, seconds in all, and what the folder takes on disk while it is made and at the end.
-
-    Example: tandem bench preparation --pairs 1000000,4000000
-    """
-
-    pairs: Annotated[str, Option(help="Sizes of the corpora.")] = "1000000,4000000"
-    folder: Folder = None
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class StreamingOptions:
-    """Measure what memory training's input takes for corpora of many sizes, and how fast it gives batches.
-
-    For every size a corpus of random symbols is written as prepared data is and then read by a process of its own as
-    training reads it. Printed are its own memory (what cannot be given back) after opening, with the first plan, and at
-    its highest; the pages of the corpus that lie in memory at the end; what the plan holds for each pair of a shard;
-    and batches a second with nothing else to do. A corpus of 10 million pairs takes 1.3 GB in the folder for a while.
-
-    Example: tandem bench streaming --pairs 1000000 --updates 500
-    """
-
-    pairs: Annotated[str, Option(help="Sizes of the corpora.")] = "1000000,10000000"
-    updates: Annotated[int, Option(min=1, help="Batches that are read.")] = 2000
-    folder: Folder = None
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class GlossaryOptions:
-    """Measure how well a glossary is enforced, and what it costs the translations, on a parallel text.
-
-    Terms are words of the source that stand in few of its lines, each with a target term drawn from the target text
-    that stands in no line that translates the source term, here or in the text of --seen (give the training text): a
-    pair that nothing can have been learnt of. A second glossary, of the words that go together most in the text itself,
-    says what enforcing costs where the terms are right. Files may be packed (.xz, .gz).
-
-    Example: tandem bench glossary bundles/de-en test.de test.en --terms 200
-    """
-
-    bundle: Annotated[Path, Argument(metavar="BUNDLE", help="Bundle folder.")]
-    source: Annotated[Path, Argument(metavar="SOURCE", help="Text, one sentence a line.")]
-    target: Annotated[Path, Argument(metavar="TARGET", help="Its translation, line by line.")]
-    seen: Annotated[tuple[Path, Path] | None, Option(metavar="SOURCE TARGET", help="Text that was trained on.")] = None
-    terms: Annotated[int, Option(min=1, help="Terms of a glossary.")] = 200
-    lines: Annotated[int, Option(min=1, help="Lines with terms, and without, at most.")] = 600
-    seed: Annotated[int, Option(min=0, help="Of the terms.")] = 1
     as_json: AsJson = False
     out: Out = None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import statistics
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -58,16 +57,6 @@ def take_turns(
 def median_ratio(ours: Iterable[float], theirs: Iterable[float]) -> float:
     """The median of the ratios within each pass: what slows a machine for a while slows both."""
     return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
-
-
-def seconds_of(work: Callable[[], object], repeats: int, warm_up: int = 1) -> list[float]:
-    """How long each of so many calls takes, after some that are not counted."""
-    times = []
-    for _ in range(warm_up + repeats):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return times[warm_up:]
 
 
 def in_own_process(

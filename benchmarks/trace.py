@@ -20,6 +20,7 @@ from models.bundle import Bundle
 from models.errors import ConfigError
 from service.app import create_app
 from service.settings import Settings
+from service.telemetry.logs import configure_logging
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("models", "service")
@@ -75,6 +76,7 @@ def measure(options: TraceOptions) -> dict[str, Any]:
     bundle = Bundle.load(options.bundle)
     check_servable(bundle)
     settings = Settings(bundles=(options.bundle,), workers=1, cache_sentences=0, log_level="error")
+    configure_logging(settings)  # standard output is the result's
     return asyncio.run(traced(create_app(settings), tandem_path(bundle), tandem_body(bundle, options.text)))
 
 

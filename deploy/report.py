@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -12,23 +14,25 @@ from typing import Any
 
 from rich.table import Table
 
-from deploy.machine import find_processor
 from deploy.outputs import check_file, check_folder
 from models.command import console as console
+from service.telemetry.cgroups import ROOT, usable_cores
 
 _PACKAGES = (
-    *(
-        "tandem",
-        "numpy",
-        "onnxruntime",
-        "onnxruntime-gpu",
-        "sentencepiece",
-        "ctranslate2",
-        "transformers",
-        "accelerate",
-    ),
-    *("torch", "sacrebleu"),
+    "tandem",
+    "numpy",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "sentencepiece",
+    "ctranslate2",
+    "transformers",
+    "accelerate",
+    "torch",
+    "sacrebleu",
 )
+_X86 = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
+FEATURES = (*_X86, "asimddp", "i8mm", "bf16")
+"""What matters to matrix products, by the Linux kernel's names; on x86 those of x86, on ARM those of ARM."""
 
 
 def say(*lines: str, error: bool = False) -> None:
@@ -79,16 +83,28 @@ def environment(threads: int) -> dict[str, Any]:
     Args:
         threads: that the measured system may use.
     """
-    processor = find_processor()
     return {
-        "processor": processor.name,
-        "features": [name for name, present in processor.features.items() if present],
-        "cores": processor.cores,
-        "usable_cores": processor.usable_cores,
+        **processor(),
         "threads": threads,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: number for name in _PACKAGES if (number := _version(name))},
+    }
+
+
+def processor(root: Path = ROOT) -> dict[str, Any]:
+    """The processor of this machine: its name as ``processor``, ``features``, ``cores``, and those that this process
+    may use (``usable_cores``). ``root`` is where ``proc`` and ``sys`` are mounted.
+    """
+    file = root / "proc" / "cpuinfo"
+    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    values = dict(reversed(re.findall(r"^([^:\n]*?)\s*: *(.*)$", text, re.MULTILINE)))  # the first processor counts
+    flags = (values.get("flags") or values.get("Features") or "").split()
+    return {
+        "processor": values.get("model name") or platform.processor() or platform.machine() or "unknown",
+        "features": [name for name in FEATURES if name in flags],
+        "cores": os.cpu_count() or 1,
+        "usable_cores": usable_cores(root),
     }
 
 

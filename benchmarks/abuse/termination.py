@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import signal
 import tempfile
 import time
+import urllib.error
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -80,74 +80,57 @@ async def _clients(url: str, setting: Setting) -> Counter[str]:
     return endings
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The file jobs of a service, as a client sees them."""
+async def _hand_in(url: str, languages: tuple[str, str], texts: list[str]) -> list[str]:
+    """Hand in a text file each; the ids of the jobs. Raises ConfigError where one is not accepted."""
+    numbers = []
+    async with aiohttp.ClientSession() as session:
+        for number, text in enumerate(texts):
+            form = aiohttp.FormData({"source": languages[0], "target": languages[1]})
+            form.add_field("file", text.encode(), filename=f"text{number}.txt", content_type="text/plain")
+            async with session.post(f"{url}/files", data=form) as response:
+                if response.status != 202:
+                    raise ConfigError(f"POST /files must answer 202, but answered {response.status}")
+                numbers.append(str((await response.json())["id"]))
+    return numbers
 
-    url: str
-    source: str
-    target: str
 
-    async def send(self, texts: list[str]) -> list[str]:
-        """Hand in a text file each; the ids of the jobs that were accepted."""
-        async with aiohttp.ClientSession() as session:
-            return [await self._send(session, number, text) for number, text in enumerate(texts)]
+def _fetch(url: str) -> bytes:
+    """What a GET is answered with; an empty object for what is not known."""
+    try:
+        with DIRECT.open(url, timeout=30) as response:
+            return bytes(response.read())
+    except urllib.error.HTTPError:
+        return b"{}"
 
-    async def _send(self, session: aiohttp.ClientSession, number: int, text: str) -> str:
-        form = aiohttp.FormData({"source": self.source, "target": self.target})
-        form.add_field("file", text.encode(), filename=f"text{number}.txt", content_type="text/plain")
-        async with session.post(f"{self.url}/files", data=form) as response:
-            if response.status != 202:
-                raise ConfigError(f"POST /files must answer 202, but answered {response.status}")
-            return str((await response.json())["id"])
 
-    def states(self, numbers: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """What is known of each job; empty for one that is not known."""
-
-        async def ask() -> dict[str, dict[str, Any]]:
-            async with aiohttp.ClientSession() as session:
-                return {number: await self._state(session, number) for number in numbers}
-
-        return asyncio.run(ask())
-
-    def progressed(self, numbers: Sequence[str]) -> Callable[[], bool]:
-        """Whether any job has got on."""
-        return lambda: any(one.get("progress") for one in self.states(numbers).values())
-
-    def over(self, numbers: Sequence[str]) -> Callable[[], bool]:
-        """Whether none of the jobs waits or runs."""
-        return lambda: all(one.get("status") not in ("queued", "running") for one in self.states(numbers).values())
-
-    async def _state(self, session: aiohttp.ClientSession, number: str) -> dict[str, Any]:
-        async with session.get(f"{self.url}/files/{number}") as response:
-            return dict(await response.json()) if response.status == 200 else {}
-
-    def result(self, number: str) -> str:
-        """The translated file."""
-        with DIRECT.open(f"{self.url}/files/{number}/result", timeout=30) as response:
-            return bytes(response.read()).decode()
+def _states(url: str, numbers: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What is known of each file job."""
+    return {number: json.loads(_fetch(f"{url}/files/{number}")) for number in numbers}
 
 
 def kill(setting: Setting) -> TrialFinding:
     """Hand in files, kill the service amid the work, start it again on the same data, and wait for all of them."""
     check_servable(setting.bundle)
     manifest = setting.bundle.manifest
-    texts = _texts(setting)
+    texts, languages = _texts(setting), (manifest.source_languages[0], manifest.target_language)
     with tempfile.TemporaryDirectory(prefix="tandem-reliability-") as data:
-        folder = {"TANDEM_DATA": str(Path(data))}
-        with setting.server(folder) as server:
-            files = _Files(server.url, manifest.source_languages[0], manifest.target_language)
-            numbers = asyncio.run(files.send(texts))
-            wait_for(files.progressed(numbers), 60.0, 0.05)
-            at_death = Counter(one.get("status", "unknown") for one in files.states(numbers).values())
+        with setting.server({"TANDEM_DATA": data}) as server:
+            url = server.url
+            numbers = asyncio.run(_hand_in(url, languages, texts))
+            wait_for(lambda: any(state.get("progress") for state in _states(url, numbers).values()), 60.0, 0.05)
+            at_death = Counter(state.get("status", "unknown") for state in _states(url, numbers).values())
             server.signal(signal.SIGKILL)
             server.wait(10.0)
-        with setting.server(folder) as server:
-            files = _Files(server.url, manifest.source_languages[0], manifest.target_language)
-            seconds = wait_for(files.over(numbers), _DONE_WITHIN, 0.2)
-            states = files.states(numbers)
-            done = [number for number in numbers if states[number].get("status") == "done"]
-            lines = {number: len(files.result(number).splitlines()) for number in done}
+        with setting.server({"TANDEM_DATA": data}) as server:
+            url = server.url
+            running = ("queued", "running")
+            seconds = wait_for(
+                lambda: all(state.get("status") not in running for state in _states(url, numbers).values()),
+                _DONE_WITHIN,
+                0.2,
+            )
+            done = [number for number, state in _states(url, numbers).items() if state.get("status") == "done"]
+            lines = {number: len(_fetch(f"{url}/files/{number}/result").decode().splitlines()) for number in done}
     lost = len(numbers) - len(done)
     short = sum(lines[number] != _LINES for number in done)
     return TrialFinding(

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -48,7 +48,7 @@ class Setting:
     @cached_property
     def texts(self) -> list[ForcedText]:
         """Distinct texts with the lengths of the benchmarks."""
-        return forced_texts(self.bundle, None, _TEXTS)
+        return forced_texts(self.bundle, _TEXTS)
 
     @cached_property
     def bodies(self) -> list[bytes]:
@@ -88,15 +88,7 @@ class TrialFinding:
 
     def mapping(self) -> dict[str, Any]:
         """Its plain form."""
-        return {
-            "name": self.name,
-            "question": self.question,
-            "method": self.method,
-            "met": self.met,
-            "verdicts": [verdict.mapping() for verdict in self.verdicts],
-            "figures": dict(self.figures),
-            "fault": self.fault,
-        }
+        return {**asdict(self), "met": self.met, "verdicts": [verdict.mapping() for verdict in self.verdicts]}
 
 
 @asynccontextmanager

@@ -1,31 +1,48 @@
-"""`tandem bench decode`: how fast batches and single sentences are decoded, and how well."""
+"""`tandem bench decode`: how fast batches and single sentences are decoded, beside what a user would pick instead."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.decoding.contestants import Entrant, entrants
 from benchmarks.decoding.passes import Case, MeasuredCase, Workload, against, measure_cases, row_of
-from benchmarks.decoding.systems import Opening, Task
-from benchmarks.decoding.tables import draw, show
-from benchmarks.decoding.tandem import TandemOpening
+from benchmarks.decoding.systems import DecodingSystem, Task
 from benchmarks.options import LARGEST_BATCH, DecodeOptions
 from benchmarks.runner import in_own_process
-from benchmarks.workload import check_one_text, sample, texts
+from benchmarks.workload import check_one_text, texts
 from deploy.loadtest.server import memory_of
 from deploy.records import numbers
-from deploy.report import console, environment
+from deploy.report import cell, console, environment, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores
 
-__all__ = ["draw", "measure", "show"]
+_TITLES = {
+    "forced": "Forced lengths: every batch decodes its mean source length",
+    "text": "Real text: sentences stop by themselves",
+}
+_COLUMNS = {
+    "name": "system",
+    "batch": "batch",
+    "threads": "threads",
+    "sentences": "sentences",
+    "target_tokens": "target tokens",
+    "sentences_per_s": "sentences/s",
+    "spread": "± IQR",
+    "tokens_per_s": "tokens/s",
+    "decode_sentences_per_s": "decoding alone",
+    "p50_ms": "p50 ms",
+    "p95_ms": "p95 ms",
+    "bleu": "BLEU",
+    "loaded": "MB loaded",
+    "peak": "MB peak",
+}
 
 
 def measure(options: DecodeOptions) -> dict[str, Any]:
-    """Everything that is measured: ``environment``, ``settings``, ``rows`` and ``notes``.
+    """Everything that is measured: ``environment``, ``settings``, ``rows`` and ``left_out``.
 
     Raises:
         ConfigError: an option is out of bounds, a bundle does not read one text, or a real text has only empty lines.
@@ -40,17 +57,29 @@ def measure(options: DecodeOptions) -> dict[str, Any]:
     workers = options.workers or usable_cores()
     workloads = _workloads(bundle, options)
     with ExitStack() as stack:
-        taking_part, skipped = entrants(bundle, options, workers, stack)
-        cases, openings = _cases(taking_part, workloads, sizes, options, workers, stack)
-        measured = _measure(cases, options.passes)
-        rows = [
-            {**row_of(one, options.beam_size), "against": against(one, measured), "bleu": _bleu(one, bundle)}
-            for one in measured
+        taking_part, left_out = entrants(bundle, options, workers, stack)
+        opened = [(entrant, entrant.open()) for entrant in taking_part]
+        for _, system in opened:
+            stack.callback(system.close)
+        # Workload by workload and batch size by batch size, all systems that do it next to each other.
+        entered = [
+            (entrant, Case.of(system, workload, size, workers=workers, single=options.single))
+            for workload in workloads
+            for size in sizes
+            for entrant, system in opened
+            if workload.kind in entrant.kinds
         ]
-        memory = _memory(cases, openings, workers)
-        for row, opening in zip(rows, openings, strict=True):
-            row["memory_mb"] = memory[opening] or None
-        notes = _rescore(rows, measured, openings, options, workers)
+        measured = _measure([case for _, case in entered], options.passes)
+        memory = _memory(entered, workers)
+        rows = [
+            {
+                **row_of(one, options.beam_size),
+                "against": against(one, measured),
+                "bleu": _bleu(one, bundle),
+                "memory_mb": memory[entrant] or None,
+            }
+            for (entrant, _), one in zip(entered, measured, strict=True)
+        ]
     return {
         "environment": environment(workers),
         "settings": {
@@ -61,8 +90,8 @@ def measure(options: DecodeOptions) -> dict[str, Any]:
             "source": options.source.name if options.source else None,
             "references": options.references.name if options.references else None,
         },
-        "rows": [*rows, *skipped],
-        "notes": notes,
+        "rows": rows,
+        "left_out": left_out,
     }
 
 
@@ -80,33 +109,9 @@ def _workloads(bundle: Bundle, options: DecodeOptions) -> list[Workload]:
     return workloads
 
 
-def _cases(
-    taking_part: Sequence[Entrant],
-    workloads: Sequence[Workload],
-    sizes: Sequence[int],
-    options: DecodeOptions,
-    workers: int,
-    stack: ExitStack,
-) -> tuple[list[Case], list[Opening]]:
-    """Workload by workload and batch size by batch size, all systems that do it next to each other."""
-    opened = [(entrant, entrant.opening.open()) for entrant in taking_part]
-    for _, system in opened:
-        stack.callback(system.close)
-    chosen = [
-        (Case.of(system, workload, size, workers=workers, single=options.single), entrant.opening)
-        for workload in workloads
-        for size in sizes
-        for entrant, system in opened
-        if workload.kind in entrant.kinds
-    ]
-    return [case for case, _ in chosen], [opening for _, opening in chosen]
-
-
 def _measure(cases: Sequence[Case], passes: int) -> list[MeasuredCase]:
     """All cases, with what runs now shown on the terminal."""
     screen = console(error=True)
-    if not screen.is_terminal:
-        return measure_cases(cases, passes)
     with screen.status("warming up") as status:
 
         def progress(case: Case, number: int) -> None:
@@ -127,54 +132,24 @@ def _bleu(measured: MeasuredCase, bundle: Bundle) -> float | None:
     return translation_scores(written, work.references)[0].value
 
 
-def _rescore(
-    rows: Sequence[dict[str, Any]],
-    measured: Sequence[MeasuredCase],
-    openings: Sequence[Opening],
-    options: DecodeOptions,
-    workers: int,
-) -> list[str]:
-    """Note in the rows what the float32 model says of Tandem's output at the largest batch size. Returns notes."""
-    if not options.rescore:
-        return []
-    try:
-        from benchmarks.decoding.rescoring import Searched, rescored
-    except ModuleNotFoundError as error:
-        return [f"not rescored: the package {error.name!r} is not installed"]
-    largest = max(one.case.batch_size for one in measured)
-    for row, one, opening in zip(rows, measured, openings, strict=True):
-        case = one.case
-        if not isinstance(opening, TandemOpening) or case.batch_size != largest:
-            continue
-        bundle = Bundle.load(opening.path)
-        targets = {place: batch.target for batch in case.batches for place in batch.indices}
-        ids = case.system.tokenise([case.workload.texts[place] for place in case.indices])
-        chosen = sample([len(source) for source in ids], options.rescore)
-        places = [case.indices[index] for index in chosen]
-        searched = [
-            Searched(ids[index], targets[place], one.passes[0].hypotheses[place])
-            for index, place in zip(chosen, places, strict=True)
-        ]
-        row["rescored"] = rescored(bundle, searched, opening.search(bundle), workers)
-    return []
-
-
-def _memory(cases: Sequence[Case], openings: Sequence[Opening], workers: int) -> dict[Opening, dict[str, float]]:
+def _memory(entered: Sequence[tuple[Entrant, Case]], workers: int) -> dict[Entrant, dict[str, float]]:
     """Of each system, measured once at its largest batches."""
-    memory: dict[Opening, dict[str, float]] = {}
-    for case, opening in sorted(zip(cases, openings, strict=True), key=lambda pair: -pair[0].batch_size):
-        if opening not in memory:
+    memory: dict[Entrant, dict[str, float]] = {}
+    for entrant, case in sorted(entered, key=lambda pair: -pair[1].batch_size):
+        if entrant not in memory:
             largest = case.largest(2 * workers)
             batches = [[case.workload.texts[index] for index in batch.indices] for batch in largest]
-            memory[opening] = in_own_process(measure_memory, opening, batches, [batch.target for batch in largest])
+            memory[entrant] = in_own_process(measure_memory, entrant.open, batches, [batch.target for batch in largest])
     return memory
 
 
-def measure_memory(opening: Opening, texts: Sequence[Sequence[str]], targets: Sequence[int | None]) -> dict[str, float]:
+def measure_memory(
+    open_system: Callable[[], DecodingSystem], texts: Sequence[Sequence[str]], targets: Sequence[int | None]
+) -> dict[str, float]:
     """Megabytes (10^6 bytes) of this process resident after loading, and the most after decoding some batches.
 
     Args:
-        opening: how to load the system.
+        open_system: loads the system.
         texts: of every batch.
         targets: tokens that each batch decodes, as :class:`benchmarks.decoding.systems.Task` has them.
 
@@ -183,8 +158,46 @@ def measure_memory(opening: Opening, texts: Sequence[Sequence[str]], targets: Se
     """
     if not memory_of():
         return {}
-    system = opening.open()
+    system = open_system()
     loaded = memory_of()["rss_mb"]
     system.decode([Task(tuple(system.tokenise(batch)), target) for batch, target in zip(texts, targets, strict=True)])
     system.close()
     return {"loaded": round(loaded, 1), "peak": round(memory_of()["peak_mb"], 1)}
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """Print the environment, a table for each kind of work, and the phases."""
+    screen, settings, rows = console(), result["settings"], result["rows"]
+    say(show_environment(result["environment"]))
+    for work, title in _TITLES.items():
+        own = [
+            {**row, **(row["memory_mb"] or {}), **(row["against"] or {}), "name": name_of(row)}
+            for row in rows
+            if row["workload"] == work
+        ]
+        if own:
+            ratios = {name: f"times {name}" for row in own for name in row["against"] or ()}
+            heading = f"{title}; beam {settings['beam']}, medians of {settings['passes']} passes"
+            screen.print(table(heading, _COLUMNS | ratios, own))
+    say(*dict.fromkeys(f"{_system(row)}: {row['model']}" for row in rows))
+    if phases := [_phases(row) for row in rows if "step" in row["phases"]]:
+        names = dict.fromkeys(name for row in phases for name in row)
+        screen.print(table("Phases: microseconds of a sentence (of a step)", {name: name for name in names}, phases))
+    say(*(f"{name}: {reason}" for name, reason in result["left_out"].items()))
+
+
+def name_of(row: Mapping[str, Any]) -> str:
+    """What a row is called: of real text with its model, since there the systems' models differ."""
+    return f"{_system(row)}, {row['model']}" if row["workload"] == "text" else _system(row)
+
+
+def _system(row: Mapping[str, Any]) -> str:
+    return " ".join([row["system"], row["precision"], *(["shortlist"] if row["shortlist"] else [])])
+
+
+def _phases(row: Mapping[str, Any]) -> dict[str, Any]:
+    cells = {
+        phase: f"{cell(spent['us_per_sentence'])} ({cell(spent['us_per_step'])})"
+        for phase, spent in row["phases"].items()
+    }
+    return {"system": name_of(row), "work": row["workload"], "batch": row["batch"], **cells}

@@ -6,15 +6,13 @@ them at a time as it has workers. More threads for a worker make it slower on su
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ctranslate2
 
-from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task, without_scores
+from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task
 from benchmarks.workload import check_one_text
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
@@ -22,46 +20,39 @@ from models.translator import encode_lines
 from models.vocabulary import UNK
 
 
-@dataclass(frozen=True, slots=True)
-class Ct2Opening:
-    """How to load a model that ``conversion`` has written.
+class Ct2:
+    """A translator of CTranslate2 behind our vocabularies.
 
-    Attributes:
+    Args:
         label: of its rows.
-        folder: of the model.
+        folder: of a model that ``conversion`` has written.
         names: of the tokens by id, as the model was written with them: source, target.
-        bundle: whose vocabularies text goes through, and whose search options hold for real text.
+        path: of the bundle whose vocabularies text goes through, and whose search options hold for real text.
         beam_size: of the search.
         workers: each one thread.
     """
 
-    label: Label
-    folder: Path
-    names: tuple[tuple[str, ...], tuple[str, ...]]
-    bundle: Path
-    beam_size: int
-    workers: int
-
-    def open(self) -> Ct2:
-        """Load the model."""
-        return Ct2(self, Bundle.load(self.bundle))
-
-
-class Ct2:
-    """A translator of CTranslate2 behind our vocabularies."""
-
-    def __init__(self, opening: Ct2Opening, bundle: Bundle) -> None:
+    def __init__(
+        self,
+        label: Label,
+        folder: Path,
+        names: tuple[Sequence[str], Sequence[str]],
+        path: Path,
+        beam_size: int,
+        workers: int,
+    ) -> None:
+        bundle = Bundle.load(path)
         check_one_text(bundle)
-        self.label = opening.label
+        self.label = label
         self._source, self._target = bundle.source_vocabularies[0], bundle.target_vocabulary
         self._most = bundle.manifest.limits.max_source_tokens + 1
-        self._options, self._beam_size = bundle.manifest.decoding, opening.beam_size
-        self._names = opening.names[0]
-        self._ids = {name: token for token, name in enumerate(opening.names[1])}
+        self._options, self._beam_size = bundle.manifest.decoding, beam_size
+        self._names = names[0]
+        self._ids = {name: token for token, name in enumerate(names[1])}
         self._translator = ctranslate2.Translator(
-            str(opening.folder),
-            compute_type=opening.label.precision,
-            inter_threads=opening.workers,
+            str(folder),
+            compute_type=label.precision,
+            inter_threads=workers,
             intra_threads=1,
         )
 
@@ -76,9 +67,7 @@ class Ct2:
 
     def decode_alone(self, task: Task) -> DecodedBatch:
         """One task; one worker takes it."""
-        started = time.perf_counter()
-        found = tuple(self._hypothesis(one) for one in self._translate(task, asynchronous=False))
-        return DecodedBatch(found, time.perf_counter() - started)
+        return DecodedBatch(tuple(self._hypothesis(one) for one in self._translate(task, asynchronous=False)))
 
     def detokenise(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[str]:
         """Hypotheses as text. Types that only a random model has count as others, so that it is as much work."""
@@ -102,7 +91,8 @@ class Ct2:
         return results
 
     def _hypothesis(self, result: Any) -> Hypothesis:
-        return without_scores([self._ids[name] for name in result.hypotheses[0]])
+        tokens = tuple(self._ids[name] for name in result.hypotheses[0])
+        return Hypothesis(tokens, 0.0, 0.0, True, ())  # nobody looks at its scores
 
 
 def length_options(options: SearchOptions, task: Task) -> dict[str, Any]:

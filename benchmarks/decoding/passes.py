@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from benchmarks.decoding.systems import TANDEM, DecodedBatch, System, Task
+from benchmarks.decoding.systems import TANDEM, DecodedBatch, DecodingSystem, Task
 from benchmarks.runner import MedianSpread, median_ratio, take_turns
 from benchmarks.workload import Batch, batches, sample
 from deploy.loadtest.client import percentile
@@ -19,7 +16,6 @@ from models.search import Hypothesis
 
 Kind: TypeAlias = Literal["forced", "text"]
 WARM_UP = 0.125  # share of the batches that is decoded before anything is measured
-LENGTH_CLASS = 10  # target tokens; costs are averaged over classes this wide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,14 +45,14 @@ class Case:
         batches: in the order in which they are handed out.
     """
 
-    system: System
+    system: DecodingSystem
     workload: Workload
     batch_size: int
     threads: int
     batches: tuple[Batch, ...]
 
     @classmethod
-    def of(cls, system: System, workload: Workload, batch_size: int, *, workers: int, single: int) -> Case:
+    def of(cls, system: DecodingSystem, workload: Workload, batch_size: int, *, workers: int, single: int) -> Case:
         """Cut the workload for a system; at batch size 1 at most ``single`` sentences, evenly spread over lengths."""
         tokens = [len(ids) - 1 for ids in system.tokenise(workload.texts)]
         chosen = sample(tokens, single if batch_size == 1 else len(tokens))
@@ -84,7 +80,6 @@ class DecodingPass:
         latencies: seconds of each sentence alone, text in to text out; empty for larger batches.
         phases: seconds by phase, added up over the workers.
         steps: of the search, added up over the batches.
-        costs: tokens decoded and seconds for each sentence (of a batch its share), where the system tells.
         hypotheses, texts: by index into the workload.
     """
 
@@ -93,7 +88,6 @@ class DecodingPass:
     latencies: tuple[float, ...]
     phases: dict[str, float]
     steps: int
-    costs: tuple[tuple[float, float], ...]
     hypotheses: dict[int, Hypothesis]
     texts: dict[int, str]
 
@@ -161,17 +155,8 @@ def run(case: Case, batches: Sequence[Batch]) -> DecodingPass:
         latencies,
         {"tokenise": tokenise, **_sum(decoded), "detokenise": detokenise},
         sum(result.steps for result in decoded),
-        _costs_of(decoded, latencies or [result.seconds for result in decoded]),
         hypotheses,
         texts,
-    )
-
-
-def _costs_of(decoded: Sequence[DecodedBatch], busy: Sequence[float | None]) -> tuple[tuple[float, float], ...]:
-    return tuple(
-        (sum(len(one.tokens) for one in result.hypotheses) / len(result.hypotheses), spent / len(result.hypotheses))
-        for result, spent in zip(decoded, busy, strict=True)
-        if spent is not None
     )
 
 
@@ -192,8 +177,7 @@ def output_hash(tokens: Sequence[Sequence[int]]) -> str:
 def row_of(measured: MeasuredCase, beam_size: int) -> dict[str, Any]:
     """The medians of a case; docs/performance.md explains every figure.
 
-    What other cases or processes tell is None: ``bleu``, ``against``, ``memory_mb``, ``rescored``; a system that was
-    not measured has a row of its own with ``skipped``, the reason.
+    What other cases or processes tell is added to it: ``bleu``, ``against`` and ``memory_mb``.
     """
     case, passes, label = measured.case, measured.passes, measured.case.system.label
     count = len(case.indices)
@@ -220,13 +204,7 @@ def row_of(measured: MeasuredCase, beam_size: int) -> dict[str, Any]:
         "passes": len(passes),
         "output_hash": passes[0].output_hash,
         "stable": len({one.output_hash for one in passes}) == 1,
-        "bleu": None,
-        "against": None,
-        "memory_mb": None,
         "phases": _phases(passes, count),
-        "cost_by_length": _costs(passes),
-        "rescored": None,
-        "skipped": None,
     }
 
 
@@ -256,14 +234,3 @@ def _phases(passes: Sequence[DecodingPass], count: int) -> dict[str, dict[str, f
         median = 1e6 * MedianSpread.of([one.phases[phase] for one in passes]).median
         phases[phase] = {"us_per_sentence": median / count, "us_per_step": median / steps if steps else None}
     return phases
-
-
-def _costs(passes: Sequence[DecodingPass]) -> list[tuple[float, float]]:
-    """Mean target tokens and median milliseconds of one sentence, for each class of target lengths."""
-    classes: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for tokens, seconds in (cost for one in passes for cost in one.costs):
-        classes[int(tokens // LENGTH_CLASS)].append((tokens, seconds))
-    return [
-        (float(np.mean([tokens for tokens, _ in own])), 1e3 * float(np.median([seconds for _, seconds in own])))
-        for _, own in sorted(classes.items())
-    ]

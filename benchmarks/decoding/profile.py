@@ -1,15 +1,12 @@
-"""`tandem bench profile`: where the time of one decoder step goes, operator by operator, and what its products need.
+"""`tandem bench profile`: where the time of a decoder step goes, operator by operator.
 
-The step is a real one: its inputs are taken from a search half way through a batch. ONNX Runtime's own profiler times
-the operators, which slows each a little; ``step_ms`` is measured without it. ``products_ms`` is the time of the
-constant matrix products alone, the same weights in a graph that holds nothing else: what no rearrangement of the rest
-can save.
+A batch of sentences of mean length is decoded with ONNX Runtime's profiler watching the step's graph, which slows each
+operator a little; ``step_ms`` is the profiler's own figure of the whole call.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
@@ -17,27 +14,43 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
-from onnx import helper, numpy_helper
 
 from benchmarks.options import ProfileOptions
-from benchmarks.runner import seconds_of
 from benchmarks.workload import texts
 from deploy.report import console, environment, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.search import DecodeBatch, Graphs, SearchOptions, Sentence
+from models.search import SearchOptions
 from models.search.graphs import Array
+from models.search.offline import OfflineDecoder
 from service.runtimes.onnx import OnnxGraphs, session_options
-from training.export.editing import CONTRIB, Editor
 
-_PRODUCTS = ("MatMulIntegerToFloat", "MatMul", "Gemm")
-_WARM_UP = 5
+_DRAWN = 16  # times as many sentences as are decoded, of which those in the middle are taken
+
+
+class _ProfiledGraphs:
+    """Graphs of which one is run by a session that notes the time of every operator."""
+
+    def __init__(self, bundle: Bundle, precision: str, graph: str, prefix: str) -> None:
+        self._graphs, self._graph = OnnxGraphs(bundle, precision, 1), graph
+        self.specs = self._graphs.specs
+        options = session_options(1)
+        options.enable_profiling, options.profile_file_prefix = True, prefix
+        self.session = ort.InferenceSession(str(bundle.graph_path(precision, graph)), options)
+        self._inputs = [item.name for item in self.session.get_inputs()]
+        self._outputs = [tensor.name for tensor in self.specs[graph].outputs]
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Every output of a graph, by name."""
+        if graph != self._graph:
+            return self._graphs.run(graph, inputs)
+        results = self.session.run(None, {name: inputs[name] for name in self._inputs})
+        return dict(zip(self._outputs, results, strict=True))
 
 
 def measure(options: ProfileOptions) -> dict[str, Any]:
-    """Time a step of a bundle, its operators, and its products alone.
+    """Decode a batch of a bundle, and time the operators of its steps.
 
     Raises:
         ConfigError: a shortlist is asked for that the bundle does not have.
@@ -49,142 +62,46 @@ def measure(options: ProfileOptions) -> dict[str, Any]:
             f"{options.bundle} has no shortlist: make one with `tandem shortlist`, or leave --shortlist out"
         )
     graph = "step_shortlist" if options.shortlist else "step"
-    inputs = taken_inputs(bundle, graph, options)
-    title = f"{graph}, {options.batch} sentences x beam {options.beam_size}, {options.precision}"
-    figures = profile(bundle.graph_path(options.precision, graph), inputs, options.repeats)
-    return {"environment": environment(1), "title": title, "graph": graph, **figures}
-
-
-def show(result: Mapping[str, Any]) -> None:
-    """Print where the time goes."""
-    columns = {"operator": "operator", "count": "nodes", "us": "µs", "share": "% of the step"}
-    say(show_environment(result["environment"]))
-    console().print(table(result["title"], columns, result["operators"]))
-    say(
-        f"the step {result['step_ms']:.3f} ms, its {result['products']} constant products alone "
-        f"{result['products_ms']:.3f} ms; {result['nodes']} operators"
-    )
-
-
-class _Taken(Exception):
-    pass
-
-
-class _Taking:
-    """Graphs that end the search at a step, and keep what it was given."""
-
-    def __init__(self, graphs: Graphs, graph: str, after: int) -> None:
-        self.specs, self._graphs, self._graph, self._left = graphs.specs, graphs, graph, after
-        self.inputs: dict[str, Array] = {}
-
-    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        if graph == self._graph:
-            self._left -= 1
-            if self._left < 0:
-                self.inputs = dict(inputs)
-                raise _Taken
-        return self._graphs.run(graph, inputs)
-
-
-def taken_inputs(bundle: Bundle, graph: str, options: ProfileOptions) -> dict[str, Array]:
-    """What a step half way through a batch of sentences of mean length is given."""
-    (vocabulary,) = bundle.source_vocabularies
-    ids = [(*vocabulary.encode(text), vocabulary.eos) for text in texts(vocabulary, 16 * options.batch)]
-    middle = sorted(ids, key=len)[8 * options.batch :][: options.batch]
-    length = len(middle[0])
-    taking = _Taking(OnnxGraphs(bundle, options.precision, 1), graph, length // 2)
-    search = SearchOptions(beam_size=options.beam_size, min_length=length, max_length=length)
-    shortlist = bundle.shortlist if options.shortlist else None
-    batch = DecodeBatch(taking, beam_size=options.beam_size, shortlist=shortlist)
-    try:
-        batch.join([Sentence(index, (np.array(one, np.int64),), search) for index, one in enumerate(middle)])
-        while len(batch):
-            batch.step()
-    except _Taken:
-        return taking.inputs
-    raise ConfigError(f"{bundle.path}: no step was reached")
-
-
-def profile(path: Path, inputs: Mapping[str, Array], repeats: int) -> dict[str, Any]:
-    """Time a step graph, its operators, and its products alone; ``repeats`` times each."""
-    rows = len(inputs["token"])
-    operators, nodes = _operators(path, inputs, repeats)
-    products, count = _products(path, rows)
-    alone = ort.InferenceSession(products.SerializeToString(), session_options(1))
-    fed = {item.name: np.full((rows, item.shape[1]), 100, _TYPES[item.type]) for item in alone.get_inputs()}
-    total = sum(operators.values())
+    with tempfile.TemporaryDirectory(prefix="tandem-profile-") as folder:
+        graphs = _ProfiledGraphs(bundle, options.precision, graph, f"{folder}/step")
+        _decode(bundle, graphs, options)
+        events = json.loads(Path(graphs.session.end_profiling()).read_text(encoding="utf-8"))
+    runs = [event["dur"] for event in events if event["name"] == "model_run"]
+    spent, nodes = Counter[str](), Counter[str]()
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            spent[event["args"]["op_name"]] += event["dur"]
+            nodes[event["args"]["op_name"]] += 1
+    total = sum(spent.values())
     return {
-        "rows": rows,
-        "step_ms": _median_ms(ort.InferenceSession(str(path), session_options(1)), inputs, repeats),
-        "products_ms": _median_ms(alone, fed, repeats),
-        "products": count,
-        "nodes": sum(nodes.values()),
+        "environment": environment(1),
+        "title": f"{graph}, {options.batch} sentences x beam {options.beam_size}, {options.precision}",
+        "graph": graph,
+        "steps": len(runs),
+        "step_ms": sum(runs) / len(runs) / 1e3,
+        "nodes": sum(nodes.values()) // len(runs),
         "operators": [
-            {"operator": name, "count": nodes[name], "us": us, "share": 100 * us / total}
-            for name, us in operators.most_common()
+            {"operator": name, "count": nodes[name] // len(runs), "us": us / len(runs), "share": 100 * us / total}
+            for name, us in spent.most_common()
         ],
     }
 
 
-_TYPES = {"tensor(uint8)": np.uint8, "tensor(float)": np.float32}
+def _decode(bundle: Bundle, graphs: _ProfiledGraphs, options: ProfileOptions) -> None:
+    """One batch of sentences of mean length, each decoded to the length of the first."""
+    (vocabulary,) = bundle.source_vocabularies
+    drawn = [(*vocabulary.encode(text), vocabulary.eos) for text in texts(vocabulary, _DRAWN * options.batch)]
+    middle = sorted(drawn, key=len)[_DRAWN // 2 * options.batch :][: options.batch]
+    search = SearchOptions(beam_size=options.beam_size, min_length=len(middle[0]), max_length=len(middle[0]))
+    shortlist = bundle.shortlist if options.shortlist else None
+    decoder = OfflineDecoder(graphs, search, shortlist, token_budget=10**9)
+    for _ in decoder.decode((np.array(ids, np.int64),) for ids in middle):
+        pass
 
 
-def _median_ms(session: ort.InferenceSession, inputs: Mapping[str, Array], repeats: int) -> float:
-    fed = {item.name: inputs[item.name] for item in session.get_inputs()}
-    return 1e3 * statistics.median(seconds_of(lambda: session.run(None, fed), repeats, _WARM_UP))
-
-
-def _operators(path: Path, inputs: Mapping[str, Array], repeats: int) -> tuple[Counter[str], Counter[str]]:
-    """Microseconds of a step and nodes, by kind of operator."""
-    with tempfile.TemporaryDirectory(prefix="tandem-profile-") as folder:
-        options = session_options(1)
-        options.enable_profiling, options.profile_file_prefix = True, f"{folder}/step"
-        session = ort.InferenceSession(str(path), options)
-        fed = {item.name: inputs[item.name] for item in session.get_inputs()}
-        seconds_of(lambda: session.run(None, fed), repeats, _WARM_UP)
-        events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-    spent, nodes = Counter[str](), Counter[str]()
-    timed = [one for one in events if one.get("cat") == "Node" and one["name"].endswith("_kernel_time")]
-    of_a_run = len(timed) // (_WARM_UP + repeats)
-    for event in timed[_WARM_UP * of_a_run :]:
-        spent[event["args"]["op_name"]] += event["dur"] / repeats
-        nodes[event["args"]["op_name"]] += 1
-    return spent, Counter({name: count // repeats for name, count in nodes.items()})
-
-
-def _products(path: Path, rows: int) -> tuple[onnx.ModelProto, int]:
-    """A graph of the products with constant weights, each of inputs of its own, and how many there are."""
-    model = onnx.load(path)
-    editor = Editor(model)
-    makers, constants = editor.makers(), {tensor.name: tensor for tensor in model.graph.initializer}
-    inputs, outputs, nodes = [], [], list[onnx.NodeProto]()
-    for one in editor.nodes:
-        weight = _weight(editor, makers, one) if one.op_type in _PRODUCTS else None
-        if weight is None:
-            continue
-        alone = onnx.NodeProto.FromString(one.SerializeToString())
-        alone.input[0], alone.input[1] = f"rows.{len(nodes)}", f"weight.{len(nodes)}"
-        constants[alone.input[1]] = numpy_helper.from_array(np.ascontiguousarray(weight), alone.input[1])
-        kind = onnx.TensorProto.UINT8 if one.domain == CONTRIB else onnx.TensorProto.FLOAT
-        inputs.append(helper.make_tensor_value_info(alone.input[0], kind, [rows, weight.shape[int(_turned(one))]]))
-        outputs.append(helper.make_tensor_value_info(one.output[0], onnx.TensorProto.FLOAT, None))
-        nodes.append(alone)
-    read = {name for one in nodes for name in one.input}
-    kept = [tensor for name, tensor in constants.items() if name in read]
-    graph = helper.make_graph(nodes, "products", inputs, outputs, kept)
-    versions = list(model.opset_import)
-    return helper.make_model(graph, opset_imports=versions, ir_version=model.ir_version), len(nodes)
-
-
-def _turned(product: onnx.NodeProto) -> bool:
-    return any(one.name == "transB" and one.i for one in product.attribute)
-
-
-def _weight(editor: Editor, makers: Mapping[str, onnx.NodeProto], product: onnx.NodeProto) -> Array | None:
-    """The constant right side of a product, also where it is turned when the graph is loaded."""
-    name = product.input[1] if len(product.input) > 1 else ""
-    maker = makers.get(name)
-    if maker is not None and maker.op_type == "Transpose":
-        stored = editor.constant(maker.input[0])
-        return None if stored is None else stored.T
-    return editor.constant(name)
+def show(result: Mapping[str, Any]) -> None:
+    """Print where the time goes."""
+    columns = {"operator": "operator", "count": "nodes", "us": "µs of a step", "share": "% of the step"}
+    say(show_environment(result["environment"]))
+    console().print(table(result["title"], columns, result["operators"]))
+    say(f"a step of {result['nodes']} operators takes {result['step_ms']:.3f} ms, mean of {result['steps']}")

@@ -63,18 +63,16 @@ class DecodedBatch:
 
     Attributes:
         hypotheses: the best of each sentence.
-        seconds: that a worker was busy with it; None where a system does not tell.
         phases: seconds by phase, where a system tells.
         steps: of the search, first steps included; 0 where a system does not tell.
     """
 
     hypotheses: tuple[Hypothesis, ...]
-    seconds: float | None = None
     phases: Mapping[str, float] = field(default_factory=dict)
     steps: int = 0
 
 
-class System(Protocol):
+class DecodingSystem(Protocol):
     """Something that translates batches of text on several workers."""
 
     @property
@@ -94,16 +92,3 @@ class System(Protocol):
 
     def close(self) -> None:
         """Let go of threads and memory."""
-
-
-class Opening(Protocol):
-    """How a system is loaded: plain data, so that another process can load it as well."""
-
-    @property
-    def label(self) -> Label: ...
-    def open(self) -> System: ...
-
-
-def without_scores(tokens: Sequence[int]) -> Hypothesis:
-    """A hypothesis of a system whose scores are not looked at."""
-    return Hypothesis(tuple(tokens), 0.0, 0.0, True, ())

@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task
@@ -17,11 +17,13 @@ from benchmarks.workload import check_one_text
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.rendering import Renderer
-from models.search import Array, DecodeBatch, Graphs, GraphSpecs, Hypothesis, SearchOptions, Sentence
+from models.search import Array, Graphs, GraphSpecs, Hypothesis, SearchOptions
+from models.search.offline import Failed, OfflineDecoder
 from models.translator import encode_lines
 from service.runtimes import open_graphs
 
 SHORTLIST_GRAPH = "step_shortlist"
+_UNBOUNDED = 10**9  # a batch is what the task says, however many tokens it has
 
 
 class TimedGraphs:
@@ -39,47 +41,12 @@ class TimedGraphs:
         self.seconds[graph] += time.perf_counter() - started
         return outputs
 
-    def phases(self, whole: float, listing: float) -> dict[str, float]:
-        """Seconds by phase.
-
-        Args:
-            whole: of the batch; what is left of it is the search's bookkeeping.
-            listing: spent on making shortlists.
-        """
-        found = {"encode": 0.0, "step": 0.0} | ({"shortlist": listing} if listing else {})
-        for graph, seconds in self.seconds.items():
-            phase = "step" if graph.startswith("step") else graph
-            found[phase] = found.get(phase, 0.0) + seconds
+    def phases(self, whole: float) -> dict[str, float]:
+        """Seconds by phase; ``whole`` are the batch's, of which the search's bookkeeping is what is left."""
+        step = sum(seconds for graph, seconds in self.seconds.items() if graph.startswith("step"))
+        rest = {graph: seconds for graph, seconds in self.seconds.items() if not graph.startswith("step")}
+        found = {"encode": 0.0, **rest, "step": step}
         return {**found, "search": whole - sum(found.values())}
-
-
-@dataclass(frozen=True, slots=True)
-class TandemOpening:
-    """How to load a bundle.
-
-    Attributes:
-        label: of its rows.
-        path: the bundle's folder.
-        precision: of its ONNX graphs.
-        beam_size: of the search; everything else about it is the bundle's own, its shortlist where the label says so.
-        workers: threads that decode.
-    """
-
-    label: Label
-    path: Path
-    precision: str
-    beam_size: int
-    workers: int
-
-    def open(self) -> Tandem:
-        """Load the bundle and its graphs."""
-        bundle = Bundle.load(self.path)
-        graphs = open_graphs(bundle, "onnx", self.precision, 1)
-        return Tandem(bundle, graphs, self.search(bundle), self.workers, self.label)
-
-    def search(self, bundle: Bundle) -> SearchOptions:
-        """The options of the search."""
-        return replace(bundle.manifest.decoding, beam_size=self.beam_size, n_best=1)
 
 
 class Tandem:
@@ -109,6 +76,13 @@ class Tandem:
         self._options = self._renderer.options(options)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="bench")
 
+    @classmethod
+    def open(cls, label: Label, path: Path, beam_size: int, workers: int) -> Tandem:
+        """Load a bundle's ONNX graphs; but for the beam, the search is the bundle's own."""
+        bundle = Bundle.load(path)
+        options = replace(bundle.manifest.decoding, beam_size=beam_size, n_best=1)
+        return cls(bundle, open_graphs(bundle, "onnx", label.precision, 1), options, workers, label)
+
     def tokenise(self, texts: Sequence[str]) -> list[Ids]:
         """Ids of every text, EOS last, cut at the bundle's limit."""
         return encode_lines(self._source, texts, self._most)
@@ -118,23 +92,22 @@ class Tandem:
         return list(self._pool.map(self.decode_alone, tasks))
 
     def decode_alone(self, task: Task) -> DecodedBatch:
-        """One batch from its first step to its last, in the calling thread."""
+        """One batch from its first step to its last, in the calling thread.
+
+        Raises:
+            ConfigError: the search found nothing for a sentence.
+        """
         started = time.perf_counter()
         timed = TimedGraphs(self._graphs)
         options = search_options(self._options, task.target)
-        sentences = [
-            Sentence(index, (source,), options, self._shortlist.select((source,)) if self._shortlist else None)
-            for index, source in enumerate(task.sources)
-        ]
-        listing = time.perf_counter() - started if self._shortlist else 0.0
-        batch = DecodeBatch(timed, beam_size=options.beam_size)
-        batch.join(sentences)
-        found: dict[object, Hypothesis] = {}
-        while len(batch):
-            found.update((one.id, one.hypotheses[0]) for one in batch.step())
-        seconds = time.perf_counter() - started
-        hypotheses = tuple(found[index] for index in range(len(task.sources)))
-        return DecodedBatch(hypotheses, seconds, timed.phases(seconds, listing), batch.counters.steps)
+        decoder = OfflineDecoder(timed, options, self._shortlist, _UNBOUNDED, window=len(task.sources))
+        best: list[Hypothesis] = []
+        for nbest in decoder.decode((source,) for source in task.sources):
+            if isinstance(nbest, Failed):
+                raise ConfigError(f"{self.label}: {nbest.why}")
+            best.append(nbest[0])
+        phases = timed.phases(time.perf_counter() - started)
+        return DecodedBatch(tuple(best), phases, decoder.counters.steps)
 
     def detokenise(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[str]:
         """Hypotheses as text."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 import shutil
 import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from benchmarks.options import FootprintOptions
 from benchmarks.service.requests import check_servable
@@ -51,7 +49,7 @@ def measure(options: FootprintOptions) -> dict[str, Any]:
     check_servable(bundle)
     with tempfile.TemporaryDirectory(prefix="tandem-footprint-") as folder:
         rows = [_row(bundle, number, Path(folder) / str(number), options) for number in counts]
-    each, base = line([(row["bundles"], row["rss_mb"]) for row in rows])
+    each, base = statistics.linear_regression(*zip(*((row["bundles"], row["rss_mb"]) for row in rows), strict=True))
     return {
         "bundle": bundle.manifest.name,
         "environment": {**environment(options.workers or usable_cores()), "settings": settings_in_force()},
@@ -67,12 +65,6 @@ def show(result: Mapping[str, Any]) -> None:
     console().print(table(f"Servers of copies of {result['bundle']}", _COLUMNS, result["rows"]))
     each, base = result["mb_per_bundle"], result["mb_without"]
     say(f"{each:.1f} MB for each bundle, {base:.0f} MB for the rest of the server (least squares)")
-
-
-def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Slope and height at 0 of the line through points, by least squares."""
-    slope, height = np.polyfit([point[0] for point in points], [point[1] for point in points], 1)
-    return float(slope), float(height)
 
 
 def copies(bundle: Bundle, number: int, folder: Path) -> Path:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.workload import check_one_text
 from benchmarks.workload import texts as pseudo_texts
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.text import normalise
-from service.text import Document, is_translatable
-from training.data.corpus import read_lines
 
 TASKS = ("translate", "summarize")
 
@@ -27,33 +22,20 @@ class ForcedText:
     tokens: int
 
 
-def forced_texts(bundle: Bundle, file: Path | None, count: int, seed: int = 0) -> list[ForcedText]:
-    """Distinct texts whose target length is their source length, so that the work does not depend on any weights.
-
-    Args:
-        bundle: whose source vocabulary counts the tokens.
-        file: lines to take, the first ``count`` that differ and are one sentence within the bundle's limits; None =
-            pseudo-text with the lengths of :func:`benchmarks.workload.lengths`.
-        count: texts, at most.
-        seed: of pseudo-text.
+def forced_texts(bundle: Bundle, count: int, seed: int = 0) -> list[ForcedText]:
+    """Distinct pseudo-texts, ``count`` at most, whose target length is their source length, so that the work does not
+    depend on any weights.
 
     Raises:
-        ConfigError: the bundle reads anything but one text, post-edits, or no line can be taken.
-        CorpusError: the file cannot be read.
+        ConfigError: the bundle reads anything but one text, post-edits, or takes no text of such a length.
     """
     check_servable(bundle)
     vocabulary, limits = bundle.source_vocabularies[0], bundle.manifest.limits
     longest = min(limits.max_source_tokens, limits.max_target_tokens)
-    lines = pseudo_texts(vocabulary, count, seed) if file is None else read_lines(file)
-    found: list[ForcedText] = []
-    for line in dict.fromkeys(" ".join(normalise(line).split()) for line in lines):
-        tokens = len(vocabulary.encode(line))
-        if 0 < tokens <= longest and _is_one_sentence(line, bundle):
-            found.append(ForcedText(line, tokens))
-        if len(found) == count:
-            break
+    sized = {text: len(vocabulary.encode(text)) for text in pseudo_texts(vocabulary, count, seed)}
+    found = [ForcedText(text, tokens) for text, tokens in sized.items() if tokens <= longest]
     if not found:
-        raise ConfigError(f"{file or 'the pseudo-text'} has no line that is one sentence of 1 to {longest} tokens")
+        raise ConfigError(f"the pseudo-text has no line of at most {longest} tokens")
     return found
 
 
@@ -88,13 +70,3 @@ def forced_bodies(bundle: Bundle, forced: list[ForcedText], beam_size: int) -> l
 def naive_bodies(forced: list[ForcedText], beam_size: int) -> list[bytes]:
     """The same requests for :mod:`benchmarks.service.naive`."""
     return [json.dumps({"q": one.text, "length": one.tokens, "beam_size": beam_size}).encode() for one in forced]
-
-
-def _is_one_sentence(line: str, bundle: Bundle) -> bool:
-    """Whether the service decodes a line as it stands: in one sentence, nothing of it kept aside."""
-    if bundle.manifest.task == "summarize":
-        return is_translatable(line)
-    source, target = bundle.manifest.source_languages[0], bundle.manifest.target_language
-    measure: Callable[[str], int] = lambda text: len(bundle.source_vocabularies[0].encode(text))  # noqa: E731
-    document = Document.parse(line, source, target, bundle.manifest.limits.max_source_tokens, measure)
-    return [sentence.text for sentence in document.sentences] == [line]

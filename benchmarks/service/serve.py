@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.curves import draw_curves
 from benchmarks.options import SERVICE_PEERS, ServeOptions
 from benchmarks.runner import take_turns
 from benchmarks.service import verdicts
@@ -58,7 +57,7 @@ def measure(options: ServeOptions) -> dict[str, Any]:
 
     Raises:
         ConfigError: an option is out of bounds, a peer is not installed, or a service does not start.
-        BundleError, CorpusError: the bundle or the file of texts cannot be used.
+        BundleError: the bundle cannot be used.
     """
     peers = names(options.peers, "--peers", SERVICE_PEERS)
     if peers and importlib.util.find_spec("ctranslate2") is None:
@@ -66,7 +65,7 @@ def measure(options: ServeOptions) -> dict[str, Any]:
     if bad := [rate for rate in options.rates or () if not 0 < rate < float("inf")]:
         raise ConfigError(f"--rate must be above 0 requests a second, but is {bad[0]:g}")
     bundle = Bundle.load(options.bundle)
-    forced = forced_texts(bundle, options.texts, _TEXTS)
+    forced = forced_texts(bundle, _TEXTS)
     workers = options.workers or usable_cores()
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:
@@ -148,19 +147,3 @@ def show(result: Mapping[str, Any]) -> None:
     say(*map(verdicts.in_words, result["targets"].values()))
     if warning := disturbance(result["rows"]):
         say(warning)
-
-
-def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Latency over the rate of arrivals; the naive service is a point, at the rate of its closed loop."""
-    curves: dict[str, list[tuple[float, float]]] = {}
-    for row in result["rows"]:
-        closed = row["mode"] == "closed"
-        if row["unfinished"] or (closed and row["system"] == "tandem"):
-            continue
-        for percent in ("p50", "p99"):
-            if row[f"{percent}_ms"] is not None:
-                name = f"{row['system']} {percent}" + (f", {row['clients']} clients" if closed else "")
-                point = (row["requests_per_s"] if closed else row["rate"], row[f"{percent}_ms"])
-                curves.setdefault(name, []).append(point)
-    path = folder / "serve.png"
-    return [draw_curves(path, curves, x="requests per second", y="latency in ms", title="Under Poisson arrivals")]

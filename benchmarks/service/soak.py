@@ -7,14 +7,11 @@ belongs to the warm-up. After it, resident memory is noted at regular points, an
 
 from __future__ import annotations
 
-import contextlib
 import html
-import itertools
 import math
+import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +21,11 @@ from benchmarks.service.requests import check_servable, tandem_body, tandem_path
 from benchmarks.service.verdicts import Verdict, in_words, memory_verdict, ready_verdict
 from benchmarks.workload import texts as pseudo_texts
 from deploy.loadtest.client import LoadRun, send_all
-from deploy.loadtest.server import Sample, Server, settings_in_force, tandem_server
+from deploy.loadtest.server import Server, settings_in_force, tandem_server
 from deploy.report import console, environment, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores
-from training.data.corpus import read_lines
 
 PER = 10_000  # requests that growth is told for
 _EVERY, _FEWEST_POINTS = 1_000, 5
@@ -46,34 +42,24 @@ _COLUMNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """How memory grew, in MB per 10,000 requests.
+def growth_of(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """How memory grew, from points of requests and MB.
 
-    Attributes:
-        slope: of the line through all points (least squares).
-        ends: from the first point to the last.
-        error: standard error of the slope; 0 of two points.
+    Returns:
+        MB for 10,000 requests, the slope of the line through all points (least squares), and its standard error (0 of
+        two points).
+
+    Raises:
+        ConfigError: the points are not at two numbers of requests at least.
     """
-
-    slope: float
-    ends: float
-    error: float
-
-    @classmethod
-    def of(cls, points: Sequence[tuple[int, float]]) -> Growth:
-        """From points of requests and MB. Raises ConfigError where they are not at two numbers of requests at least."""
-        requests = np.array([point[0] for point in points], np.float64)
-        memory = np.array([point[1] for point in points], np.float64)
-        if len(points) < 2 or requests[0] == requests[-1]:
-            raise ConfigError(f"growth needs memory at two numbers of requests at least, but there are {len(points)}")
-        centred = requests - requests.mean()
-        square = float(centred @ centred)
-        slope = float(centred @ (memory - memory.mean())) / square
-        residuals = memory - memory.mean() - slope * centred
-        error = math.sqrt(float(residuals @ residuals) / max(1, len(points) - 2) / square)
-        ends = float(memory[-1] - memory[0]) / float(requests[-1] - requests[0])
-        return cls(PER * slope, PER * ends, PER * error)
+    requests, memory = np.array(points, np.float64).reshape(-1, 2).T
+    if len(points) < 2 or requests[0] == requests[-1]:
+        raise ConfigError(f"growth needs memory at two numbers of requests at least, but there are {len(points)}")
+    slope, height = statistics.linear_regression(requests.tolist(), memory.tolist())
+    residuals = memory - height - slope * requests
+    square = float(((requests - requests.mean()) ** 2).sum())
+    error = math.sqrt(float(residuals @ residuals) / max(1, len(points) - 2) / square)
+    return PER * slope, PER * error
 
 
 def measure(options: SoakOptions, seed: int = 0) -> dict[str, Any]:
@@ -89,20 +75,17 @@ def measure(options: SoakOptions, seed: int = 0) -> dict[str, Any]:
 
     Raises:
         ConfigError: the service does not start or answer, or nobody can tell its memory.
-        BundleError, CorpusError: the bundle or the file of texts cannot be used.
+        BundleError: the bundle cannot be used.
     """
     bundle = Bundle.load(options.bundle)
     check_servable(bundle)
-    texts = distinct_texts(bundle, options.texts, options.warm_up + options.requests, seed)
-    bodies = soak_bodies(bundle, texts, seed)
-    targets: dict[str, Verdict] = {}
-    with contextlib.ExitStack() as stack:
-        server = None
-        if not options.url:
-            server = stack.enter_context(tandem_server(options.bundle, options.workers))
-            targets["memory_after_load"] = memory_verdict(server.memory())
-            targets["cold_start"] = ready_verdict(server.ready_seconds)
-        rows, faults = _run(bodies, options, (server, options.url.rstrip("/")), tandem_path(bundle))
+    bodies = soak_bodies(bundle, distinct_texts(bundle, options.warm_up + options.requests, seed), seed)
+    with tandem_server(options.bundle, options.workers) as server:
+        targets = {
+            "memory_after_load": memory_verdict(server.memory()),
+            "cold_start": ready_verdict(server.ready_seconds),
+        }
+        rows, faults = _run(bodies, options, server, tandem_path(bundle))
     targets["growth"] = growth_verdict(rows, options.limit)
     return {
         "bundle": bundle.manifest.name,
@@ -128,43 +111,27 @@ def show(result: Mapping[str, Any]) -> None:
 def growth_verdict(rows: Sequence[dict[str, Any]], limit: float) -> Verdict:
     """The slope of resident memory after the warm-up; what was not answered spoils it."""
     watched = [row for row in rows if row["phase"] == "watched"]
-    growth = Growth.of([(row["requests"], row["rss_mb"]) for row in watched])
+    slope, error = growth_of([(row["requests"], row["rss_mb"]) for row in watched])
     refused = sum(row.get("rejected", 0) + row.get("failed", 0) for row in rows)
-    further = {"standard_error": round(growth.error, 4), "last_minus_first": round(growth.ends, 4)}
-    further["not_answered"] = refused
+    further = {"standard_error": round(error, 4), "not_answered": refused}
     if all("anonymous_mb" in row for row in watched):
-        anonymous = Growth.of([(row["requests"], row["anonymous_mb"]) for row in watched])
-        further["anonymous"] = round(anonymous.slope, 4)
+        further["anonymous"] = round(growth_of([(row["requests"], row["anonymous_mb"]) for row in watched])[0], 4)
     text = f"MB that resident memory grows per {PER:,} requests, by least squares; every request answered"
-    return Verdict(text, growth.slope, limit, further, clean=not refused)
+    return Verdict(text, slope, limit, further, clean=not refused)
 
 
-def distinct_texts(bundle: Bundle, file: Path | None, count: int, seed: int = 0) -> list[str]:
-    """Texts of which no two are equal.
-
-    Args:
-        bundle: whose source vocabulary pseudo-text is made of.
-        file: lines that are drawn and varied: a word is replaced by one of another line, so lengths stay real; None =
-            pseudo-text.
-        count: texts.
-        seed: of the draws.
+def distinct_texts(bundle: Bundle, count: int, seed: int = 0) -> list[str]:
+    """Pseudo-texts of which no two are equal.
 
     Raises:
-        ConfigError: the lines are too few to be varied so often.
-        CorpusError: the file cannot be read.
+        ConfigError: the bundle's source vocabulary has too few words for so many.
     """
-    if file is None:
-        drawn: Iterator[str] = _repeated_pseudo_texts(bundle, count, seed)
-    else:
-        drawn = _varied([line.split() for line in read_lines(file) if line.split()], seed)
     found: dict[str, None] = {}
-    for text in itertools.islice(drawn, _TRIES * count):
-        found[text] = None
-        if len(found) == count:
-            break
-    if len(found) < count:
-        raise ConfigError(f"{file or 'the vocabulary'} gives {len(found)} distinct texts, but {count} are needed")
-    return list(found)
+    for tried in range(_TRIES):
+        found |= dict.fromkeys(pseudo_texts(bundle.source_vocabularies[0], count, seed + tried))
+        if len(found) >= count:
+            return list(found)[:count]
+    raise ConfigError(f"the vocabulary gives {len(found)} distinct texts, but {count} are needed")
 
 
 def soak_bodies(bundle: Bundle, texts: Sequence[str], seed: int = 0) -> list[bytes]:
@@ -206,17 +173,16 @@ def checkpoints(requests: int) -> list[int]:
 
 
 def _run(
-    bodies: Sequence[bytes], options: SoakOptions, service: tuple[Server | None, str], path: str
+    bodies: Sequence[bytes], options: SoakOptions, server: Server, path: str
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     """Send everything, part by part; a row for each point."""
-    server, url = service[0], service[0].url if service[0] else service[1]
     marks = [options.warm_up, *(options.warm_up + mark for mark in checkpoints(options.requests))]
-    rows: list[dict[str, Any]] = [{"requests": 0, "phase": "loaded", **_memory(server, url)}]
+    rows: list[dict[str, Any]] = [{"requests": 0, "phase": "loaded", **_memory(server)}]
     faults: Counter[str] = Counter()
     for start, end in zip([0, *marks], marks, strict=False):
-        run = send_all(url + path, bodies[start:end], options.clients)
+        run = send_all(server.url + path, bodies[start:end], options.clients)
         faults.update(outcome.fault for outcome in run.outcomes if outcome.fault)
-        rows.append({"requests": end, "phase": "watched", **_memory(server, url), **_figures(run)})
+        rows.append({"requests": end, "phase": "watched", **_memory(server), **_figures(run)})
         say(f"{end:,} requests: {rows[-1]['rss_mb']} MB resident", error=True)
     return rows, faults
 
@@ -226,26 +192,8 @@ def _figures(run: LoadRun) -> dict[str, Any]:
     return {name: record[name] for name in ("requests_per_s", "p99_ms", "rejected", "failed")}
 
 
-def _memory(server: Server | None, url: str) -> dict[str, float]:
-    """Of a process of ours from the system, of a running service as it reports itself."""
-    known = {"rss_mb": Sample.fetch(url).resident_mb} if server is None else server.memory()
-    memory = {name: round(value, 2) for name, value in known.items() if value is not None}
+def _memory(server: Server) -> dict[str, float]:
+    memory = {name: round(value, 2) for name, value in server.memory().items()}
     if "rss_mb" not in memory:
         raise ConfigError("resident memory cannot be told here: it is read from /proc, which only Linux has")
     return memory
-
-
-def _varied(lines: Sequence[list[str]], seed: int) -> Iterator[str]:
-    """Lines drawn with one of their words replaced; nothing where there is none."""
-    rng = np.random.default_rng([seed, 3])
-    while lines:
-        line, other = lines[int(rng.integers(len(lines)))].copy(), lines[int(rng.integers(len(lines)))]
-        line[int(rng.integers(len(line)))] = other[int(rng.integers(len(other)))]
-        yield " ".join(line)
-
-
-def _repeated_pseudo_texts(bundle: Bundle, count: int, seed: int) -> Iterator[str]:
-    """Pseudo-text without end."""
-    while True:
-        yield from pseudo_texts(bundle.source_vocabularies[0], count, seed)
-        seed += 1

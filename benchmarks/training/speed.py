@@ -1,53 +1,38 @@
-"""`tandem bench training`: how fast we train against others on a model of the same size, whether the input keeps up,
-and how near the floor is.
+"""`tandem bench training`: how fast we train against others on a model of the same size.
 
 - ``ours``: the stream and the stepper of the trainer, which is what `tandem train` runs;
 - ``plain``: the same model and batches, trained as a first version would be (``ours.py`` says how);
-- ``ours-preloaded`` and ``plain-preloaded``: the same two with an allocator such as tcmalloc (``--preload``), each in a
-  process of its own;
-- ``huggingface``: Seq2SeqTrainer of transformers, with MarianMT, lengths grouped (``pip install "tandem[bench]"``);
-- ``joeynmt``: Joey NMT by the interpreter of its own environment (``joey.py`` says how to make it), and
-  ``joeynmt-float32``, the precision that it has on a CPU by itself.
+- ``huggingface``: Seq2SeqTrainer of transformers, with MarianMT, lengths grouped (``pip install "tandem[bench]"``).
 
 Counted are target symbols without padding over the time of whole updates, loading and optimiser included. Ratios are
-taken within a turn; their medians are what to quote. The input pipeline is then measured alone: it gives so many times
-what training takes; ``--recipe`` does so for the batches of a recipe with all that it does to them, such as joining,
-noise and BPE dropout. Last come the matrix products of a step by themselves (``products.py``), which is what no step
-can be faster than.
+taken within a turn; their medians are what to quote.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from benchmarks.options import ARCHITECTURES, CONTESTANTS, TrainingOptions
 from benchmarks.runner import median_ratio, take_turns
-from benchmarks.training import huggingface
-from benchmarks.training.joey import Joey
+from benchmarks.training.huggingface import HuggingFace, missing
 from benchmarks.training.ours import Ours, Plain
-from benchmarks.training.pipeline import LoadedEpoch, load_epoch, recipe_stream
-from benchmarks.training.preloaded import Preloaded
-from benchmarks.training.products import floor
-from benchmarks.training.work import SHIPPED, Contestant, Count, TrainingPass, TrainingWork
+from benchmarks.training.work import SHIPPED, Contestant, Count, TrainingPass, TrainingWork, padded
 from benchmarks.transformers import TransformerSize
 from deploy.records import names
 from deploy.report import console, environment, say, show_environment, table
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores
-from training.recipe import load_recipe
 
-BATCHES_OF_FLOOR = 3
 _COLUMNS = {
     "name": "trainer",
     "parameters": "parameters",
@@ -61,7 +46,7 @@ _COLUMNS = {
 
 
 def measure(options: TrainingOptions) -> dict[str, Any]:
-    """Contestants by turns, the input pipeline, and the floor.
+    """Contestants by turns.
 
     Raises:
         ConfigError: an option is out of bounds, or the data has several sources.
@@ -76,69 +61,28 @@ def measure(options: TrainingOptions) -> dict[str, Any]:
     size = TransformerSize(options.layers, options.width, options.hidden, options.heads)
     work = TrainingWork.open(options.run / "data", size, options.batch_tokens, threads)
     ours = Ours(work, options.architecture, options.attention_dropout)
-    loaded = load_epoch(ours.trainer.stream, options.loaded)
-    with tempfile.TemporaryDirectory(prefix="tandem-training-") as folder:
-        left_out = {name: reason for name in wanted if (reason := _reason(name, options))}
-        makers = _makers(work, options, loaded, Path(folder))
-        entered: dict[str, Contestant] = {"ours": ours}
-        entered |= {name: makers[name]() for name in makers if name in wanted and name not in left_out}
-        turns = take_turns(list(entered.values()), options.repeats, partial(_turn, options, threads))
-        passes = dict(zip(entered, turns, strict=True))
-    rate = statistics.median(one.tokens_per_s for one in passes["ours"])
-    pipeline = {"benchmark": loaded.summary(rate)}
-    if options.recipe:
-        recipe = load_recipe(options.recipe)
-        pipeline[recipe.name] = load_epoch(recipe_stream(recipe, work.folder), options.loaded).summary(rate)
-    epochs = {name: one.plan.padding() for name, one in entered.items() if isinstance(one, huggingface.HuggingFace)}
-    with closing(ours.trainer.stream.updates()) as groups:
-        batches = [group.batches[0] for group in islice(groups, BATCHES_OF_FLOOR)]
+    plans = [list(chain(*plan.items)) for plan in ours.trainer.stream.plans(0)]
+    epoch = padded(work.data.lengths_of(np.arange(len(work.data))), plans)
+    epochs, left_out = {"ours": epoch.padding()}, dict[str, str]()
+    entered: dict[str, Contestant] = {"ours": ours}
+    if "plain" in wanted:
+        entered["plain"] = Plain(work, options.architecture, options.attention_dropout)
+    if "huggingface" in wanted:
+        reason = f"has no {options.architecture}" if options.architecture in SHIPPED else missing()
+        if reason:
+            left_out["huggingface"] = reason
+        else:
+            peer = HuggingFace(work, options.attention_dropout, epoch.places / len(plans))
+            entered["huggingface"], epochs["huggingface"] = peer, peer.plan.padding()
+    turns = take_turns(list(entered.values()), options.repeats, partial(_turn, options, threads))
+    passes = dict(zip(entered, turns, strict=True))
     return {
         "environment": environment(threads),
-        "joeynmt": next((one.version for one in entered.values() if isinstance(one, Joey)), None),
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
         "contestants": {name: _row(one, passes[name], passes["ours"]) for name, one in entered.items()},
         "left_out": left_out,
-        "pipeline": pipeline,
-        "padding_of_an_epoch": {"ours": loaded.count.padding(), **epochs},
-        "floor": floor([partial(ours.step, batch) for batch in batches], options.floor_repeats),
+        "padding_of_an_epoch": epochs,
     }
-
-
-def _makers(
-    work: TrainingWork, options: TrainingOptions, loaded: LoadedEpoch, folder: Path
-) -> dict[str, Callable[[], Contestant]]:
-    """How to make each contestant but ours."""
-    architecture, rate = options.architecture, options.attention_dropout
-
-    def preloaded(kind: str) -> Contestant:
-        assert options.preload is not None  # else it is left out
-        return Preloaded(work, kind, architecture, rate, options.preload)
-
-    def joey(precision: str) -> Contestant:
-        assert options.joeynmt is not None
-        return Joey(work, options.joeynmt, folder, rate, precision)
-
-    return {
-        "plain": lambda: Plain(work, architecture, rate),
-        "ours-preloaded": lambda: preloaded("ours"),
-        "plain-preloaded": lambda: preloaded("plain"),
-        "huggingface": lambda: huggingface.HuggingFace(work, rate, loaded.count.places / loaded.batches),
-        "joeynmt": lambda: joey("bf16"),
-        "joeynmt-float32": lambda: joey("float32"),
-    }
-
-
-def _reason(name: str, options: TrainingOptions) -> str:
-    """Why a contestant cannot be measured; empty where it can."""
-    if name in ("ours", "plain"):
-        return ""
-    if name.endswith("-preloaded"):
-        return "" if options.preload else "no --preload LIBRARY was given"
-    if options.architecture in SHIPPED:
-        return f"has no {options.architecture}"
-    if name == "huggingface":
-        return huggingface.missing()
-    return "" if options.joeynmt else "no --joeynmt PYTHON was given"
 
 
 def _turn(options: TrainingOptions, threads: int, contestant: Contestant, turn: int) -> TrainingPass:
@@ -171,29 +115,13 @@ def _row(contestant: Contestant, passes: Sequence[TrainingPass], ours: Sequence[
 
 def show(result: Mapping[str, Any]) -> None:
     """Print the figures."""
-    options, low, screen = result["options"], result["floor"], console()
+    options = result["options"]
     say(show_environment(result["environment"]))
     title = f"{options['architecture']}, {options['updates']} updates a turn, {options['repeats']} turns"
     rows = [{**row, "padded": 100 * row["padding"]["both"]} for row in result["contestants"].values()]
-    screen.print(table(title, _COLUMNS, rows))
+    console().print(table(title, _COLUMNS, rows))
     say(*(f"{name}: {reason}" for name, reason in result["left_out"].items()))
-    sides = ("source", "target", "both")
-    epochs = [
-        {"name": name} | {side: f"{share[side]:.1%}" for side in sides}
-        for name, share in result["padding_of_an_epoch"].items()
-    ]
-    screen.print(table("padding of an epoch", {"name": "trainer"} | {side: side for side in sides}, epochs))
+    for name, share in result["padding_of_an_epoch"].items():
+        say(f"padding of an epoch, {name}: {', '.join(f'{side} {value:.1%}' for side, value in share.items())}")
     waited = result["contestants"]["ours"]["waited_share"]
-    say(f"waiting for input: {waited:.2%} of the time of our updates; the input pipeline alone:")
-    for name, one in result["pipeline"].items():
-        say(
-            f"- {name}: {one['tokens_per_s']:,.0f} target tokens/s, {one['times_training']:,.0f} times what training"
-            f" takes; first batch after {one['first_batch_s']:.2f} s; padding {one['padding']['both']:.1%}"
-        )
-    say(
-        f"floor: a step of {low['step_ms']:,.0f} ms makes {low['products']:,.0f} matrix products, which alone"
-        f" take {low['products_ms']:,.0f} ms in bfloat16 = {low['products_share']:.0%} of it;"
-        f" {low['gflop']:,.0f} GFLOP, {low['step_gflop_per_s']:,.0f} GFLOP/s in the step,"
-        f" {low['products_gflop_per_s']:,.0f} in its products alone,"
-        f" {low['large_product_gflop_per_s']:,.0f} in a large product (the step is at {low['peak_share']:.0%})"
-    )
+    say(f"waiting for input: {waited:.2%} of the time of our updates")

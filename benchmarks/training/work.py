@@ -57,10 +57,6 @@ class TrainingWork:
         source, target = summary.vocabularies.values()
         return cls(folder, data, (source, target), size, batch_tokens, threads)
 
-    def pairs(self) -> Iterable[tuple[NDArray[Any], NDArray[Any]]]:
-        """Source with EOS, and target without, of every training pair."""
-        return ((self.data.sources(index)[0], self.data.target(index)) for index in range(len(self.data)))
-
 
 @dataclass(frozen=True, slots=True)
 class Count:

@@ -92,7 +92,7 @@ class _Stage:
     def calls(self, worker: int) -> Calls:
         """The requests of the next user of a worker."""
         made = Calls.of(self.options.scenario, self.pair, f"{self.seed}/{worker}/{next(self.users)}", self.lines)
-        return replace(made, files=True, bulk_texts=self.options.bulk_texts)
+        return replace(made, bulk_texts=self.options.bulk_texts)
 
 
 stage: _Stage  # from the start of the test on

@@ -11,7 +11,7 @@ import itertools
 import math
 import random
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deploy.loadtest.client import Arrivals, LoadRun, arrivals, closed_loop, open_loop, percentile
 from deploy.loadtest.options import FORMAT, LoadOptions, parse_rates
 from deploy.loadtest.results import Result, not_answered
-from deploy.loadtest.scenarios import PATH, Call, Calls, Kind, choose_pair, served_pairs
+from deploy.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
 from deploy.loadtest.texts import LANGUAGES, read_lines
 from deploy.report import environment, say
 from models.errors import ConfigError, TandemError
@@ -27,6 +27,7 @@ from models.errors import ConfigError, TandemError
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
     from deploy.loadtest.server import Reading, Server
 
+SCENARIO = "interactive"  # sentences
 # Of the highest rate, where no rates are given: the curve. The highest one is measured again with it.
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.15, 1.5)
 LATE_SHARE, BUSY = 0.05, 0.85  # of the bound, and of a core: beyond them the client is no bystander
@@ -88,7 +89,7 @@ class Steps:
             self._headers,
             lambda number, reply: calls[number].fault(reply),
         )
-        row = {"purpose": purpose, "rate": round(rate, 3), **figures(run, calls, seconds, self.options, self._counted)}
+        row = {"purpose": purpose, "rate": round(rate, 3), **figures(run, calls, seconds, self.options)}
         if before is not None and self.server is not None and (after := self._reading()) is not None:
             row |= after.since(before, run)
             row |= {name: round(value, 1) for name, value in self.server.memory().items()}
@@ -112,10 +113,6 @@ class Steps:
     @property
     def _patience(self) -> float:
         return max(_PATIENCE, 1.5 * self.options.p99)
-
-    @property
-    def _counted(self) -> tuple[Kind, ...]:
-        return self.calls.scenario.counted
 
     def _reading(self) -> Reading | None:
         if self.server is None:
@@ -187,7 +184,6 @@ def _result(steps: Steps, highest: float, gone: str = "") -> dict[str, Any]:
         "loadtest": FORMAT,
         "label": options.label or options.where,
         "service": options.where,
-        "scenario": options.scenario,
         "pair": str(steps.calls.pair),
         "texts": options.texts.name if options.texts else "made",
         "seed": options.seed,
@@ -220,57 +216,38 @@ def opened(options: LoadOptions) -> Iterator[Steps]:
         try:
             lines = read_lines(options.texts) if options.texts else []
             pair = choose_pair(served_pairs(url), options.pair, LANGUAGES)
-            calls = Calls.of(options.scenario, pair, str(options.seed), lines)
+            calls = Calls.of(SCENARIO, pair, str(options.seed), lines)
         except ValueError as error:
             raise ConfigError(str(error)) from error
         yield Steps(url, options, calls, server)
 
 
-def figures(
-    run: LoadRun, calls: list[Call], seconds: float, options: LoadOptions, counted: Collection[Kind]
-) -> dict[str, Any]:
+def figures(run: LoadRun, calls: list[Call], seconds: float, options: LoadOptions) -> dict[str, Any]:
     """What a run amounts to.
 
     Args:
         run: that has ended.
         calls: what was sent, one for each outcome.
         seconds: for which requests were due.
-        options: with the bound.
-        counted: kinds whose latency counts.
-
-    Returns:
-        Percentiles are of the counted kinds; a good answer of one of these comes within the bound, of another one at
-        any time; ``kinds`` has the others' figures where there are any.
+        options: with the bound, within which a good answer comes.
     """
     length = max(run.seconds, seconds)
-    own, rest = part(run, calls, counted), part(run, calls, {call.kind for call in calls} - set(counted))
-    pairs = list(zip(run.outcomes, calls, strict=True))
-    record, p99 = run.record(), own.latency(99)
+    pairs = zip(run.outcomes, calls, strict=True)
+    record, p99 = run.record(), run.latency(99)
     lag = percentile([outcome.lag for outcome in run.outcomes], 99)
     row = {
         **record,
-        **{name: value for name, value in own.record().items() if name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")},
         "seconds": round(seconds, 3),
         "offered_per_s": round(len(calls) / seconds, 3),
         "requests_per_s": round(run.completed / length, 3),
-        "goodput_per_s": round((own.within(options.p99) + rest.count("answered")) / length, 3),
+        "goodput_per_s": round(run.within(options.p99) / length, 3),
         "characters_per_s": round(sum(c.characters for o, c in pairs if o.ending == "answered") / length, 1),
         "client_cores": round(run.cpu / run.seconds, 3),
         "client_late": lag > LATE_SHARE * options.p99 or run.cpu > BUSY * run.seconds,
         "sustained": math.isfinite(p99) and p99 <= options.p99 and not not_answered(record),
     }
     waits = [outcome.retry_after for outcome in run.outcomes if outcome.retry_after is not None]
-    if waits:
-        row["retry_after_s"] = percentile(waits, 50)
-    if len(kinds := sorted({call.kind for call in calls})) > 1:
-        row["kinds"] = {kind: part(run, calls, (kind,)).record() for kind in kinds}
-    return row
-
-
-def part(run: LoadRun, calls: list[Call], kinds: Collection[Kind]) -> LoadRun:
-    """A run as if nothing but requests of these kinds had been sent."""
-    own = tuple(outcome for outcome, call in zip(run.outcomes, calls, strict=True) if call.kind in kinds)
-    return replace(run, outcomes=own, completed=sum(outcome.ending == "answered" for outcome in own))
+    return row | ({"retry_after_s": percentile(waits, 50)} if waits else {})
 
 
 def highest_rate(sustains: Callable[[float], bool], start: float, step: float) -> float:

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from typer import Argument, Option
 
-from deploy.loadtest.scenarios import SCENARIOS
 from deploy.records import Out, Plot, names
 from models.command import AsJson
 from models.errors import ConfigError
@@ -25,16 +24,14 @@ class LoadOptions:
     """Find out what load a service bears: latency over load, and the highest rate that keeps a p99.
 
     Requests are sent when they are due, whatever the service does; latency counts from then. It is loaded beyond what
-    it can bear: ask before you do this to a service that others use. Without --url and --bundle nothing is sent, and
-    the runs of --compare are shown and drawn. The exit status is 1 where no rate kept the p99 or a request failed;
-    rejections (429, 503) are no failures. docs/load-tests.md explains the figures.
+    it can bear: ask before you do this to a service that others use. The exit status is 1 where no rate kept the p99 or
+    a request failed; rejections (429, 503) are no failures. docs/load-tests.md explains the figures.
 
     Example: tandem loadtest --url http://localhost:8000 --p99 0.5 --out today.json --plot curves
     """
 
     url: Annotated[str, Option(help="A service that runs, such as http://host:8000.")] = ""
     bundle: Annotated[Path | None, Option(help="Or a bundle folder: a service is started with it.")] = None
-    scenario: Annotated[str, Option(help="interactive (sentences), documents, bulk, or mixed.")] = "interactive"
     rates: Annotated[
         str, Option(help="Requests a second to measure, such as 5,10,20. [shares of the highest rate]")
     ] = ""
@@ -54,9 +51,6 @@ class LoadOptions:
     ] = ""
     seed: Annotated[int | None, Option(min=0, help="Of texts and arrivals. [another one every time]")] = None
     label: Annotated[str, Option(help="Name of this run in tables and pictures. [where it was measured]")] = ""
-    compare: Annotated[
-        list[Path] | None, Option(metavar="FILE", help="Also show a run from its JSON; may be repeated.")
-    ] = None
     as_json: AsJson = False
     out: Out = None
     plot: Plot = None
@@ -67,7 +61,6 @@ class LoadOptions:
             raise ConfigError("give either --url of a running service, or --bundle to start one")
         if self.url and not _is_base(self.url):
             raise ConfigError(f"--url must be like http://host:8000, but is {self.url}")
-        names(self.scenario, "--scenario", tuple(SCENARIOS))
         names(self.arrivals, "--arrivals", ARRIVALS)
         if bad := [rate for rate in parse_rates(self.rates) if rate > self.most]:
             raise ConfigError(f"--rates must be at most --most, {self.most:g} a second, but are up to {max(bad):g}")

@@ -1,32 +1,24 @@
-"""Load tests as PNG: latency over load, and what became of the requests.
-
-matplotlib draws them, as it does every figure of this project.
-"""
+"""A load test as PNG: latency over load, and what became of the requests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deploy.loadtest.options import require
 from deploy.loadtest.results import Result, title
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_LATENCIES = {"p50": ":", "p95": "--", "p99": "-"}  # and how each is drawn
-# Of one run each figure has a colour, of several each run.
+_LATENCIES = {"p50": (":", "tab:blue"), "p95": ("--", "tab:purple"), "p99": ("-", "tab:red")}
 _FATES = {
     "goodput_per_s": ("good answers", "-", "tab:green"),
     "rejected": ("rejected", "--", "tab:orange"),
     "unanswered": ("failed or unfinished", ":", "tab:red"),
 }
-_COLOURS = {"p50": "tab:blue", "p95": "tab:purple", "p99": "tab:red"}
 
 
-def draw(results: Sequence[Result], path: Path) -> Path:
-    """Draw one run, or several in one picture, over the rate that was offered.
+def draw(result: Result, path: Path) -> Path:
+    """Draw a run over the rate that was offered: percentiles of the curve, the p99 of the search as crosses between
+    them, the highest rate as an upright line; below, requests a second by what became of them.
 
     Raises:
         ConfigError: matplotlib is not installed.
@@ -36,57 +28,38 @@ def draw(results: Sequence[Result], path: Path) -> Path:
 
     figure = Figure(figsize=(7.2, 7.2), layout="constrained")
     latency, fate = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    for number, result in enumerate(results):
-        colour = f"C{number}" if len(results) > 1 else None
-        _draw_latency(latency, result, colour)
-        _draw_fate(fate, result, colour)
-    for bound in sorted({result["p99_bound_ms"] for result in results}):
-        latency.axhline(bound, color="grey", linewidth=0.8)
+    rows = sorted(result["rows"], key=lambda row: float(row["offered_per_s"]))
+    curve = [row for row in rows if row["purpose"] == "curve"]
+    for name, (style, colour) in _LATENCIES.items():
+        known = [row for row in curve if row[f"{name}_ms"] is not None]
+        latency.plot(_column(known), _column(known, f"{name}_ms"), style, color=colour, marker=".", label=name)
+    searched = [row for row in rows if row["purpose"] == "search" and row["p99_ms"] is not None]
+    latency.plot(
+        _column(searched), _column(searched, "p99_ms"), "x", color="tab:red", alpha=0.5, label="p99, searching"
+    )
+    latency.axhline(result["p99_bound_ms"], color="grey", linewidth=0.8)
+    if result["highest"]:
+        label = f"{result['highest']:.3g}/s with p99 ≤ {result['p99_bound_ms']:g} ms"
+        latency.axvline(result["highest"], color="black", linewidth=0.8, linestyle="-.", label=label)
+    for name, (words, style, colour) in _FATES.items():
+        values = [_per_second(row, name) for row in curve]
+        fate.plot(_column(curve), values, style, color=colour, marker=".", label=words)
     fate.axline((0, 0), slope=1, color="grey", linewidth=0.8)
-    latency.set_yscale("log")
-    latency.set_ylabel("latency in ms")
-    fate.set_ylabel("requests per second")
-    fate.set_xlabel("offered requests per second")
+    latency.set(yscale="log", ylabel="latency in ms")
+    fate.set(xlabel="offered requests per second", ylabel="requests per second")
     fate.set_xlim(left=0)
-    fate.set_ylim(0, 1.05 * max(row["offered_per_s"] for result in results for row in result["rows"]))
+    fate.set_ylim(0, 1.05 * rows[-1]["offered_per_s"])
     for axes in (latency, fate):
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
-    latency.set_title(title(results[0]) if len(results) == 1 else "Latency over load", fontsize=10)
+    latency.set_title(title(result), fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150, metadata={"Software": None})
     return path
 
 
-def curve(result: Result) -> list[dict[str, Any]]:
-    """The runs that lines are drawn through: what the search tried lies between them."""
-    return [row for row in result["rows"] if row["purpose"] == "curve"]
-
-
-def _draw_latency(axes: Axes, result: Result, colour: str | None) -> None:
-    """Percentiles of the curve, the p99 of the search as dots, and the highest rate as an upright line."""
-    for name, style in _LATENCIES.items():
-        points = [(row["offered_per_s"], row[f"{name}_ms"]) for row in curve(result) if row[f"{name}_ms"] is not None]
-        label = name if colour is None else f"{result['label']}: {name}"
-        axes.plot(*_columns(points), style, color=colour or _COLOURS[name], marker="o", markersize=3, label=label)
-    searched = [row for row in result["rows"] if row["purpose"] == "search" and row["p99_ms"] is not None]
-    dots = [(row["offered_per_s"], row["p99_ms"]) for row in searched]
-    label = "p99, searching" if colour is None else "_unlisted"
-    axes.plot(*_columns(dots), "x", color=colour or _COLOURS["p99"], markersize=4, alpha=0.5, label=label)
-    if result["highest"]:
-        name = f"{result['highest']:.3g}/s with p99 ≤ {result['p99_bound_ms']:g} ms"
-        label = name if colour is None else f"{result['label']}: {name}"
-        axes.axvline(result["highest"], color=colour or "black", linewidth=0.8, linestyle="-.", label=label)
-
-
-def _draw_fate(axes: Axes, result: Result, colour: str | None) -> None:
-    """Good answers a second, and what was not answered; of several runs only where there is any."""
-    for name, (words, style, own) in _FATES.items():
-        points = [(row["offered_per_s"], _per_second(row, name)) for row in curve(result)]
-        if colour is not None and not any(value for _, value in points):
-            continue
-        label = words if colour is None else f"{result['label']}: {words}"
-        axes.plot(*_columns(points), style, color=colour or own, marker="o", markersize=3, label=label)
+def _column(rows: list[dict[str, Any]], name: str = "offered_per_s") -> list[float]:
+    return [float(row[name]) for row in rows]
 
 
 def _per_second(row: dict[str, Any], name: str) -> float:
@@ -94,8 +67,3 @@ def _per_second(row: dict[str, Any], name: str) -> float:
         return float(row[name])
     count = row["rejected"] if name == "rejected" else row["failed"] + row["unfinished"]
     return float(count / row["seconds"])
-
-
-def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    ordered = sorted(points)
-    return [x for x, _ in ordered], [y for _, y in ordered]

@@ -16,20 +16,20 @@ QUIET_CORES = 0.2  # that others may keep busy
 _FEW = 300  # requests of which a p99 is three or fewer
 
 
-def read_result(path: Path, option: str = "--compare") -> Result:
-    """A run from its JSON. Raises ConfigError where the file, given as that option, cannot be read or is none."""
+def read_result(path: Path) -> Result:
+    """A run from its JSON. Raises ConfigError where the file cannot be read or is none."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{option} must be JSON that tandem loadtest wrote, but {path} is not: {error}") from error
+        raise ConfigError(f"FILE must be JSON that tandem loadtest wrote, but {path} is not: {error}") from error
     if not isinstance(result, dict) or result.get("loadtest") != FORMAT or not result.get("rows"):
-        raise ConfigError(f"{option} must be JSON that this version of tandem loadtest wrote, but {path} is not")
+        raise ConfigError(f"FILE must be JSON that this version of tandem loadtest wrote, but {path} is not")
     return result
 
 
 def title(result: Result) -> str:
     """A run in words."""
-    return f"{result['label']}: {result['scenario']}, {result['pair']}, {result['arrivals']} arrivals"
+    return f"{result['label']}: {result['pair']}, {result['arrivals']} arrivals"
 
 
 def not_answered(row: Result) -> int:
@@ -51,27 +51,6 @@ def at_highest(result: Result) -> list[dict[str, Any]]:
     """The runs at the highest rate, those of the curve first; none where there is no such rate."""
     rows = [row for row in result["rows"] if abs(row["rate"] - result["highest"]) < 1e-2]
     return sorted(rows, key=lambda row: str(row["purpose"]))
-
-
-def kinds_at_highest(result: Result) -> dict[str, Any] | None:
-    """The figures of each kind of request at the highest rate, else at the lowest; None where there is one kind."""
-    row = (at_highest(result) or result["rows"])[0]
-    if "kinds" not in row:
-        return None
-    rows = [{"kind": kind, **one, "not_answered": not_answered(one)} for kind, one in row["kinds"].items()]
-    return {"rate": row["rate"], "rows": rows}
-
-
-def summary(result: Result) -> dict[str, Any]:
-    """A run in a line."""
-    row = next(iter(at_highest(result)), {})
-    return {
-        **{key: result[key] for key in ("label", "scenario", "pair", "arrivals", "highest")},
-        "bound": result["p99_bound_ms"],
-        "p50_ms": row.get("p50_ms"),
-        "p99_ms": row.get("p99_ms"),
-        "good": max(one["goodput_per_s"] for one in result["rows"]),
-    }
 
 
 def verdict(result: Result) -> list[str]:

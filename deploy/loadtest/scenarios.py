@@ -1,13 +1,7 @@
 """What load tests send, shared by Locust's users and the open-loop client: kinds of requests, and scenarios of them.
 
-| scenario | requests | whose latency counts |
-|---|---|---|
-| interactive | one sentence | theirs |
-| documents | several paragraphs, a third of them HTML | theirs |
-| bulk | many sentences in one request, and files | theirs |
-| mixed | mostly sentences, some documents, a few of bulk | that of the sentences |
-
-Files are jobs of several requests: only Locust's users send them.
+Files are jobs of several requests: only Locust's users send them. `tandem loadtest` sends sentences alone, which people
+wait for.
 """
 
 from __future__ import annotations
@@ -29,28 +23,14 @@ BULK_TEXTS = 32  # texts of a request of the kind "texts", and lines of a file
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """A mixture of requests.
-
-    Attributes:
-        shares: of each kind among the requests; they sum to 1.
-        counted: kinds whose latency is looked at.
-    """
-
-    shares: Mapping[Kind, float]
-    counted: tuple[Kind, ...]
-
-
-SCENARIOS: Mapping[str, Scenario] = {
-    "interactive": Scenario({"sentence": 1.0}, ("sentence",)),
-    "documents": Scenario({"document": 0.65, "page": 0.35}, ("document", "page")),
-    "bulk": Scenario({"texts": 0.9, "file": 0.1}, ("texts",)),
-    "mixed": Scenario(
-        {"sentence": 0.9, "document": 0.04, "page": 0.02, "texts": 0.03, "file": 0.01},
-        ("sentence",),
-    ),
+SCENARIOS: Mapping[str, Mapping[Kind, float]] = {
+    "interactive": {"sentence": 1.0},
+    "documents": {"document": 0.65, "page": 0.35},
+    "bulk": {"texts": 0.9, "file": 0.1},
+    "mixed": {"sentence": 0.9, "document": 0.04, "page": 0.02, "texts": 0.03, "file": 0.01},
 }
+"""The share of each kind among the requests."""
+
 # Seconds that a user takes before the next request, on average: to read a sentence or a document. Programs take none.
 THINK: Mapping[Kind, float] = {"sentence": 5.0, "document": 20.0, "page": 20.0, "texts": 0.0, "file": 0.0}
 
@@ -104,24 +84,22 @@ class Calls:
     """The requests of a scenario, one after the other, without end.
 
     Attributes:
-        scenario: of ``SCENARIOS``.
+        shares: of the kinds.
         pair: what is asked for.
         writer: of the texts, in the pair's source language.
         random: draws kinds.
-        files: whether files are among them.
         bulk_texts: texts of a request of the kind "texts".
     """
 
-    scenario: Scenario
+    shares: Mapping[Kind, float]
     pair: Pair
     writer: TextWriter
     random: random.Random
-    files: bool = False
     bulk_texts: int = BULK_TEXTS
 
     @classmethod
     def of(cls, scenario: str, pair: Pair, seed: str, lines: Sequence[str] = ()) -> Calls:
-        """Requests without files.
+        """The requests of a scenario.
 
         Args:
             scenario: name.
@@ -138,8 +116,7 @@ class Calls:
         return self
 
     def __next__(self) -> Call:
-        shares = {kind: share for kind, share in self.scenario.shares.items() if self.files or kind != "file"}
-        (kind,) = self.random.choices(list(shares), list(shares.values()))
+        (kind,) = self.random.choices(list(self.shares), list(self.shares.values()))
         if kind == "sentence":
             return self._call(kind, self.writer.sentence())
         if kind == "document":

@@ -27,7 +27,7 @@ _STARTS_WITHIN = 120.0  # seconds
 _ENDS_WITHIN = 40.0  # seconds: the service lets running work finish for 30
 _SHOWN_LOG = 2_000  # characters of the log of a service that did not start
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
-_MEMORY = {"VmRSS": "rss_mb", "RssAnon": "anonymous_mb", "RssFile": "mapped_mb", "VmHWM": "peak_mb"}
+_MEMORY = {"VmRSS": "rss_mb", "RssAnon": "anonymous_mb", "VmHWM": "peak_mb"}
 
 
 class Server:
@@ -178,12 +178,6 @@ class Sample:
             "dead_rows": ratio("decode_dead_rows", "decode_rows"),
         }
 
-    @property
-    def resident_mb(self) -> float | None:
-        """Resident memory as the service reports it; None where its system cannot tell."""
-        value = self.values.get("process_resident_memory_bytes")
-        return None if value is None else value / 1e6
-
     def _delta(self, earlier: Sample, name: str) -> float:
         return self.values.get(name, 0.0) - earlier.values.get(name, 0.0)
 
@@ -235,8 +229,8 @@ def memory_of(process: int | str = "self") -> dict[str, float]:
     """Memory of a process in MB (10^6 bytes); empty where the system has no /proc.
 
     Returns:
-        ``rss_mb`` resident in all, ``anonymous_mb`` of it the process's own, ``mapped_mb`` of it pages of files, which
-        the system takes back when it needs the room, and ``peak_mb``, the most that was ever resident.
+        ``rss_mb`` resident in all, ``anonymous_mb`` of it the process's own, and ``peak_mb``, the most that was
+        ever resident.
     """
     try:
         lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -29,7 +29,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class ReplicaLoad:
     """What one replica bears at a p99.
 
     Attributes:
@@ -52,7 +52,7 @@ def sizing_command(options: SizingOptions) -> None:
         ConfigError: the file is no measurement, or no rate of it kept the p99.
     """
     output = ResultOutput.of(options)
-    measured = read_result(options.load, "FILE")
+    measured = read_result(options.load)
     result = size(measured, options)
     output.write(result)
     if not output.as_json:
@@ -74,7 +74,7 @@ def size(measured: Result, options: SizingOptions) -> dict[str, Any]:
     return {"p99_ms": bound, "replica": one, "options": given, "rows": rows}
 
 
-def replica_at(rows: Sequence[Mapping[str, Any]], bound: float) -> Replica:
+def replica_at(rows: Sequence[Mapping[str, Any]], bound: float) -> ReplicaLoad:
     """What was borne at the highest rate up to which every run kept a bound.
 
     Args:
@@ -98,10 +98,10 @@ def replica_at(rows: Sequence[Mapping[str, Any]], bound: float) -> Replica:
     characters = max(1.0, best["characters_per_s"]) / best["requests_per_s"]
     tokens = (best.get("target_tokens") or 0.0) / best["requests"]
     memory = max((row["rss_mb"] for row in rows if row.get("rss_mb")), default=0.0)
-    return Replica(float(best["rate"]), tokens, characters, memory)
+    return ReplicaLoad(float(best["rate"]), tokens, characters, memory)
 
 
-def _row(rate: float, replica: Replica, options: SizingOptions) -> dict[str, Any]:
+def _row(rate: float, replica: ReplicaLoad, options: SizingOptions) -> dict[str, Any]:
     replicas = math.ceil(rate / (options.use * replica.rate)) + options.spare
     price = replicas * options.cores * options.core_price
     memory = replica.memory

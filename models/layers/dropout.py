@@ -4,7 +4,6 @@ On a CPU, ``torch.nn.functional.dropout`` draws one 64-bit number per element an
 product. Here eight 8-bit draws are cut from each random 64-bit integer. The rate is therefore a multiple of 1/256, and
 the kept values are scaled by exactly its complement, so the expectation is unchanged. A dropped element is one whose
 bits are cleared, since integer arithmetic runs on whole vector registers and comparisons and selections do not.
-`tandem bench training-ops` measures both.
 """
 
 from __future__ import annotations

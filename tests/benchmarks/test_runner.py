@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.runner import MedianSpread, in_own_process, median_ratio, seconds_of, take_turns
+from benchmarks.runner import MedianSpread, in_own_process, median_ratio, take_turns
 from deploy.loadtest.client import percentile
 from deploy.loadtest.server import memory_of
-from deploy.report import as_json, cell, environment, show_environment
 
 figures = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
@@ -39,20 +36,6 @@ def test_percentiles_rise(values: list[float]) -> None:
     assert percentile(values, 50) <= percentile(values, 95) <= percentile(values, 100) == max(values)
 
 
-def test_the_environment_says_what_a_figure_depends_on() -> None:
-    found = json.loads(as_json(environment(2)))
-    assert found["threads"] == 2
-    assert 1 <= found["usable_cores"] <= found["cores"]
-    assert {"numpy", "sentencepiece"} <= found["versions"].keys()
-    shown = show_environment(found)
-    assert found["processor"] in shown and found["versions"]["numpy"] in shown
-
-
-def test_numbers_are_shown_with_three_figures() -> None:
-    shown = {None: "–", True: "yes", 12345: "12,345", 1234.5: "1,234", 12.345: "12.3", 0.012345: "0.0123", "x": "x"}
-    assert {value: cell(value) for value in shown} == shown
-
-
 def test_contestants_take_turns() -> None:
     seen: list[tuple[str, int]] = []
 
@@ -70,12 +53,6 @@ def test_ratios_are_taken_within_a_pass() -> None:
     assert median_ratio([100.0, 10.0, 100.0], [50.0, 5.0, 25.0]) == 2.0
     with pytest.raises(ValueError, match="argument 2 is longer"):
         median_ratio([1.0], [1.0, 2.0])
-
-
-def test_warm_ups_are_not_counted() -> None:
-    calls: list[int] = []
-    assert len(seconds_of(lambda: calls.append(1), 3, warm_up=2)) == 3
-    assert len(calls) == 5
 
 
 def test_a_process_of_its_own_has_its_own_memory() -> None:

@@ -18,7 +18,7 @@ from benchmarks.decoding.passes import (
     row_of,
     run,
 )
-from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task, without_scores
+from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task
 from models.search import Hypothesis
 
 TEXTS = tuple(" ".join("w" * n) for n in (2, 9, 4, 6, 3, 8, 5, 7))
@@ -56,8 +56,8 @@ class Echo:
         shift = len(self.tasks) + len(self.alone) if self._wandering else 0
         found = [np.resize(source[:-1], task.target or len(source) - 1) + shift for source in task.sources]
         phases = {"encode": 0.25, "step": 1.0, "search": 0.75}
-        hypotheses = tuple(without_scores(tokens.tolist()) for tokens in found)
-        return DecodedBatch(hypotheses, 2.0, phases, steps=(task.target or task.longest) + 1)
+        hypotheses = tuple(Hypothesis(tuple(tokens.tolist()), 0.0, 0.0, True, ()) for tokens in found)
+        return DecodedBatch(hypotheses, phases, steps=(task.target or task.longest) + 1)
 
 
 def case_of(system: Echo, batch_size: int, work: str = "forced") -> Case:
@@ -92,7 +92,6 @@ def test_a_batch_decodes_its_mean_source_length() -> None:
     assert made.steps == 5 + 9
     assert made.phases.keys() == {"tokenise", "encode", "step", "search", "detokenise"}
     assert (made.phases["encode"], made.phases["step"], made.phases["search"]) == (0.5, 2.0, 1.5)
-    assert sorted(made.costs) == [(4.0, 0.5), (8.0, 0.5)]
     assert 0 < made.decode_seconds <= made.seconds
 
 
@@ -123,8 +122,7 @@ def test_outputs_are_told_apart() -> None:
 
 
 def timing(seconds: float, latencies: tuple[float, ...], hypotheses: dict[int, Hypothesis]) -> DecodingPass:
-    costs = ((4.0, 0.2 * seconds), (6.0, 0.4 * seconds), (12.0, seconds))
-    return DecodingPass(seconds, seconds / 2, latencies, {"step": seconds}, 10, costs, hypotheses, {})
+    return DecodingPass(seconds, seconds / 2, latencies, {"step": seconds}, 10, hypotheses, {})
 
 
 def measured_in(seconds: Sequence[float], label: Label = LABEL, batch_size: int = 4) -> MeasuredCase:
@@ -143,9 +141,6 @@ def test_a_row_has_medians() -> None:
     assert row["spread"] == pytest.approx((4.0 + 8.0) / 2 - (2.0 + 4.0) / 2)
     assert (row["p50_ms"], row["p95_ms"]) == (None, None)
     assert row["phases"] == {"step": {"us_per_sentence": 2e6 / 8, "us_per_step": 2e6 / 10}}
-    assert row["cost_by_length"] is not None
-    assert row["cost_by_length"][0] == pytest.approx((5.0, 1e3 * 0.6))  # of 0.2, 0.4, 0.4, 0.8, 0.8, 1.6 seconds
-    assert row["cost_by_length"][1] == pytest.approx((12.0, 2e3))
 
 
 def test_latencies_belong_to_single_sentences() -> None:

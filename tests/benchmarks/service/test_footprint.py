@@ -9,16 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.options import FootprintOptions
-from benchmarks.service.footprint import copies, line, measure
+from benchmarks.service.footprint import copies, measure
 from deploy.cli import app
 from models.bundle import Bundle
 from models.errors import ConfigError
 
 SHIPPED = Path(__file__).resolve().parents[3] / "bundles" / "de-en"
-
-
-def test_the_line_through_points() -> None:
-    assert list(line([(1, 130.0), (2, 155.0), (4, 205.0)])) == pytest.approx([25.0, 105.0])
 
 
 def test_copies_are_bundles_of_their_own(tmp_path: Path) -> None:

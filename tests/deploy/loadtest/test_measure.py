@@ -15,14 +15,13 @@ from deploy.loadtest.command import loadtest_command
 from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
 from deploy.loadtest.options import LoadOptions, SizingOptions, parse_rates
 from deploy.loadtest.pictures import draw
-from deploy.loadtest.results import read_result, summary, verdict, warnings
-from deploy.loadtest.scenarios import Call, Kind
+from deploy.loadtest.results import read_result, verdict, warnings
+from deploy.loadtest.scenarios import Call
 from deploy.loadtest.sizing import sizing_command
 from models.errors import ConfigError
 from tests.deploy.loadtest.stand_in import StandIn, running
 
 ROOT = Path(__file__).resolve().parents[3]
-SENTENCES: tuple[Kind, ...] = ("sentence",)
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -40,7 +39,6 @@ def result(**changes: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "loadtest": 1,
         "label": "here",
-        "scenario": "interactive",
         "pair": "de-en",
         "arrivals": "poisson",
         "p99_bound_ms": 1000.0,
@@ -54,21 +52,18 @@ def result(**changes: Any) -> dict[str, Any]:
     return fields | changes
 
 
-def call(kind: Kind, characters: int = 10) -> Call:
-    return Call(kind, b"", 1, characters)
+CALL = Call("sentence", b"", 1, 10)
 
 
-def test_figures_are_of_the_kinds_that_count() -> None:
-    calls = [*[call("sentence")] * 99, call("document", 1000), call("document", 1000)]
-    outcomes = [RequestOutcome(0.1, "answered")] * 98 + [RequestOutcome(2.0, "answered")] * 3
-    run = LoadRun(tuple(outcomes), 4.0, 101, cpu=0.4)
-    row = figures(run, calls, 5.0, LoadOptions(p99=1.0), SENTENCES)
+def test_figures_of_a_run() -> None:
+    outcomes = [RequestOutcome(0.1, "answered")] * 198 + [RequestOutcome(2.0, "answered")]
+    run = LoadRun(tuple(outcomes), 4.0, 199, cpu=0.4)
+    row = figures(run, [CALL] * 199, 5.0, LoadOptions(p99=1.0))
     assert (row["p50_ms"], row["max_ms"]) == (100.0, 2000.0)
-    assert row["goodput_per_s"] == pytest.approx(100 / 5)  # a late sentence is no good answer, a late document is one
-    assert row["requests_per_s"] == pytest.approx(101 / 5)
-    assert row["characters_per_s"] == pytest.approx(2990 / 5)
-    assert (row["offered_per_s"], row["client_cores"], row["client_late"]) == (20.2, 0.1, False)
-    assert row["kinds"]["document"]["p50_ms"] == 2000.0
+    assert row["goodput_per_s"] == pytest.approx(198 / 5, abs=1e-3)  # what comes late is no good answer
+    assert row["requests_per_s"] == pytest.approx(199 / 5, abs=1e-3)
+    assert row["characters_per_s"] == pytest.approx(1990 / 5)
+    assert (row["offered_per_s"], row["client_cores"], row["client_late"]) == (39.8, 0.1, False)
     assert row["sustained"] is True  # 99 percent of the sentences came within the bound
     assert "retry_after_s" not in row
 
@@ -76,16 +71,16 @@ def test_figures_are_of_the_kinds_that_count() -> None:
 @pytest.mark.parametrize("bad", ["rejected", "failed", "unfinished"])
 def test_a_rate_at_which_one_request_gets_no_answer_is_not_sustained(bad: Any) -> None:
     outcomes = (*[RequestOutcome(0.1, "answered")] * 999, RequestOutcome(0.2, bad, fault="503", retry_after=3))
-    row = figures(LoadRun(outcomes, 10.0, 999, 0.1), [call("sentence")] * 1000, 10.0, LoadOptions(), SENTENCES)
+    row = figures(LoadRun(outcomes, 10.0, 999, 0.1), [CALL] * 1000, 10.0, LoadOptions())
     assert (row[bad], row["sustained"], row["retry_after_s"]) == (1, False, 3)
 
 
 def test_a_late_client_is_told() -> None:
-    calls = [call("sentence")] * 10
+    calls = [CALL] * 10
     late = LoadRun((RequestOutcome(0.2, "answered", lag=0.06),) * 10, 1.0, 10, cpu=0.1)
     busy = LoadRun((RequestOutcome(0.2, "answered"),) * 10, 1.0, 10, cpu=0.9)
-    assert figures(late, calls, 1.0, LoadOptions(p99=1.0), SENTENCES)["client_late"]
-    assert figures(busy, calls, 1.0, LoadOptions(p99=1.0), SENTENCES)["client_late"]
+    assert figures(late, calls, 1.0, LoadOptions(p99=1.0))["client_late"]
+    assert figures(busy, calls, 1.0, LoadOptions(p99=1.0))["client_late"]
     row = result()["rows"][0] | {"client_late": True}
     assert "busy or late at 10/s" in warnings(result(rows=[row]))[0]
 
@@ -103,7 +98,7 @@ def test_rates_are_measured_and_everything_is_sent_once() -> None:
     assert [row["rate"] for row in found["rows"]] == [100.0, 200.0]
     assert [row["requests"] for row in found["rows"]] == [20, 20]  # the fewest, and 0.1 s
     assert all(row["failed"] == row["rejected"] == 0 for row in found["rows"])
-    assert (found["pair"], found["scenario"], found["texts"]) == ("de-en", "interactive", "made")
+    assert (found["pair"], found["texts"]) == ("de-en", "made")
     assert (found["highest"], found["met"]) == (200.0, True)
     assert found["label"] == found["service"] == service.url
     assert "secret" not in json.dumps(found, allow_nan=False)
@@ -200,7 +195,6 @@ def test_a_service_that_answers_nothing_right_is_an_error() -> None:
         ({"url": "http://a/?x=1"}, "--url must be like"),
         ({"url": "http://[::1"}, "--url must be like"),
         ({"url": "http://a:99999"}, "--url must be like"),
-        ({"url": "http://a", "scenario": "x"}, "--scenario must be of interactive"),
         ({"url": "http://a", "arrivals": "x"}, "--arrivals must be of poisson"),
         ({"url": "http://a", "rates": "5,2000"}, "at most --most, 1000 a second, but are up to 2000"),
         ({"url": "http://a", "no_search": True}, "there must be --rates"),
@@ -232,38 +226,21 @@ def test_a_password_is_not_written_down() -> None:
 
 
 def test_pictures_are_drawn_also_where_no_rate_was_sustained(tmp_path: Path) -> None:
-    one = draw([result()], tmp_path / "a" / "one.png")
-    none = draw([result(highest=0.0, rows=[result()["rows"][3]])], tmp_path / "none.png")
+    one = draw(result(), tmp_path / "a" / "one.png")
+    none = draw(result(highest=0.0, rows=[result()["rows"][3]]), tmp_path / "none.png")
     for path in (one, none):
         assert path.read_bytes().startswith(PNG)
     assert one.read_bytes() != none.read_bytes()
-
-
-def test_earlier_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [tmp_path / "a.json", tmp_path / "b.json"]
-    for file, label in zip(files, ("before", "after"), strict=True):
-        file.write_text(json.dumps(result(label=label)), encoding="utf-8")
-    assert loadtest_command(LoadOptions(compare=files, plot=tmp_path / "plots"))
-    shown = capsys.readouterr().out
-    assert "before" in shown and "after" in shown and "compared" in shown
-    assert (tmp_path / "plots" / "loadtest.png").read_bytes().startswith(PNG)
-    assert loadtest_command(LoadOptions(compare=files[:1]))
-    assert "highest rate with p99 <= 1,000 ms and nothing rejected: 20 requests a second" in capsys.readouterr().out
 
 
 def test_files_that_are_no_runs_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     for text in ("{", "[]", "{}", '{"loadtest": 2, "rows": [1]}', '{"loadtest": 1, "rows": []}'):
         file.write_text(text, encoding="utf-8")
-        with pytest.raises(ConfigError, match="--compare must be JSON"):
-            read_result(file)
-    with pytest.raises(ConfigError, match="FILE must be JSON"):
-        sizing_command(SizingOptions(load=file))
+        with pytest.raises(ConfigError, match="FILE must be JSON"):
+            sizing_command(SizingOptions(load=file))
     with pytest.raises(ConfigError, match="give either --url of a running service, or --bundle"):
         loadtest_command(LoadOptions())
-    file.write_text(json.dumps(result()), encoding="utf-8")
-    with pytest.raises(ConfigError, match="are for a measurement"):
-        loadtest_command(LoadOptions(compare=[file], as_json=True))
 
 
 def test_the_verdict_says_what_failed() -> None:
@@ -273,7 +250,6 @@ def test_the_verdict_says_what_failed() -> None:
         "NOT reached: at least 5 requests a second",
         "FAILED: 500 broken",
     ]
-    assert summary(bad)["p99_ms"] is None
     rows = result()["rows"]
     rows[2] |= {"sustained": False, "requests": 60}
     assert [line.split(":")[0] for line in warnings(result(rows=rows))] == [
@@ -291,19 +267,20 @@ def test_the_command_ends_with_the_status(tmp_path: Path) -> None:
         good = CliRunner().invoke(app, [*base, "--out", str(out), "--json"])
         assert good.exit_code == 0, good.output
         assert read_result(out)["seed"] == 1
+        shown = CliRunner().invoke(app, [*base, "--plot", str(tmp_path)])
+        assert shown.exit_code == 0 and "highest rate with p99 <= 1,000 ms and nothing rejected" in shown.output
+        assert (tmp_path / "loadtest.png").read_bytes().startswith(PNG)
         assert CliRunner().invoke(app, [*base, "--at-least", "300"]).exit_code == 1
 
 
 @pytest.mark.slow
 def test_a_real_service_is_started_loaded_and_measured(tmp_path: Path) -> None:
     found = measure(
-        LoadOptions(bundle=ROOT / "bundles" / "de-en", scenario="mixed", rates="5", duration=4.0, seed=2,
-                    no_search=True, p99=60.0)
-    )  # fmt: skip
+        LoadOptions(bundle=ROOT / "bundles" / "de-en", rates="5", duration=4.0, seed=2, no_search=True, p99=60.0)
+    )
     assert found["met"], found["faults"]
     assert (found["label"], found["pair"]) == ("de-en", "de-en")
     for row in found["rows"]:
         assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
         assert row["sentences_per_step"] > 0
-        assert row["kinds"]["sentence"]["requests"] > 0
-    assert draw([found], tmp_path / "curve.png").read_bytes().startswith(PNG)
+    assert draw(found, tmp_path / "curve.png").read_bytes().startswith(PNG)

@@ -24,7 +24,7 @@ def row(rate: float, p99: float | None, **changes: float) -> dict[str, Any]:
 
 
 def measured(*rows: dict[str, Any], bound: float = 1000.0) -> dict[str, Any]:
-    head = {"loadtest": 1, "label": "one", "scenario": "interactive", "pair": "de-en", "arrivals": "poisson"}
+    head = {"loadtest": 1, "label": "one", "pair": "de-en", "arrivals": "poisson"}
     return {**head, "p99_bound_ms": bound, "highest": 20.0, "rows": list(rows)}
 
 
