@@ -12,7 +12,8 @@ from benchmarks.training.ours import symbols
 from benchmarks.training.work import Count
 from training.data.augmentation import load_augmentation
 from training.data.dataset import PreparedData
-from training.data.stream import Share, Stream
+from training.data.stream import Stream
+from training.parallel import Processes
 from training.recipe import Recipe
 from training.trainer import training_stream
 
@@ -67,4 +68,4 @@ def load_epoch(stream: Stream, most: int) -> LoadedEpoch:
 
 def recipe_stream(recipe: Recipe, data: Path) -> Stream:
     """The batches that ``tandem train`` makes of a recipe, with all that it does to them."""
-    return training_stream(recipe, PreparedData.open(data, "train"), Share(), load_augmentation(recipe, data))
+    return training_stream(recipe, PreparedData.open(data, "train"), Processes(), load_augmentation(recipe, data))

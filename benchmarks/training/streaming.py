@@ -20,7 +20,8 @@ from benchmarks.options import StreamingOptions
 from benchmarks.training.sizes import measure_sizes, show
 from deploy.loadtest.server import memory_of
 from training.data.dataset import PreparedData, TokenArray
-from training.data.stream import SHARD, Share, Stream
+from training.data.stream import SHARD, Stream
+from training.parallel import Processes
 
 __all__ = ["measure", "show"]
 PIECE = 500_000  # pairs written at once
@@ -63,8 +64,8 @@ def read(folder: Path, updates: int) -> dict[str, float]:
         for side in SIDES
     )
     source, target = arrays
-    data = PreparedData.from_sides([source], target)
-    stream = Stream(data, 1, Share(), None, seed=1, max_tokens=4000)
+    data = PreparedData((source,), target)
+    stream = Stream(data, 1, Processes(), None, seed=1, max_tokens=4000)
     opened = own_memory()
     held = stream.plan_bytes()
     started = time.perf_counter()
