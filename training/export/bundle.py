@@ -37,7 +37,7 @@ from training.ancestry import SCRATCH, together
 from training.checkpoint import Progress
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
-from training.export.calibration import Array, Form, calibrate
+from training.export.calibration import Array, Quantisation, calibrate
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs
 from training.export.quantise import quantise
@@ -278,7 +278,7 @@ def at_precision(
     return pack(own)
 
 
-def _described(forms: dict[str, Form], left: list[str]) -> str:
+def _described(forms: dict[str, Quantisation], left: list[str]) -> str:
     errors = [form.error for form in forms.values()]
     by_row = sum(form.kind == "row_max" for form in forms.values())
     text = f"{len(forms)} products in 8 bits, {by_row} by row; error {np.mean(errors):.2%}, at most {max(errors):.2%}"
