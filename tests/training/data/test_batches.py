@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
@@ -26,7 +26,7 @@ def side(sequences: Sequence[Sequence[int]]) -> TokenArray:
     return TokenArray(np.array(array("i", [t for s in sequences for t in s]), dtype=np.uint16), offsets)
 
 
-def flat(plans: Sequence[BatchPlan]) -> list[int]:
+def flat(plans: Iterable[BatchPlan]) -> list[int]:
     return [pair for plan in plans for item in plan.items for pair in item]
 
 
