@@ -139,7 +139,7 @@ def test_the_command_trains_under_torchrun(prepared: Path, tmp_path: Path) -> No
     recipe = tmp_path / "toy.toml"
     changes: dict[str, Any] = {"updates": 4, "validate_every": 2, "log_every": 2, "metric": "bleu"}
     mapping = recipe_mapping(toy_recipe(**changes, validation_sentences=4, precision="bf16"))
-    mapping["data"]["filters"] = {"deduplicate": False}  # TOML has no null
+    mapping["data"]["filters"], mapping["decoding"] = {"deduplicate": False}, {"max_length": 12}  # TOML has no null
     recipe.write_text(tomlkit.dumps(mapping), encoding="utf-8")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*torchrun, "-m", "--", "deploy", "train", str(recipe), "--run", str(run)]
