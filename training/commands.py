@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,7 @@ from training.data.dataset import load_vocabularies
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary
 from training.parallel import Processes, joined
-from training.recipe import Recipe, load_recipe, with_updates
+from training.recipe import Recipe, load_recipe
 from training.reporting import Reporter, Silent, TerminalReporter
 from training.trainer import Run, Trainer
 from training.validation import TextValidator
@@ -103,7 +104,7 @@ def train(
     """
     recipe = load_recipe(recipe_file)
     if updates is not None:
-        recipe = with_updates(recipe, updates)
+        recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
     folder = _folder(recipe, run)
     if checkpoints(Run(folder).checkpoints) and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from models.errors import CorpusError
@@ -26,42 +27,6 @@ class Score:
     metric: str
     value: float
     signature: str
-
-
-def _check_parallel(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """sacreBLEU scores the shorter of two lists without a word."""
-    if not references or len(hypotheses) != len(references):
-        raise CorpusError(
-            "hypotheses and references must be equally many, at least 1,"
-            f" but are {len(hypotheses)} and {len(references)}"
-        )
-
-
-def translation_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
-    """Corpus BLEU (cased, detokenised) and chrF.
-
-    Raises:
-        CorpusError: there is nothing to score, or not one hypothesis for each reference.
-    """
-    return corpus_scores(corpus_metrics("translate"), hypotheses, references)
-
-
-def postedit_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
-    """Corpus BLEU and chrF as of translations, and TER: the edits that are still missing per reference word.
-
-    Raises:
-        CorpusError: there is nothing to score, or not one hypothesis for each reference.
-    """
-    return corpus_scores(corpus_metrics("postedit"), hypotheses, references)
-
-
-def summary_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
-    """Mean ROUGE-1, ROUGE-2 and ROUGE-L F1, stemmed.
-
-    Raises:
-        CorpusError: there is nothing to score, or not one hypothesis for each reference.
-    """
-    return corpus_scores(corpus_metrics("summarize"), hypotheses, references)
 
 
 def corpus_metrics(task: str) -> dict[str, Metric]:
@@ -142,7 +107,11 @@ def corpus_scores(metrics: Mapping[str, Metric], hypotheses: Sequence[str], refe
     Raises:
         CorpusError: there is nothing to score, or not one hypothesis for each reference.
     """
-    _check_parallel(hypotheses, references)
+    if not references or len(hypotheses) != len(references):  # sacreBLEU scores the shorter of two lists without a word
+        raise CorpusError(
+            "hypotheses and references must be equally many, at least 1,"
+            f" but are {len(hypotheses)} and {len(references)}"
+        )
     scores = []
     for name, metric in metrics.items():
         value = metric.corpus_score(list(hypotheses), [list(references)]).score
@@ -150,11 +119,15 @@ def corpus_scores(metrics: Mapping[str, Metric], hypotheses: Sequence[str], refe
     return scores
 
 
+def task_scores(task: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+    """The scores of a whole set by the task's own metrics; raises what :func:`corpus_scores` does."""
+    return corpus_scores(corpus_metrics(task), hypotheses, references)
+
+
 SCORERS: dict[str, Callable[[Sequence[str], Sequence[str]], list[Score]]] = {
-    "translate": translation_scores,
-    "postedit": postedit_scores,
-    "summarize": summary_scores,
+    task: partial(task_scores, task) for task in OWN
 }
+translation_scores = SCORERS["translate"]
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
 

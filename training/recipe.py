@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -281,8 +281,3 @@ def recipe_mapping(recipe: Recipe) -> dict[str, Any]:
     """The plain form of a recipe: :func:`recipe_from_mapping` reads it back."""
     mapping = to_mapping(recipe)
     return {key: value for key, value in mapping.items() if value not in ({}, "")}
-
-
-def with_updates(recipe: Recipe, updates: int) -> Recipe:
-    """The recipe trained for another number of updates (a cooldown then ends there)."""
-    return replace(recipe, training=replace(recipe.training, updates=updates))

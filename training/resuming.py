@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from torch import Tensor
 
 from models.errors import CheckpointError, ConfigError
 from training.checkpoint import random_states, read_progress, set_random_states
-from training.data.summary import BATCHING_FIELDS
+from training.data.summary import BATCHING_FIELDS, flatten
 from training.determinism import seed_of
 from training.parallel import Processes
 from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
 
 # Training may be lengthened, validated, batched or computed otherwise, and slowed where it diverges.
 _FREE = {
+    *("decoding", "licence", "published"),
     *(f"data.{key}" for key in BATCHING_FIELDS),
     *(f"training.{key}" for key in ("updates", "validate_every", "validation_sentences", "save_every", "keep")),
     *(f"training.{key}" for key in ("average", "log_every", "patience", "max_skipped", "recompute", "deterministic")),
@@ -42,19 +44,14 @@ def check_recipe(path: Path, recipe: Recipe) -> None:
         )
 
 
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Dotted names of the values that differ and matter."""
-    found: list[str] = []
-    for key in sorted({*old, *new}):
-        name = f"{prefix}{key}"
-        if name in _FREE or key in ("decoding", "licence", "published"):
-            continue
-        left, right = old.get(key), new.get(key)
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            found += _differences(left, right, f"{name}.")
-        elif left != right:
-            found.append(name)
-    return found
+    before, now = flatten(old), flatten(new)
+    return sorted(
+        name
+        for name in {*before, *now}
+        if before.get(name) != now.get(name) and not _FREE.intersection(accumulate(name.split("."), "{}.{}".format))
+    )
 
 
 def check_same_update(processes: Processes, update: int) -> None:

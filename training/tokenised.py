@@ -21,11 +21,11 @@ def moses_tokens(language: str) -> Tokens:
     Args:
         language: of the text, for its abbreviations; a region (``pt-BR``) changes nothing.
     """
-    from training.corpora.specs import TextForm
+    from training.corpora.specs import TextProcessing
     from training.corpora.text import process_line
 
     primary = language.split("-")[0].lower()
-    return lru_cache(maxsize=None)(partial(process_line, TextForm(tokens="moses"), primary, False))
+    return lru_cache(maxsize=None)(partial(process_line, TextProcessing(tokens="moses"), primary, False))
 
 
 class TokenisedBleu(BLEU):

@@ -34,10 +34,11 @@ from training.checkpoint import (
     save_checkpoint,
     set_random_states,
 )
+from training.data.augmentation import Augmentation
 from training.data.batches import collate
 from training.data.dataset import PreparedData
 from training.data.plans import plan_epoch
-from training.data.stream import Group, Rewriter, Share, Stream
+from training.data.stream import Group, Stream
 from training.data.summary import PreparedSummary
 from training.determinism import determinism
 from training.interruption import interruptible
@@ -70,12 +71,14 @@ class Run:
         return self.checkpoints / "best.safetensors"
 
 
-def training_stream(recipe: Recipe, data: PreparedData, share: Share, augmentation: Rewriter | None) -> Stream:
+def training_stream(
+    recipe: Recipe, data: PreparedData, processes: Processes, augmentation: Augmentation | None
+) -> Stream:
     """The batches that a recipe makes of its training data, and this process's share of them."""
     return Stream(
         data,
         recipe.training.accumulate,
-        share,
+        processes,
         augmentation,
         seed=recipe.training.seed,
         max_tokens=recipe.training.batch_tokens,
@@ -109,7 +112,7 @@ class Trainer:
         processes: Processes = ALONE,
         reporter: Reporter,
         validator: Validator | None = None,
-        augmentation: Rewriter | None = None,
+        augmentation: Augmentation | None = None,
     ) -> None:
         self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
         self.processes = processes
@@ -120,7 +123,7 @@ class Trainer:
         self.model = build_model(recipe.architecture, config).to(processes.device)
         self.stepper = Stepper(self.model, recipe, processes)
         seed_process(recipe.training.seed, processes)
-        self.stream = training_stream(recipe, self.train_data, Share(processes.rank, processes.count), augmentation)
+        self.stream = training_stream(recipe, self.train_data, processes, augmentation)
         self.progress = Progress()
         self._window = Window()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from models.rendering import Renderer
 from models.search import OfflineDecoder
 from models.translator import translate_lines
 from models.vocabulary import TaggedVocabulary, Vocabulary
+from training.data.corpus import iterate_lines
 from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
 from training.data.directions import Directed, directed_corpora
 from training.data.summary import PreparedSummary
@@ -49,7 +51,7 @@ class TextValidator:
                 if side in features:
                     column += open_features(data, "valid", features[side], evaluation=one.corpus.name)[:share]
                 elif path.exists():
-                    column += path.read_text(encoding="utf-8").split("\n")[: min(share, _lines(path))]
+                    column += islice(iterate_lines(path), share)
 
     def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
         """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …)."""
@@ -78,7 +80,3 @@ class TextValidator:
 
 def _tag(recipe: Recipe, directed: Directed) -> str:
     return directed.languages[-1] if recipe.data.tagged else ""
-
-
-def _lines(path: Path) -> int:
-    return path.read_text(encoding="utf-8").count("\n")

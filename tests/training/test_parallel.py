@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 import torch
 
 from models.errors import CheckpointError, ConfigError
@@ -20,7 +21,7 @@ from tests.training.toy import Recorder, toy_recipe, toy_trainer
 from tests.training.worker import work
 from training.checkpoint import checkpoints, load_model_tensors, read_progress
 from training.parallel import Processes, joined
-from training.recipe import Recipe
+from training.recipe import Recipe, recipe_mapping
 from training.resuming import check_same_update
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +137,10 @@ def test_the_command_trains_under_torchrun(prepared: Path, tmp_path: Path) -> No
     run.mkdir()
     (run / "data").symlink_to(prepared)
     recipe = tmp_path / "toy.toml"
-    recipe.write_text(RECIPE, encoding="utf-8")
+    changes: dict[str, Any] = {"updates": 4, "validate_every": 2, "log_every": 2, "metric": "bleu"}
+    mapping = recipe_mapping(toy_recipe(**changes, validation_sentences=4, precision="bf16"))
+    mapping["data"]["filters"], mapping["decoding"] = {"deduplicate": False}, {"max_length": 12}  # TOML has no null
+    recipe.write_text(tomlkit.dumps(mapping), encoding="utf-8")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*torchrun, "-m", "--", "deploy", "train", str(recipe), "--run", str(run)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
@@ -144,51 +148,6 @@ def test_the_command_trains_under_torchrun(prepared: Path, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr[-3000:]
     assert re.findall(r"^update (\d+)", done.stdout, re.MULTILINE) == ["2", "4"]
     assert done.stdout.count("trained after update 4") == 1
-
-
-RECIPE = """
-name = "toy"
-task = "translate"
-source_languages = ["de"]
-target_language = "en"
-architecture = "dpn"
-
-[data]
-max_source_tokens = 12
-max_target_tokens = 12
-placeholder_share = 0.0
-[[data.corpora]]
-name = "toy"
-source = ["toy/{split}.de"]
-target = "toy/{split}.en"
-licence = "CC0"
-attribution = "nobody"
-[data.filters]
-deduplicate = false
-[data.vocabulary]
-kind = "word"
-size = 40
-joint = false
-
-[model]
-width = 16
-hidden = 24
-heads = 2
-cnn_layers = 1
-san_layers = 1
-max_positions = 16
-
-[training]
-updates = 4
-batch_tokens = 250
-validation_sentences = 4
-metric = "bleu"
-validate_every = 2
-log_every = 2
-
-[decoding]
-max_length = 12
-"""
 
 
 def test_alone_without_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from models.errors import ConfigError
-from training.data.config import DataConfig
 from training.optim import OptimiserConfig
 from training.recipe import (
     Recipe,
@@ -19,7 +17,6 @@ from training.recipe import (
     load_recipe,
     recipe_from_mapping,
     recipe_mapping,
-    with_updates,
 )
 
 TEXT = """
@@ -163,19 +160,6 @@ def test_a_recipe_survives_a_checkpoint(tmp_path: Path) -> None:
     recipe = load(tmp_path, text)
     assert recipe_from_mapping(json.loads(json.dumps(recipe_mapping(recipe))), "checkpoint") == recipe
     assert recipe_mapping(recipe)["data"]["corpora"][0]["splits"] == ["train", "valid", "test"]
-
-
-def test_with_updates_changes_nothing_else(tmp_path: Path) -> None:
-    recipe = load(tmp_path, TEXT)
-    longer = with_updates(recipe, 77)
-    assert longer.training.updates == 77
-    assert with_updates(longer, recipe.training.updates) == recipe
-
-
-def test_the_readable_form_is_toml(tmp_path: Path) -> None:
-    """What the tests load is what people write."""
-    assert tomllib.loads(TEXT)["model"] == {"width": 32}
-    assert isinstance(load(tmp_path, TEXT).data, DataConfig)
 
 
 def write(folder: Path, **texts: str) -> Path:

@@ -203,15 +203,6 @@ def test_a_checkpoint_older_than_a_key_is_resumed(prepared: Path, tmp_path: Path
     assert resumed(toy_recipe(updates=4), prepared, tmp_path).progress.update == 2
 
 
-def test_every_epoch_has_its_own_batches(prepared: Path, tmp_path: Path) -> None:
-    trainer = toy_trainer(toy_recipe(), prepared, tmp_path)
-    first, again, second = (list(trainer.stream.plans(epoch)) for epoch in (0, 0, 1))
-    assert first == again
-    assert {plan.items for plan in first} != {plan.items for plan in second}
-    for plans in (first, second):
-        assert sorted(pair for plan in plans for item in plan.items for pair in item) == list(range(160))
-
-
 def test_without_a_checkpoint_there_is_nothing_to_resume(prepared: Path, tmp_path: Path) -> None:
     assert not toy_trainer(toy_recipe(), prepared, tmp_path).resume()
 

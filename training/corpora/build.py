@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +19,7 @@ from training.corpora.rows import Row, read_rows
 from training.corpora.specs import CorpusSpec, FeatureSet, Part, Split
 from training.corpora.text import is_clean, process_rows
 from training.corpora.writer import RowWriter
+from training.data.prefetch import in_order
 from training.folders import is_vacant, whole_folder
 
 CHUNK = 2000  # rows that a worker gets at once
@@ -57,7 +57,7 @@ def build_corpus(
     read = [file for _, parts in plan for _, files in parts for file in files]
 
     with whole_folder(out) as partial_folder:
-        with _executor(workers) as executor:
+        with ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else ThreadPoolExecutor(1) as executor:
             work = _Build(corpus, partial_folder, report, executor, workers, progress)
             for split, parts in plan:
                 work.write(split, parts)
@@ -125,7 +125,7 @@ class _Build:
     corpus: CorpusSpec
     folder: Path
     report: BuildReport
-    executor: Executor | None
+    executor: Executor
     workers: int
     progress: Progress
 
@@ -138,7 +138,7 @@ class _Build:
             plain = stack.enter_context(self._writer(f"{split.name}_raw")) if split.plain_copy else None
             rows = _copied(self._rows(split, parts), plain)
             kept = 0
-            for chunk in _in_order(self.executor, process, _chunks(rows), 2 * self.workers):
+            for chunk in in_order(self.executor, process, _chunks(rows), 2 * self.workers):
                 for row in chunk:
                     if split.is_training and not is_clean(row, corpus.cleaning):
                         self.report.dropped += 1
@@ -177,31 +177,6 @@ def _copied(rows: Iterable[Row], writer: RowWriter | None) -> Iterator[Row]:
 def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
     while chunk := list(islice(rows, CHUNK)):
         yield chunk
-
-
-@contextmanager
-def _executor(workers: int) -> Iterator[Executor | None]:
-    if workers < 2:
-        yield None
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as executor:
-        yield executor
-
-
-def _in_order(
-    executor: Executor | None, work: Callable[[list[Row]], list[Row]], chunks: Iterable[list[Row]], ahead: int
-) -> Iterator[list[Row]]:
-    """The results in the order of the chunks, at most so many ahead (``Executor.map`` would read all at once)."""
-    if executor is None:
-        yield from map(work, chunks)
-        return
-    waiting: deque[Future[list[Row]]] = deque()
-    for chunk in chunks:
-        waiting.append(executor.submit(work, chunk))
-        if len(waiting) > ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
 
 
 def _write_features(features: FeatureSet, folder: RawFolder, out: Path, report: BuildReport) -> list[RawFile]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from training.corpora.specs import CorpusSpec, TextForm
+from training.corpora.specs import CorpusSpec, TextProcessing
 from training.corpora.table import CORPORA
 
 
@@ -61,7 +61,7 @@ def made_by(corpus: CorpusSpec) -> str:
     return f"Prepared by `tandem corpus {corpus.name}`."
 
 
-def describe_form(form: TextForm) -> str:
+def describe_form(form: TextProcessing) -> str:
     """What happens to the text, in words."""
     steps = {
         "punctuation normalised": form.punctuation,

@@ -87,7 +87,7 @@ class Cleaning:
 
 
 @dataclass(frozen=True, slots=True)
-class TextForm:
+class TextProcessing:
     """What happens to every line, in this order; white space is collapsed before, unless nothing happens at all.
 
     Attributes:
@@ -163,7 +163,7 @@ class CorpusSpec:
     splits: tuple[Split, ...]
     licence: str
     attribution: str
-    form: TextForm = TextForm()
+    form: TextProcessing = TextProcessing()
     cleaning: Cleaning | None = None
     hold_out: HoldOut | None = None
     features: FeatureSet | None = None

@@ -11,7 +11,7 @@ import rjieba
 import sacremoses
 
 from training.corpora.rows import Row
-from training.corpora.specs import Cleaning, TextForm
+from training.corpora.specs import Cleaning, TextProcessing
 
 UNKNOWN = "UNK"
 _HAN_GAP = re.compile(r"(?<=[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef])\s+(?=[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef])")
@@ -28,7 +28,7 @@ def _normalizer(language: str) -> Any:
     return sacremoses.MosesPunctNormalizer(language, perl_parity=True, post_remove_control_chars=True)
 
 
-def process_rows(form: TextForm, languages: Sequence[str], evaluation: bool, rows: Sequence[Row]) -> list[Row]:
+def process_rows(form: TextProcessing, languages: Sequence[str], evaluation: bool, rows: Sequence[Row]) -> list[Row]:
     """Rows in the form of a corpus.
 
     Args:
@@ -44,9 +44,9 @@ def process_rows(form: TextForm, languages: Sequence[str], evaluation: bool, row
     ]
 
 
-def process_line(form: TextForm, language: str, evaluation: bool, text: str) -> str:
+def process_line(form: TextProcessing, language: str, evaluation: bool, text: str) -> str:
     """One line in the form of a corpus; the arguments are those of :func:`process_rows`."""
-    if form == TextForm():
+    if form == TextProcessing():
         return text
     text = " ".join(text.split())
     if form.apostrophes and evaluation:

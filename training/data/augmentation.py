@@ -120,7 +120,7 @@ class Augmentation:
             _joined(parts) if isinstance(side, TokenArray) else FeatureArray(side.files, side.places[pairs])
             for side, parts in zip(data.source_sides, sources, strict=True)
         ]
-        return PreparedData.from_sides(sides, _joined(targets))
+        return PreparedData(tuple(sides), _joined(targets))
 
     def __call__(self, data: PreparedData, plan: BatchPlan, epoch: int) -> tuple[PreparedData, BatchPlan]:
         """A planned batch without the tags inside joined rows: only the first pair of a row keeps its own.
@@ -144,7 +144,7 @@ class Augmentation:
         items = tuple(tuple(next(numbers) for _ in item) for item in plan.items)
         row = np.repeat(np.arange(len(sizes)), sizes)
         longest = int(np.bincount(row, source.lengths - 1).max()) + 1
-        own = PreparedData.from_sides([source], _select(data.target_side, pairs))
+        own = PreparedData((source,), _select(data.target_side, pairs))
         return own, BatchPlan(items, longest, plan.target_length, plan.copies)
 
     def groups(self, data: PreparedData) -> NDArray[np.int16] | None:

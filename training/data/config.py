@@ -46,7 +46,7 @@ class CorpusConfig:
     target: str
     licence: str
     attribution: str
-    repeat: int = 1
+    repeat: int = bounded(1, at_least=1)
     share: float = 1.0
     url: str = ""
     splits: tuple[str, ...] = SPLITS
@@ -67,8 +67,6 @@ class CorpusConfig:
                 raise ConfigError(f"{where}: {template!r} must contain {{split}}")
         if self.target.endswith(FEATURES):
             raise ConfigError(f"{where}: target must be text, but is {self.target!r}")
-        if self.repeat < 1:
-            raise ConfigError(f"{where}: repeat must be at least 1, but is {self.repeat}")
         if not 0 < self.share <= 1:
             raise ConfigError(f"{where}: share must be above 0 and at most 1, but is {self.share}")
         unknown = [split for split in self.splits if split not in SPLITS]
@@ -104,18 +102,14 @@ class FilterConfig:
             evaluation pair is kept; on, the recipe is for a narrower task, and its scores are for that task.
     """
 
-    max_source_words: int | None = None
-    max_target_words: int | None = None
-    max_length_ratio: float | None = None
+    max_source_words: int | None = bounded(None, at_least=1)
+    max_target_words: int | None = bounded(None, at_least=1)
+    max_length_ratio: float | None = bounded(None, at_least=1.0)
     exclude_pattern: str = ""
     deduplicate: bool = True
     evaluation: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("max_source_words", "max_target_words", "max_length_ratio"):
-            value = getattr(self, field)
-            if value is not None and value < 1:
-                raise ConfigError(f"filters: {field} must be at least 1, but is {value}")
         try:
             re.compile(self.exclude_pattern)
         except re.error as error:
@@ -159,20 +153,14 @@ class VocabularyConfig:
     """
 
     kind: Literal["sentencepiece", "word"] = "sentencepiece"
-    size: int = 8000
+    size: int = bounded(8000, at_least=8)
     target_size: int = 0
     joint: bool = True
     model_type: Literal["bpe", "unigram"] = "bpe"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("sentencepiece", "word"):
-            raise ConfigError(f"vocabulary: kind must be 'sentencepiece' or 'word', but is {self.kind!r}")
-        if self.model_type not in ("bpe", "unigram"):
-            raise ConfigError(f"vocabulary: model_type must be 'bpe' or 'unigram', but is {self.model_type!r}")
-        for field in ("size", "target_size"):
-            size = getattr(self, field)
-            if size < 8 and (size or field == "size"):
-                raise ConfigError(f"vocabulary: {field} must be at least 8, but is {size}")
+        if self.target_size < 8 and self.target_size:
+            raise ConfigError(f"vocabulary: target_size must be at least 8, but is {self.target_size}")
         if self.joint and self.target_size not in (0, self.size):
             raise ConfigError("vocabulary: target_size needs joint = false")
 
@@ -213,13 +201,13 @@ class DataConfig:
     corpora: tuple[CorpusConfig, ...]
     filters: FilterConfig = FilterConfig()
     vocabulary: VocabularyConfig = VocabularyConfig()
-    max_source_tokens: int = 256
-    max_target_tokens: int = 256
+    max_source_tokens: int = bounded(256, at_least=2)
+    max_target_tokens: int = bounded(256, at_least=2)
     truncate_source: bool = False
-    placeholder_share: float = 0.05
-    join_share: float = 0.0
-    join_most: int = 4
-    copy_share: float = 0.0
+    placeholder_share: float = bounded(0.05, at_least=0.0, at_most=1.0)
+    join_share: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    join_most: int = bounded(4, at_least=2)
+    copy_share: float = bounded(0.0, at_least=0.0, at_most=1.0)
     target_form: Literal["text", "edits"] = "text"
     tagged: bool = False
     bpe_dropout_source: float = bounded(0.0, at_least=0.0, at_most=0.9)
@@ -235,12 +223,6 @@ class DataConfig:
             raise ConfigError("data: every corpus must have the same number of sources")
         if not any("train" in corpus.splits for corpus in self.corpora):
             raise ConfigError("data: at least one corpus must have the split train")
-        for field in ("max_source_tokens", "max_target_tokens", "join_most"):
-            if getattr(self, field) < 2:
-                raise ConfigError(f"data: {field} must be at least 2, but is {getattr(self, field)}")
-        for field in ("placeholder_share", "join_share", "copy_share"):
-            if not 0 <= getattr(self, field) <= 1:
-                raise ConfigError(f"data: {field} must be between 0 and 1, but is {getattr(self, field)}")
         self._check_sources()
         self._check_tags()
         self._check_rewriting()

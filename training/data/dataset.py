@@ -92,11 +92,6 @@ class PreparedData:
         target = _open_side(folder, split, TARGET)
         if {len(side) for side in (*sources, target)} != {summary.splits[split].pairs}:
             raise CorpusError(f"{folder}: the sides of {split} differ in length; prepare it again")
-        return cls.from_sides(sources, target)
-
-    @classmethod
-    def from_sides(cls, sources: Sequence[TokenArray | FeatureArray], target: TokenArray) -> PreparedData:
-        """Prepared data from its arrays."""
         return cls(tuple(sources), target)
 
     @property

@@ -5,10 +5,10 @@ I items, M pairs of an item at most. An item is one pair, or several joined into
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,8 @@ class BatchPlan:
         return len(self.items) * (self.source_length + self.target_length)
 
 
-class EpochPlan(Sequence[BatchPlan]):
-    """The batches of an epoch in training order, kept as a few arrays: each plan is made when it is asked for.
+class EpochPlan(Iterable[BatchPlan]):
+    """The batches of an epoch in training order, kept as a few arrays: each plan is made in its turn.
 
     It holds 4 bytes a pair (16 where up to 4 are joined, and 4 more where some copy), not the hundred or so that tuples
     of numbers take.
@@ -69,17 +69,11 @@ class EpochPlan(Sequence[BatchPlan]):
     def __len__(self) -> int:
         return len(self._order)
 
-    @overload
-    def __getitem__(self, index: int) -> BatchPlan: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[BatchPlan]: ...
-    def __getitem__(self, index: int | slice) -> BatchPlan | list[BatchPlan]:
-        if isinstance(index, slice):
-            return [self[one] for one in range(*index.indices(len(self)))]
-        batch = int(self._order[index])
-        rows = slice(int(self._cuts[batch]), int(self._cuts[batch + 1]))
-        source, target = (int(lengths[batch]) for lengths in self._lengths)
-        return BatchPlan(_tuples(self._items[rows]), source, target, tuple(self._copies[rows].tolist()))
+    def __iter__(self) -> Iterator[BatchPlan]:
+        for batch in self._order.tolist():
+            rows = slice(int(self._cuts[batch]), int(self._cuts[batch + 1]))
+            source, target = (int(lengths[batch]) for lengths in self._lengths)
+            yield BatchPlan(_tuples(self._items[rows]), source, target, tuple(self._copies[rows].tolist()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EpochPlan) and list(self) == list(other)

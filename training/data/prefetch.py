@@ -1,16 +1,28 @@
-"""Preparing the next batches in the background while the device works on one."""
+"""Work that is done ahead of whoever asks for its results, in order."""
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from contextlib import suppress
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from itertools import chain, islice, repeat, takewhile
 from typing import TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
-_POLL = 0.1  # seconds after which a blocked worker looks whether it is still wanted
+
+
+def in_order(
+    executor: Executor, function: Callable[[A], B], arguments: Iterable[A], ahead: int
+) -> Generator[B, None, None]:
+    """``map(function, arguments)`` in order, at most ``ahead`` results waiting (``Executor.map`` would read all)."""
+    waiting: deque[Future[B]] = deque()
+    for argument in arguments:
+        waiting.append(executor.submit(function, argument))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def prefetch(function: Callable[[A], B], arguments: Iterable[A], *, depth: int = 4) -> Generator[B, None, None]:
@@ -20,38 +32,13 @@ def prefetch(function: Callable[[A], B], arguments: Iterable[A], *, depth: int =
 
     Args:
         function: makes a result, such as ``partial(collate, data)``.
-        arguments: what to call it with, such as the plans of an epoch that are left to do.
+        arguments: what to call it with, such as the plans of an epoch that are left to do; the thread asks for them.
         depth: results kept ready.
     """
-    results: queue.Queue[tuple[str, B | BaseException | None]] = queue.Queue(depth)
-    stopped = threading.Event()
-
-    def put(kind: str, value: B | BaseException | None) -> None:
-        while not stopped.is_set():
-            with suppress(queue.Full):
-                results.put((kind, value), timeout=_POLL)
-                return
-
-    def work() -> None:
-        try:
-            for argument in arguments:
-                put("result", function(argument))
-                if stopped.is_set():
-                    return
-            put("end", None)
-        except BaseException as error:  # handed over, not swallowed
-            put("error", error)
-
-    thread = threading.Thread(target=work, name="prefetch", daemon=True)
-    thread.start()
+    left = iter(arguments)
+    thread = ThreadPoolExecutor(1, "prefetch")
     try:
-        while True:
-            kind, value = results.get()
-            if isinstance(value, BaseException) and kind == "error":
-                raise value
-            if kind == "end":
-                return
-            yield value  # type: ignore[misc]  # a result, by its kind
+        made = in_order(thread, lambda _: [function(argument) for argument in islice(left, 1)], repeat(None), depth)
+        yield from chain.from_iterable(takewhile(bool, made))
     finally:
-        stopped.set()
-        thread.join()
+        thread.shutdown(cancel_futures=True)

@@ -14,54 +14,30 @@ workers are processes, which a batch of numbers that NumPy gathers in a millisec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from training.data.augmentation import Augmentation
 from training.data.batches import TrainingBatch, collate
 from training.data.dataset import PreparedData
 from training.data.plans import BatchPlan, EpochPlan, plan_epoch
 from training.data.prefetch import prefetch
+from training.parallel import Processes
 
 SHARD = 2**20
 BLOCK = 1024
+T = TypeVar("T")
 _DEPTH = 4  # batches kept ready
 
-Planner = Callable[..., EpochPlan]
 Planned = tuple[PreparedData, BatchPlan]
 """A batch's plan, and the data whose pairs it names."""
-
-
-class Rewriter(Protocol):
-    """Rewrites training data: a function of seed, epoch and pair or plan, safe in any thread."""
-
-    def rewrites(self, epoch: int) -> bool:
-        """Whether pairs are rewritten before they are planned, as BPE dropout does, which changes their lengths."""
-        return False
-
-    def rewritten(self, data: PreparedData, pairs: NDArray[np.int64], epoch: int) -> PreparedData:
-        """The pairs (numbers in rising order) as data of their own, numbered anew."""
-        return data
-
-    def __call__(self, data: PreparedData, plan: BatchPlan, epoch: int) -> tuple[PreparedData, BatchPlan]:
-        """The batch's own data, and the plan that names it."""
-
-    def groups(self, data: PreparedData) -> NDArray[np.integer[Any]] | None:
-        """For each pair the number of the group in which it may be joined; None where all are of one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Which of ``processes`` this one is."""
-
-    rank: int = 0
-    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +61,7 @@ class Stream:
     Args:
         data: the split.
         accumulate: batches of an update, over all processes.
-        share: which of the processes this one is.
+        processes: those that train together, and which of them this one is.
         augmentation: rewrites pairs and batches.
         limits: what :func:`training.data.plans.plan_epoch` takes besides lengths, groups and epoch.
     """
@@ -94,12 +70,12 @@ class Stream:
         self,
         data: PreparedData,
         accumulate: int,
-        share: Share,
-        augmentation: Rewriter | None,
+        processes: Processes,
+        augmentation: Augmentation | None,
         **limits: Any,
     ) -> None:
-        self._data, self._accumulate, self._share, self._augmentation = data, accumulate, share, augmentation
-        self._planner: Planner = partial(plan_epoch, **limits)
+        self._data, self._accumulate, self._processes, self._augmentation = data, accumulate, processes, augmentation
+        self._planner: Callable[..., EpochPlan] = partial(plan_epoch, **limits)
         self._seed = int(limits["seed"])
         self._groups = None if augmentation is None else augmentation.groups(data)
 
@@ -139,16 +115,9 @@ class Stream:
                         continue
                     waiting.append(one)
                     if len(waiting) == self._accumulate:
-                        yield self._own(waiting), epoch, number
+                        yield share_out(waiting, self._processes), epoch, number
                         waiting = []
             epoch, batch = epoch + 1, 0
-
-    def _own(self, planned: list[Planned]) -> list[Planned]:
-        """This process's part of an update."""
-        rank, processes = self._share.rank, self._share.processes
-        plans = share_out([plan for _, plan in planned], self._share)
-        own = planned[rank::processes] if processes <= len(planned) else [planned[rank % len(planned)]]
-        return [(data, plan) for (data, _), plan in zip(own, plans, strict=True)]
 
     def _collate(self, place: tuple[list[Planned], int, int]) -> Group:
         planned, epoch, number = place
@@ -192,20 +161,21 @@ class Stream:
         return data, chosen, plan
 
 
-def share_out(plans: list[BatchPlan], share: Share) -> list[BatchPlan]:
-    """The part of an update's batches that one of several processes computes.
+def share_out(planned: Sequence[tuple[T, BatchPlan]], processes: Processes) -> list[tuple[T, BatchPlan]]:
+    """The part of an update's batches, each with the data that it names, that one of several processes computes.
 
     Every process gets every so-manieth batch. Where there are fewer batches than processes, a batch's rows are dealt
     to several of them; one that gets no row gets a copy of the first, marked with a target length of 0.
     """
-    if share.processes <= len(plans):
-        return plans[share.rank :: share.processes]
-    plan = plans[share.rank % len(plans)]
-    number, parts = share.rank // len(plans), len(range(share.rank % len(plans), share.processes, len(plans)))
+    rank, count = processes.rank, processes.count
+    if count <= len(planned):
+        return list(planned[rank::count])
+    data, plan = planned[rank % len(planned)]
+    number, parts = rank // len(planned), len(range(rank % len(planned), count, len(planned)))
     own = slice(number, None, parts)
     if number >= len(plan.items):
-        return [BatchPlan(plan.items[:1], plan.source_length, 0)]
-    return [replace(plan, items=plan.items[own], copies=plan.copies[own])]
+        return [(data, BatchPlan(plan.items[:1], plan.source_length, 0))]
+    return [(data, replace(plan, items=plan.items[own], copies=plan.copies[own]))]
 
 
 def _renumbered(plan: BatchPlan, pairs: NDArray[np.int64]) -> BatchPlan:

@@ -17,7 +17,6 @@ from models.bundle import (
     Bundle,
     Limits,
     Manifest,
-    Score,
     Training,
     Vocabularies,
     VocabularyFile,
@@ -38,7 +37,7 @@ from training.ancestry import SCRATCH, together
 from training.checkpoint import Progress
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
-from training.export.calibration import Array, Form, calibrate
+from training.export.calibration import Array, Quantisation, calibrate
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs
 from training.export.quantise import quantise
@@ -60,17 +59,13 @@ class Shipping:
     Attributes:
         progress: how long the model was trained.
         ancestry: what it had learnt before, as another bundle.
-        scores: measured scores, each with its command.
         precisions: of the ONNX graphs that ship.
-        calibration_sentences: decoded to find the scales of 8-bit graphs.
         overwrite: replace a bundle at the same path.
     """
 
     progress: Progress = Progress()
     ancestry: Training = SCRATCH
-    scores: tuple[Score, ...] = ()
     precisions: tuple[str, ...] = ("int8",)
-    calibration_sentences: int = CALIBRATION_SENTENCES
     overwrite: bool = False
 
 
@@ -91,7 +86,7 @@ def export_bundle(
         recipe: that it was trained with.
         prepared: the data it was trained on.
         out: the bundle's folder.
-        shipping: precisions, scores and the like.
+        shipping: precisions and the like.
         report: told what is being done.
 
     Raises:
@@ -105,15 +100,10 @@ def export_bundle(
     summary = PreparedSummary.load(prepared)
     named, described = _named(sources, target, summary.feature_widths if summary.features else ())
     dictionary = load_dictionary(prepared)
-    report("exporting graphs")
-    graphs, specs = export_graphs(final)
-    files: dict[str, bytes | Path] = {"onnx/graphs.json": specs_to_json(specs).encode()}
+    text = _validation_sources(prepared) if "int8" in shipping.precisions else []
+    files = built_graphs(final, shipping.precisions, text, recipe.data.max_target_tokens - 1, report)
     if len(dictionary):
         files[DICTIONARY] = dictionary.to_bytes()
-    for precision in shipping.precisions:
-        text = _calibration_sources(prepared, shipping.calibration_sentences) if precision == "int8" else []
-        built = at_precision(final, graphs, precision, text, recipe.data.max_target_tokens - 1, report)
-        files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
     manifest = Manifest(
         name=recipe.name,
         task=recipe.task,
@@ -127,7 +117,6 @@ def export_bundle(
         vocabularies=described,
         training=together([_own_training(recipe, summary, shipping.progress), shipping.ancestry]),
         licence=recipe.licence,
-        scores=shipping.scores,
         target_form=recipe.data.target_form,
         dictionary=DICTIONARY if len(dictionary) else "",
         pairs=recipe.pairs,
@@ -204,14 +193,8 @@ def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda li
     bundle = Bundle.load(path)
     model, limits = load_bundle_model(bundle), bundle.manifest.limits
     shipped = [one for one in PRECISIONS if f"onnx/{one}/encode.onnx" in bundle.manifest.files]
-    columns = encode_columns(bundle.sources, lines, limits.max_source_tokens + 1) if lines else []
-    text = mixed(list(zip(*columns, strict=True)), CALIBRATION_SENTENCES)
-    report("exporting graphs")
-    graphs, specs = export_graphs(model)
-    files: dict[str, bytes | Path] = {f"onnx/{GRAPHS}": specs_to_json(specs).encode()}
-    for precision in shipped:
-        built = at_precision(model, graphs, precision, text, limits.max_target_tokens, report)
-        files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
+    text = calibration_sources(bundle, lines, limits)
+    files = built_graphs(model, shipped, text, limits.max_target_tokens, report)
     return extend_bundle(path, files, replace(bundle.manifest, proof={}))
 
 
@@ -258,6 +241,19 @@ def check_precisions(precisions: Sequence[str], known: Sequence[str]) -> None:
             raise ConfigError(f"precision must be one of {', '.join(known)}, but is {precision!r}")
 
 
+def built_graphs(
+    model: AnyModel, precisions: Sequence[str], sources: Sequence[tuple[Array, ...]], longest: int, report: Report
+) -> dict[str, bytes | Path]:
+    """The ONNX files that a bundle of a model ships, by their paths in it; the arguments are :func:`at_precision`'s."""
+    report("exporting graphs")
+    graphs, specs = export_graphs(model)
+    files: dict[str, bytes | Path] = {f"onnx/{GRAPHS}": specs_to_json(specs).encode()}
+    for precision in precisions:
+        built = at_precision(model, graphs, precision, sources, longest, report)
+        files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
+    return files
+
+
 def at_precision(
     model: AnyModel,
     graphs: dict[str, onnx.ModelProto],
@@ -282,7 +278,7 @@ def at_precision(
     return pack(own)
 
 
-def _described(forms: dict[str, Form], left: list[str]) -> str:
+def _described(forms: dict[str, Quantisation], left: list[str]) -> str:
     errors = [form.error for form in forms.values()]
     by_row = sum(form.kind == "row_max" for form in forms.values())
     text = f"{len(forms)} products in 8 bits, {by_row} by row; error {np.mean(errors):.2%}, at most {max(errors):.2%}"
@@ -310,27 +306,32 @@ def _named(
     return files, Vocabularies(described, place(target, "target"), features)
 
 
-def _calibration_sources(prepared: Path, count: int) -> list[tuple[Array, ...]]:
+def _validation_sources(prepared: Path) -> list[tuple[Array, ...]]:
     """Sentences of every length from the validation split, the longest and some joined ones among them."""
     splits = PreparedSummary.load(prepared).splits
     data = PreparedData.open(prepared, "valid" if "valid" in splits else "train")
     return _joined(
         [
             tuple(source.astype(np.float32 if source.ndim == 2 else np.int64) for source in data.sources(index))
-            for index in _spread(data.source_lengths, count)
+            for index in _spread(data.source_lengths)
         ]
     )
 
 
-def mixed(sources: Sequence[tuple[Array, ...]], count: int) -> list[tuple[Array, ...]]:
-    """Sentences to calibrate on: so many of every length, the longest and some joined ones among them."""
+def calibration_sources(bundle: Bundle, lines: Sequence[Column], limits: Limits) -> list[tuple[Array, ...]]:
+    """Sentences of every length from some text, the longest and some joined ones among them; none without text."""
+    if not lines:
+        return []
+    sources = list(zip(*encode_columns(bundle.sources, lines, limits.max_source_tokens + 1), strict=True))
     lengths = np.array([max(map(len, one)) for one in sources], np.int64)
-    return _joined([sources[index] for index in _spread(lengths, count)]) if len(sources) else []
+    return _joined([sources[index] for index in _spread(lengths)]) if sources else []
 
 
-def _spread(lengths: Array, count: int) -> list[int]:
+def _spread(lengths: Array) -> list[int]:
     by_length = np.argsort(lengths, kind="stable")
-    chosen: list[int] = by_length[np.unique(np.linspace(0, len(by_length) - 1, count).astype(np.int64))].tolist()
+    chosen: list[int] = by_length[
+        np.unique(np.linspace(0, len(by_length) - 1, CALIBRATION_SENTENCES).astype(np.int64))
+    ].tolist()
     return chosen
 
 

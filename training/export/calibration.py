@@ -29,7 +29,7 @@ WIDE, WIDE_NEGLIGIBLE = 4, 0.02  # with so many outputs an input, scaling them b
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Quantisation:
     """How the left side of a product becomes unsigned 8-bit numbers: ``q = round(x / scale) + zero_point``.
 
     Attributes:
@@ -92,7 +92,7 @@ class _Watch(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def calibrate(model: AnyModel, sources: Sequence[tuple[Array, ...]], options: SearchOptions) -> dict[str, Form]:
+def calibrate(model: AnyModel, sources: Sequence[tuple[Array, ...]], options: SearchOptions) -> dict[str, Quantisation]:
     """Decode sentences and choose a form for each constant product that ran.
 
     Args:
@@ -124,7 +124,7 @@ def quantise_weight(weight_NK: Array) -> tuple[Array, Array]:
     return np.rint(weight_NK / scale[:, None]).astype(np.int8), scale
 
 
-def choose_form(rows: Array, weight_NK: Array) -> Form:
+def choose_form(rows: Array, weight_NK: Array) -> Quantisation:
     """The static form of least error, or the row maximum where that is worth its price."""
     quantised, scale = quantise_weight(weight_NK)
     weight_KN = (quantised * scale[:, None]).T
@@ -132,7 +132,7 @@ def choose_form(rows: Array, weight_NK: Array) -> Form:
     zero = bool((rows >= 0).all())
     static = min(
         (
-            _measured(Form("static", *_range(rows, percentile), 0.0), rows, weight_KN, exact)
+            _measured(Quantisation("static", *_range(rows, percentile), 0.0), rows, weight_KN, exact)
             for percentile in PERCENTILES
         ),
         key=lambda form: form.error,
@@ -140,11 +140,13 @@ def choose_form(rows: Array, weight_NK: Array) -> Form:
     outputs, inputs = weight_NK.shape
     if static.error <= (WIDE_NEGLIGIBLE if outputs > WIDE * inputs else NEGLIGIBLE):
         return static
-    by_row = _measured(Form("row_max", 1 / 255 if zero else 1 / 127, 0 if zero else 128, 0.0), rows, weight_KN, exact)
+    by_row = _measured(
+        Quantisation("row_max", 1 / 255 if zero else 1 / 127, 0 if zero else 128, 0.0), rows, weight_KN, exact
+    )
     return by_row if by_row.error < WORTH * static.error else static
 
 
-def apply_form(form: Form, rows: Array) -> Array:
+def apply_form(form: Quantisation, rows: Array) -> Array:
     """Rows as the form represents them."""
     factor = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1e-30) if form.kind == "row_max" else np.float32(1)
     levels = np.clip(np.rint(rows / factor / np.float32(form.scale)) + form.zero_point, 0, 255)
@@ -160,8 +162,8 @@ def _range(rows: Array, percentile: float) -> tuple[float, int]:
     return scale, round(-low / scale)
 
 
-def _measured(form: Form, rows: Array, weight_KN: Array, exact: Array) -> Form:
+def _measured(form: Quantisation, rows: Array, weight_KN: Array, exact: Array) -> Quantisation:
     error = np.square(apply_form(form, rows) @ weight_KN - exact).sum(axis=1)
     size = np.square(exact).sum(axis=1)
     size = np.maximum(size, max(float(size.mean()), 1e-20))  # rows near 0 are not held to their own size
-    return Form(form.kind, form.scale, form.zero_point, float(np.sqrt((error / size).mean())))
+    return Quantisation(form.kind, form.scale, form.zero_point, float(np.sqrt((error / size).mean())))

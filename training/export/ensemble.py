@@ -16,13 +16,10 @@ from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, MemberConfig
 from models.errors import BundleError, ConfigError, CorpusError
 from models.loading import load_bundle_model, model_tensors
 from models.registry import load_config
-from models.search.graphs import specs_to_json
-from models.translator import Column, encode_columns
+from models.translator import Column
 from training.ancestry import together
 from training.data.features import read_columns
-from training.export.bundle import CALIBRATION_SENTENCES, PRECISIONS, Report, at_precision, check_precisions, mixed
-from training.export.calibration import Array
-from training.export.onnx_graphs import export_graphs
+from training.export.bundle import PRECISIONS, Report, built_graphs, calibration_sources, check_precisions
 from training.export.sentences import proof_sentences
 
 
@@ -102,17 +99,12 @@ def ensemble_bundle(
         report(f"decoding options differ: those of {bundles[0].manifest.name} are kept")
     model = Ensemble(config, [load_bundle_model(bundle) for bundle in bundles])
     model.prepare_for_inference()
-    report("exporting graphs")
-    graphs, specs = export_graphs(model)
-    files: dict[str, bytes | Path] = {"onnx/graphs.json": specs_to_json(specs).encode()}
+    sources = calibration_sources(bundles[0], lines, manifest.limits)
+    files = built_graphs(model, assembly.precisions, sources, manifest.limits.max_target_tokens, report)
     if manifest.dictionary:
         files[manifest.dictionary] = bundles[0].file(manifest.dictionary)
     if manifest.shortlist:  # any member's is as good: they share their vocabularies
         files[manifest.shortlist] = bundles[0].file(manifest.shortlist)
-    sources, longest = _calibration_sources(bundles[0], lines, manifest.limits), manifest.limits.max_target_tokens
-    for precision in assembly.precisions:
-        built = at_precision(model, graphs, precision, sources, longest, report)
-        files |= {f"onnx/{precision}/{file}": content for file, content in built.items()}
     report(f"writing {out}")
     weights = {key: tensor.detach().numpy() for key, tensor in model_tensors(model).items()}
     files_of = [*manifest.vocabularies.sources, manifest.vocabularies.target]
@@ -193,9 +185,3 @@ def _text(bundle: Bundle, assembly: Assembly) -> Sequence[Column]:
             f"{bundle.path} has {len(bundle.sources)} sources of equally many lines, but given are {sizes}"
         )
     return lines
-
-
-def _calibration_sources(bundle: Bundle, lines: Sequence[Column], limits: Limits) -> list[tuple[Array, ...]]:
-    """Sentences of every length."""
-    columns = encode_columns(bundle.sources, lines, limits.max_source_tokens + 1) if lines else []
-    return mixed(list(zip(*columns, strict=True)), CALIBRATION_SENTENCES)

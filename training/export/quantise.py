@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from training.export.calibration import Form, quantise_weight, weight_key
+from training.export.calibration import Quantisation, quantise_weight, weight_key
 from training.export.editing import CONTRIB, Array, Editor, node, setting
 
 SMALL_TABLE = 1_024  # rows: as many positions; two nodes less at every step are worth the bytes
@@ -32,7 +32,7 @@ class _Product:
     bias: str | None
 
 
-def quantise(model: onnx.ModelProto, forms: Mapping[str, Form]) -> list[str]:
+def quantise(model: onnx.ModelProto, forms: Mapping[str, Quantisation]) -> list[str]:
     """Turn every constant product with a form, and every embedding table, of a float32 graph into 8 bits, in place.
 
     Returns:
@@ -40,7 +40,7 @@ def quantise(model: onnx.ModelProto, forms: Mapping[str, Form]) -> list[str]:
     """
     editor, left = Editor(model), list[str]()
     _narrow_tables(editor)
-    quantised: dict[tuple[str, Form], str] = {}
+    quantised: dict[tuple[str, Quantisation], str] = {}
     readers, makers = editor.readers(), editor.makers()
     replaced: dict[int, list[onnx.NodeProto]] = {}
     for one in editor.nodes:
@@ -90,7 +90,7 @@ def _bias_after(
     return (after[0], other) if vector is not None and vector.shape == product.weight_KN.shape[1:] else None
 
 
-def _without_relu(rows: str, form: Form, makers: Mapping[str, onnx.NodeProto]) -> str:
+def _without_relu(rows: str, form: Quantisation, makers: Mapping[str, onnx.NodeProto]) -> str:
     """What lies below 0 becomes 0 in unsigned numbers anyway."""
     maker = makers.get(rows)
     saturates = form.kind == "static" and form.zero_point == 0
@@ -98,7 +98,7 @@ def _without_relu(rows: str, form: Form, makers: Mapping[str, onnx.NodeProto]) -
 
 
 def _integer_product(
-    editor: Editor, product: _Product, form: Form, result: str, quantised: dict[tuple[str, Form], str]
+    editor: Editor, product: _Product, form: Quantisation, result: str, quantised: dict[tuple[str, Quantisation], str]
 ) -> list[onnx.NodeProto]:
     """The nodes that replace a product. Products that share their rows in one form share its quantisation."""
     stored, scales = quantise_weight(product.weight_KN.T)
@@ -117,7 +117,7 @@ def _integer_product(
             node("Div", [rows, largest], [scaled]),
         ]
         rows, bias = scaled, ""
-    key = (product.rows, Form(form.kind, form.scale, form.zero_point, 0.0))
+    key = (product.rows, Quantisation(form.kind, form.scale, form.zero_point, 0.0))
     if form.kind == "row_max" or key not in quantised:
         quantised[key] = editor.fresh(f"{rows}.q")
         nodes.append(node("QuantizeLinear", [rows, scale, zero], [quantised[key]]))

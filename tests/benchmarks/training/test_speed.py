@@ -118,7 +118,7 @@ def test_wrong_options_are_refused(
 
 
 def test_data_of_several_sources_is_refused(work: TrainingWork, monkeypatch: pytest.MonkeyPatch) -> None:
-    two = PreparedData.from_sides([*work.data.source_sides] * 2, work.data.target_side)
+    two = PreparedData(work.data.source_sides * 2, work.data.target_side)
     monkeypatch.setattr(PreparedData, "open", classmethod(lambda cls, folder, split: two))
     with pytest.raises(ConfigError, match="must have one source"):
         TrainingWork.open(work.folder, TINY, 100, 1)

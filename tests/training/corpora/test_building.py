@@ -11,7 +11,7 @@ import pytest
 from models.errors import ConfigError, CorpusError
 from tests.training.corpora.distributions import lines, sgm, tarball, write
 from training.corpora.build import CHUNK, build_corpus
-from training.corpora.specs import CorpusSpec, Download, HoldOut, Part, Split, TextForm
+from training.corpora.specs import CorpusSpec, Download, HoldOut, Part, Split, TextProcessing
 from training.corpora.table import TABLE, find_corpus, read_table
 
 PLACE = Download("the invented corpus", "https://example.org/corpus")
@@ -217,7 +217,7 @@ def test_counts_that_differ_are_warnings_with_both_numbers(tmp_path: Path) -> No
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
-    toy = replace(TOY, form=TextForm(tokens="moses", lowercase=True), hold_out=HoldOut("heldout", 100))
+    toy = replace(TOY, form=TextProcessing(tokens="moses", lowercase=True), hold_out=HoldOut("heldout", 100))
     raw = fill(tmp_path / "raw", train=[f"Number {number}." for number in range(2 * CHUNK + 1)])
     seen: list[tuple[str, int]] = []
     build_corpus(toy, raw, tmp_path / "one", progress=lambda split, pairs: seen.append((split, pairs)))

@@ -22,7 +22,8 @@ from training.data.config import CorpusConfig, DataConfig, NoiseConfig, Vocabula
 from training.data.dataset import PreparedData, load_vocabularies
 from training.data.plans import BatchPlan
 from training.data.prepare import prepare
-from training.data.stream import Share, Stream
+from training.data.stream import Stream
+from training.parallel import Processes
 from training.recipe import Recipe
 
 GERMAN = ["Der", "Hund", "Katze", "Bahnhof", "läuft", "sieht", "gross", "kleine", "und", "mit,", "von", "heute!"]
@@ -211,14 +212,14 @@ def test_batches_are_planned_by_the_new_lengths_whoever_computes_them(tagged: Pa
     corpora = (TAGGED, replace(BACK, back_translated=True))
     augment, data, _ = load(tagged, corpora=corpora, tagged=True, join_share=0.3, bpe_dropout_source=0.3)
     limits = {"seed": 1, "max_tokens": 400, "join_share": 0.3, "max_source_tokens": 60, "max_target_tokens": 60}
-    stream = Stream(data, 2, Share(), augment, **limits)
+    stream = Stream(data, 2, Processes(), augment, **limits)
     updates = list(islice(stream.updates(), 8))
     for update in updates:
         for batch in update.batches:
             source, target = batch.sources[0].values, batch.target_out
             assert source.shape[1] <= 60 and target.shape[1] <= 60
             assert source.numel() + target.numel() <= 2 * 400
-    of_both = [list(islice(Stream(data, 2, Share(rank, 2), augment, **limits).updates(), 8)) for rank in (0, 1)]
+    of_both = [list(islice(Stream(data, 2, Processes(rank, 2), augment, **limits).updates(), 8)) for rank in (0, 1)]
     for alone, first, second in zip(updates, *of_both, strict=True):
         for batch, shared in zip(alone.batches, (*first.batches, *second.batches), strict=True):
             assert torch.equal(batch.sources[0].values, shared.sources[0].values)

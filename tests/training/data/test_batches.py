@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
@@ -26,7 +26,7 @@ def side(sequences: Sequence[Sequence[int]]) -> TokenArray:
     return TokenArray(np.array(array("i", [t for s in sequences for t in s]), dtype=np.uint16), offsets)
 
 
-def flat(plans: Sequence[BatchPlan]) -> list[int]:
+def flat(plans: Iterable[BatchPlan]) -> list[int]:
     return [pair for plan in plans for item in plan.items for pair in item]
 
 
@@ -76,7 +76,7 @@ def test_a_pair_longer_than_the_budget_is_refused() -> None:
 
 
 def test_collate_joins_and_pads() -> None:
-    data = PreparedData.from_sides([side([[5, 6, 3], [7, 3], [8, 9, 10, 3]])], side([[11], [12, 13], [14]]))
+    data = PreparedData((side([[5, 6, 3], [7, 3], [8, 9, 10, 3]]),), side([[11], [12, 13], [14]]))
     assert data.source_lengths.tolist() == [3, 2, 4]
     assert data.target_lengths.tolist() == [2, 3, 2]
     batch = collate(data, BatchPlan(((1, 2), (0,)), 5, 4))
@@ -93,9 +93,7 @@ SEQUENCE = st.lists(st.integers(4, 300), max_size=12)
 @given(st.lists(st.tuples(SEQUENCE, SEQUENCE, SEQUENCE), min_size=1, max_size=15), st.floats(0, 1))
 def test_collate_loses_nothing(rows: list[tuple[list[int], list[int], list[int]]], share: float) -> None:
     first, second, target = zip(*rows, strict=True)
-    data = PreparedData.from_sides(
-        [side([[*ids, 3] for ids in first]), side([[*ids, 3] for ids in second])], side(target)
-    )
+    data = PreparedData((side([[*ids, 3] for ids in first]), side([[*ids, 3] for ids in second])), side(target))
     for plan in plan_epoch(data.source_lengths, data.target_lengths, epoch=0, seed=3, max_tokens=60, join_share=share):
         batch = collate(data, plan)
         for row, item in enumerate(plan.items):
@@ -111,9 +109,7 @@ def test_collate_loses_nothing(rows: list[tuple[list[int], list[int], list[int]]
 
 
 def test_resuming_by_skipping_equals_going_on() -> None:
-    data = PreparedData.from_sides(
-        [side([[4] * (n % 9) + [3] for n in range(300)])], side([[5] * (n % 7) for n in range(300)])
-    )
+    data = PreparedData((side([[4] * (n % 9) + [3] for n in range(300)]),), side([[5] * (n % 7) for n in range(300)]))
     plan = partial(plan_epoch, data.source_lengths, data.target_lengths, epoch=2, seed=5, max_tokens=64, join_share=0.3)
     whole = [batch.target_out.tolist() for batch in prefetch(partial(collate, data), plan())]
     rest = [batch.target_out.tolist() for batch in prefetch(partial(collate, data), islice(plan(), 11, None))]
@@ -124,7 +120,7 @@ def test_copied_spans_come_from_the_source_in_the_share_asked_for() -> None:
     rng = np.random.default_rng(3)
     sources = [[*rng.integers(10, 99, n).tolist(), 3] for n in rng.integers(1, 20, 4000)]
     targets = [rng.integers(100, 199, n).tolist() for n in rng.integers(1, 12, 4000)]
-    data = PreparedData.from_sides([side(sources)], side(targets))
+    data = PreparedData((side(sources),), side(targets))
     plan = partial(plan_epoch, data.source_lengths, data.target_lengths, epoch=2, seed=1, max_tokens=300)
     plain, copying = plan(), plan(copy_share=0.4)
     assert [batch.items for batch in plain] == [batch.items for batch in copying]

@@ -14,54 +14,38 @@ from training.data.config import CorpusConfig, DataConfig, FilterConfig, Vocabul
 CORPUS = CorpusConfig("toy", ("toy/{split}.de",), "toy/{split}.en", "CC0", "nobody")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"name": "../toy"}, "name must be made of"),
-        ({"source": ()}, "source must name"),
-        ({"target": "toy.en"}, r"must contain \{split\}"),
-        ({"repeat": 0}, "repeat must be at least 1, but is 0"),
-        ({"share": 0.0}, "share must be above 0 and at most 1, but is 0.0"),
-        ({"share": 1.5}, "share must be above 0 and at most 1, but is 1.5"),
-        ({"splits": ("train", "dev")}, "splits must be some of"),
-    ],
-)
-def test_corpus_faults(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        replace(CORPUS, **change)
+DATA = DataConfig((CORPUS,))
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("config", "change", "message"),
     [
-        ({"corpora": ()}, "corpora must be at least one"),
-        ({"corpora": (CORPUS, CORPUS)}, "its own name"),
-        ({"corpora": (CORPUS, replace(CORPUS, name="two", source=CORPUS.source * 2))}, "same number of sources"),
-        ({"corpora": (replace(CORPUS, splits=("test",)),)}, "must have the split train"),
-        ({"max_source_tokens": 1}, "max_source_tokens must be at least 2"),
-        ({"join_share": 1.5}, "join_share must be between 0 and 1"),
+        (CORPUS, {"name": "../toy"}, "name must be made of"),
+        (CORPUS, {"source": ()}, "source must name"),
+        (CORPUS, {"target": "toy.en"}, r"must contain \{split\}"),
+        (CORPUS, {"repeat": 0}, "repeat must be at least 1, but is 0"),
+        (CORPUS, {"share": 0.0}, "share must be above 0 and at most 1, but is 0.0"),
+        (CORPUS, {"share": 1.5}, "share must be above 0 and at most 1, but is 1.5"),
+        (CORPUS, {"splits": ("train", "dev")}, "splits must be some of"),
+        (DATA, {"corpora": ()}, "corpora must be at least one"),
+        (DATA, {"corpora": (CORPUS, CORPUS)}, "its own name"),
+        (DATA, {"corpora": (CORPUS, replace(CORPUS, name="two", source=CORPUS.source * 2))}, "same number of sources"),
+        (DATA, {"corpora": (replace(CORPUS, splits=("test",)),)}, "must have the split train"),
+        (DATA, {"max_source_tokens": 1}, "max_source_tokens must be at least 2"),
+        (DATA, {"join_share": 1.5}, "join_share must be at most 1.0, but is 1.5"),
+        (DATA, {"join_share": -0.5}, "join_share must be at least 0.0, but is -0.5"),
+        (FilterConfig(), {"max_source_words": 0}, "max_source_words must be at least 1"),
+        (FilterConfig(), {"exclude_pattern": "["}, "is no expression"),
+        (VocabularyConfig(), {"kind": "char"}, "kind must be"),
+        (VocabularyConfig(), {"model_type": "wordpiece"}, "model_type must be"),
+        (VocabularyConfig(), {"size": 1}, "vocabulary size must be at least 8"),
+        (VocabularyConfig(joint=False), {"target_size": 3}, "target_size must be at least 8, but is 3"),
+        (VocabularyConfig(size=90), {"target_size": 80}, "target_size needs joint = false"),
     ],
 )
-def test_data_faults(change: dict[str, Any], message: str) -> None:
+def test_faults(config: Any, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        replace(DataConfig((CORPUS,)), **change)
-
-
-def test_filter_and_vocabulary_faults() -> None:
-    with pytest.raises(ConfigError, match="max_source_words must be at least 1"):
-        FilterConfig(max_source_words=0)
-    with pytest.raises(ConfigError, match="is no expression"):
-        FilterConfig(exclude_pattern="[")
-    with pytest.raises(ConfigError, match="kind must be"):
-        VocabularyConfig(kind="char")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="model_type must be"):
-        VocabularyConfig(model_type="wordpiece")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="vocabulary: size must be at least 8"):
-        VocabularyConfig(size=1)
-    with pytest.raises(ConfigError, match="target_size must be at least 8, but is 3"):
-        VocabularyConfig(joint=False, target_size=3)
-    with pytest.raises(ConfigError, match="target_size needs joint = false"):
-        VocabularyConfig(size=90, target_size=80)
+        load_dataclass(type(config), {**to_mapping(config), **to_mapping(change)}, "recipe vocabulary")
 
 
 def test_round_trip_through_the_strict_loader() -> None:

@@ -12,11 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.training.toy import DATA
 from training.data import stream
+from training.data.augmentation import Augmentation
 from training.data.batches import collate
 from training.data.dataset import PreparedData, TokenArray
 from training.data.plans import BatchPlan, plan_epoch
-from training.data.stream import Group, Rewriter, Share, Stream, share_out
+from training.data.stream import Group, Stream, share_out
+from training.parallel import Processes
 
 LIMITS: dict[str, Any] = {"seed": 3, "max_tokens": 60}
 
@@ -33,7 +36,7 @@ def numbered(pairs: int) -> PreparedData:
         if last is not None:
             tokens[offsets[1:] - 1] = last
         sides.append(TokenArray(tokens.astype(np.int32), offsets))
-    return PreparedData.from_sides(sides[:1], sides[1])
+    return PreparedData((sides[0],), sides[1])
 
 
 def flat(plans: Sequence[BatchPlan]) -> list[int]:
@@ -48,7 +51,7 @@ def pairs_of(group: Group) -> list[int]:
 
 def test_one_shard_is_the_plan_of_the_epoch() -> None:
     data = numbered(200)
-    plans = list(Stream(data, 1, Share(), None, **LIMITS).plans(2))
+    plans = list(Stream(data, 1, Processes(), None, **LIMITS).plans(2))
     assert plans == list(plan_epoch(data.source_lengths, data.target_lengths, epoch=2, **LIMITS))
 
 
@@ -56,7 +59,7 @@ def test_shards_hold_every_pair_once_in_another_order_each_epoch(monkeypatch: py
     monkeypatch.setattr(stream, "SHARD", 64)
     monkeypatch.setattr(stream, "BLOCK", 8)
     data = numbered(203)  # four shards, the last block not full
-    own = Stream(data, 1, Share(), None, **LIMITS)
+    own = Stream(data, 1, Processes(), None, **LIMITS)
     first, again, second = (list(own.plans(epoch)) for epoch in (0, 0, 1))
     assert first == again
     for plans in (first, second):
@@ -74,7 +77,7 @@ def test_shards_hold_every_pair_once_in_another_order_each_epoch(monkeypatch: py
 def test_resumed_within_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "SHARD", 64)
     monkeypatch.setattr(stream, "BLOCK", 8)
-    own = Stream(numbered(203), 2, Share(), None, **LIMITS)
+    own = Stream(numbered(203), 2, Processes(), None, **LIMITS)
     whole = list(islice(own.updates(), 60))
     place = whole[40]
     rest = list(islice(own.updates(place.epoch, place.batch), 19))
@@ -86,9 +89,9 @@ def test_resumed_within_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.integers(1, 7), st.integers(1, 9))
 def test_processes_share_the_updates_of_one(accumulate: int, processes: int) -> None:
     data = numbered(90)
-    expected = list(islice(Stream(data, accumulate, Share(), None, **LIMITS).updates(), 4))
+    expected = list(islice(Stream(data, accumulate, Processes(), None, **LIMITS).updates(), 4))
     shares = [
-        list(islice(Stream(data, accumulate, Share(rank, processes), None, **LIMITS).updates(), 4))
+        list(islice(Stream(data, accumulate, Processes(rank, processes), None, **LIMITS).updates(), 4))
         for rank in range(processes)
     ]
     for number, group in enumerate(expected):
@@ -102,7 +105,7 @@ def test_processes_share_the_updates_of_one(accumulate: int, processes: int) -> 
 
 def test_rows_are_dealt_where_there_are_more_processes_than_batches() -> None:
     plans = [BatchPlan(((0,), (1,), (2,)), 5, 5, (-1, 0, -1)), BatchPlan(((3, 4),), 5, 5)]
-    shares = [share_out(plans, Share(rank, 5)) for rank in range(5)]
+    shares = [[plan for _, plan in share_out(list(enumerate(plans)), Processes(rank, 5))] for rank in range(5)]
     assert [[plan.items for plan in share] for share in shares] == [
         [((0,),)], [((3, 4),)], [((1,),)], [((3, 4),)], [((2,),)]
     ]  # fmt: skip
@@ -110,7 +113,7 @@ def test_rows_are_dealt_where_there_are_more_processes_than_batches() -> None:
     assert [share[0].target_length for share in shares] == [5, 5, 5, 0, 5]  # 0: nothing was left, a copy
 
 
-class Doubling(Rewriter):
+class Doubling(Augmentation):
     """Says every target twice, and joins odd pairs with odd ones only."""
 
     def __call__(self, data: PreparedData, plan: BatchPlan, epoch: int) -> tuple[PreparedData, BatchPlan]:
@@ -124,14 +127,17 @@ class Doubling(Rewriter):
         own = PreparedData((side,), TokenArray(target.tokens[: target.offsets[half]], target.offsets[: half + 1]))
         return own, BatchPlan(tuple((row,) for row in range(half)), plan.source_length, plan.target_length)
 
-    def groups(self, data: PreparedData) -> NDArray[np.integer[Any]]:
-        return np.arange(len(data)) % 2
+    def groups(self, data: PreparedData) -> NDArray[np.int16]:
+        return (np.arange(len(data)) % 2).astype(np.int16)
+
+
+DOUBLING = Doubling(DATA, (), (), seed=1)
 
 
 def test_augmented_batches_replace_the_planned_ones() -> None:
     data = numbered(60)
-    group = next(Stream(data, 1, Share(), Doubling(), **LIMITS).updates())
-    plan = next(Stream(data, 1, Share(), Doubling(), **LIMITS).plans(0))
+    group = next(Stream(data, 1, Processes(), DOUBLING, **LIMITS).updates())
+    plan = next(Stream(data, 1, Processes(), DOUBLING, **LIMITS).plans(0))
     (batch,) = group.batches
     assert pairs_of(group) == flat([plan])
     for row, (pair,) in enumerate(plan.items):  # the augmentation has put the target in the source's place
@@ -140,7 +146,7 @@ def test_augmented_batches_replace_the_planned_ones() -> None:
 
 def test_groups_are_never_joined_with_one_another() -> None:
     data = numbered(400)
-    joined = Stream(data, 1, Share(), Doubling(), **LIMITS, join_share=0.5, join_most=3)
+    joined = Stream(data, 1, Processes(), DOUBLING, **LIMITS, join_share=0.5, join_most=3)
     plans = list(joined.plans(0))
     assert sorted(flat(plans)) == list(range(400))
     items = [item for plan in plans for item in plan.items]

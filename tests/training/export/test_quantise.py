@@ -12,7 +12,7 @@ from models.search import SearchOptions, translate_batch
 from models.search.graphs import Array, GraphSpec
 from tests.training.export.conftest import Exported
 from tests.training.export.support import arrays, reference, session
-from training.export.calibration import Form, apply_form, choose_form, quantise_weight, weight_key
+from training.export.calibration import Quantisation, apply_form, choose_form, quantise_weight, weight_key
 from training.export.editing import CONTRIB
 from training.export.external import INLINE_BYTES
 from training.export.quantise import quantise
@@ -124,7 +124,7 @@ def test_products_without_a_form_stay_and_are_named(one: Exported) -> None:
     products = [node for node in model.graph.node if node.op_type in ("MatMul", "Gemm")]
     weight = next(t for t in model.graph.initializer if t.name == products[0].input[1])
     key = weight_key(onnx.numpy_helper.to_array(weight))
-    left = quantise(model, {key: Form("static", 0.1, 128, 0.0)})
+    left = quantise(model, {key: Quantisation("static", 0.1, 128, 0.0)})
     assert products[0].output[0] not in left
     assert [node.domain for node in model.graph.node].count(CONTRIB) == 1
     assert len(left) > 1

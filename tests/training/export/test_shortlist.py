@@ -25,7 +25,7 @@ from models.vocabulary import EOS
 from tests.training.export.conftest import Exported
 from tests.training.export.support import SIZES, OnnxGraphs, arrays
 from tests.training.toy import LETTERS
-from training.export import ensemble as ensembles
+from training.export import bundle as exports
 from training.export import shortlist as shortlists
 from training.export.bundle import add_shortlist
 from training.export.commands import shortlist as shortlist_command
@@ -265,7 +265,7 @@ def test_an_ensemble_has_its_first_members_shortlist(
         shutil.copytree(one.bundle.path, member, ignore=shutil.ignore_patterns("torchscript"))
     shortlist = everything(one.bundle)
     add_shortlist(members[0], shortlist)
-    monkeypatch.setattr(ensembles, "export_graphs", lambda model: ({}, one.bundle.graph_specs("int8")))
+    monkeypatch.setattr(exports, "export_graphs", lambda model: ({}, one.bundle.graph_specs("int8")))
     bundle = ensemble_bundle(members, tmp_path / "both", Assembly(precisions=()))
     assert bundle.shortlist is not None
     assert bundle.shortlist.to_bytes() == shortlist.to_bytes()
