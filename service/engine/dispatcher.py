@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 
-from models.search import Counters as SearchCounters
+from models.search import Counters
 from service.engine.cache import ResultCache
-from service.engine.counters import Counters
+from service.engine.counters import EngineCounters
 from service.engine.errors import DeadlinePassed, Draining, Overloaded, UnknownModel
 from service.engine.jobs import Decoded, Job, Lane, Load, Ticket
 from service.engine.scheduler import Scheduler
@@ -43,7 +43,7 @@ class Dispatcher:
         self._closed = False
         self._stopped = False
         self._last_finished: dict[str, float] = {}
-        self.counters = Counters()
+        self.counters = EngineCounters()
 
     # ---- the asyncio side
 
@@ -251,7 +251,7 @@ class Dispatcher:
             for ticket in tickets:
                 self.counters.wait.observe(started - ticket.arrival)
 
-    def note_step(self, sentences: int, before: SearchCounters, after: SearchCounters, seconds: float) -> None:
+    def note_step(self, sentences: int, before: Counters, after: Counters, seconds: float) -> None:
         """Count a step of a batch that decodes ``sentences``; ``before`` and ``after`` are the batch's own counters."""
         with self._lock:
             counters = self.counters
