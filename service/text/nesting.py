@@ -124,9 +124,8 @@ class Nesting:
         last = -1
         for element in parent.children:
             location = element.source_location if isinstance(element, Element) else None
-            if (
-                not isinstance(element, Element) or location is None
-            ):  # what the standard puts in by itself, such as rows around cells
+            # Without a place is what the standard puts in by itself, such as rows around cells.
+            if not isinstance(element, Element) or location is None:
                 last = max(last, self._match_within(element, places, unclosed, depth))
                 continue
             self._bound_depth(depth + 1)
