@@ -12,6 +12,7 @@ tags, and elements around them, where they stand.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,9 @@ _OPTIONAL_NAMES = """
     caption colgroup dd dt li optgroup option p rb rp rt rtc tbody td tfoot th thead tr
 """
 _OPTIONAL = frozenset(_OPTIONAL_NAMES.split())
+_CLOSED_BY_OTHERS = _OPTIONAL - {"caption", "colgroup", "optgroup", "rb", "rp", "rt", "rtc"}  # at their next like
+_MOST_LOOKED_THROUGH = 200_000_000
+"""Tags times elements that may be open: the parser looks through all of these for every tag. Half a second of it."""
 # The standard opens these anew after whatever closed them, so that few tags can make very many elements. Under another
 # name they are inline elements like any other.
 _FORMATTING_NAMES = "a b big code em font i nobr s small strike strong tt u"
@@ -106,6 +110,9 @@ class Nesting:
                 places[length] = place
                 shown.append(_shown(token))
                 length += len(shown[-1])
+        unended = _most_unended(self.tokens)
+        if unended * len(shown) > _MOST_LOOKED_THROUGH:
+            self._bound_depth(max(unended, self.options.max_depth + 1))
         # Cells and rows may stand in a template without the table that they are a part of.
         root = parse_fragment("".join(shown), "template", source_locations=True)
         unclosed: dict[int, int] = {}
@@ -144,6 +151,21 @@ class Nesting:
     def _bound_depth(self, depth: int) -> None:
         if depth > self.options.max_depth:
             raise MarkupError(f"may have at most {self.options.max_depth} elements within one another", depth)
+
+
+def _most_unended(tokens: Sequence[Token]) -> int:
+    """The most start tags, at any place, that have no end tag of their name yet; not of those that may have none."""
+    unended: Counter[str] = Counter()
+    most = total = 0
+    for token in tokens:
+        if token.kind is Kind.START and token.name not in _CLOSED_BY_OTHERS:
+            unended[token.name] += 1
+            total += 1
+            most = max(most, total)
+        elif token.kind is Kind.END and unended[token.name]:
+            unended[token.name] -= 1
+            total -= 1
+    return most
 
 
 def _shown(token: Token) -> str:
