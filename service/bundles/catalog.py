@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from models.bundle import Bundle
 from service.bundles.served import ServedModel
@@ -12,8 +13,6 @@ from service.engine import Engine
 from service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
 from service.text.languages import base_code, is_language_code, language_name, match_language
 
-Combination = tuple[tuple[str, ...], str]
-"""Languages of one text, all of which a model reads at once, and the one that it writes."""
 Models = Mapping[str, tuple[ServedModel, ...]]
 """By name, a bundle once for every language that it translates into."""
 
@@ -36,14 +35,21 @@ class Route:
     complete: bool = True
 
 
+class JointSources(NamedTuple):
+    """Languages of one text, all of which a model reads at once, and the one that it writes."""
+
+    sources: tuple[str, ...]
+    target: str
+
+
 @dataclass(frozen=True, slots=True)
 class ServedLanguage:
-    """A language, what it is translated into alone, and what together with others."""
+    """A language, what it is translated into alone, and what together with others: None = nothing."""
 
     code: str
     name: str
     targets: tuple[str, ...]
-    combinations: tuple[Combination, ...] = ()
+    combinations: tuple[JointSources, ...] | None = None
 
 
 class Catalog:
@@ -134,7 +140,7 @@ class Catalog:
         Those that are only translated into have none: clients take the codes of this list as all that is known.
         """
         targets: dict[str, set[str]] = {}
-        together: dict[str, set[Combination]] = {}
+        together: defaultdict[str, set[JointSources]] = defaultdict(set)
         for served in _all(self._chosen("translate", None)):
             languages = served.bundle.manifest.source_languages
             targets.setdefault(served.target, set())
@@ -143,9 +149,11 @@ class Catalog:
                 if _sources(served) == 1:
                     alone.add(served.target)
                 else:
-                    together.setdefault(code, set()).add((languages, served.target))
+                    together[code].add(JointSources(languages, served.target))
         return [
-            ServedLanguage(code, language_name(code), tuple(sorted(alone)), tuple(sorted(together.get(code, ()))))
+            ServedLanguage(
+                code, language_name(code), tuple(sorted(alone)), tuple(sorted(together.get(code, ()))) or None
+            )
             for code, alone in sorted(targets.items())
         ]
 
@@ -189,7 +197,8 @@ class Catalog:
 def _require_code(field: str, code: str) -> None:
     """Raises InvalidOption for what is no language code."""
     if code.lower() == "auto":
-        raise InvalidOption(field, "must be a language code: detection ('auto') is not available yet", code)
+        bound = "must be a language code: detection ('auto') is for the source of a translation alone"
+        raise InvalidOption(field, bound, code, "name the language")
     if not is_language_code(code):
         raise InvalidOption(field, "must be a language code such as 'de'", code)
 
@@ -247,10 +256,10 @@ def _not_served(
 Pairs = list[tuple[str, str]]
 
 
-def _served(verb: str, models: Models) -> tuple[Pairs, list[Combination]]:
+def _served(verb: str, models: Models) -> tuple[Pairs, list[JointSources]]:
     """What the models translate: pairs of languages, and several source languages together."""
     pairs: set[tuple[str, str]] = set()
-    together: set[Combination] = set()
+    together: set[JointSources] = set()
     for served in _all(models):
         languages = served.bundle.manifest.source_languages
         if verb == "post-edit":
@@ -258,12 +267,12 @@ def _served(verb: str, models: Models) -> tuple[Pairs, list[Combination]]:
         elif _sources(served) == 1:
             pairs |= {(code, served.target) for code in languages}
         else:
-            together.add((languages, served.target))
+            together.add(JointSources(languages, served.target))
     return sorted(pairs), sorted(together)
 
 
 def _difference(
-    sources: Sequence[str], target: str, pairs: Pairs, together: Sequence[Combination]
+    sources: Sequence[str], target: str, pairs: Pairs, together: Sequence[JointSources]
 ) -> tuple[list[str], list[str]]:
     """What is missing and what is too much for the nearest that is served into that language; nothing where none is."""
 

@@ -15,15 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import structlog
 
 from models.bundle import Bundle
 from models.bundle.manifest import NAME, Manifest, read_manifest
 from models.errors import BundleError, ConfigError, TandemError
-from models.search import DecodeBatch, Graphs, Sentence
+from models.search import DecodeBatch, Graphs
 from service.bundles.backend import backend_of
-from service.bundles.readiness import probe_options, probe_tokens
+from service.bundles.readiness import probe_job
 from service.bundles.switches import Switches
 from service.engine import Backend, Engine, alias_of
 from service.runtimes import open_graphs
@@ -34,7 +33,7 @@ _MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BundleFolder:
     """A bundle folder.
 
     Attributes:
@@ -52,7 +51,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class OpenBundle:
     """A bundle that is ready for ``Engine.add``."""
 
     bundle: Bundle
@@ -71,23 +70,23 @@ def build_engine(settings: Settings) -> Engine:
         BundleError: a bundle is refused, with every fault, or no route can serve it.
     """
     engine = Engine(settings.engine_options())
-    for found in at_start(list_bundles(settings.bundles), settings):
-        add_loaded(engine, open_bundle(found, settings), settings)
+    for folder in at_start(list_bundles(settings.bundles), settings):
+        add_loaded(engine, open_bundle(folder, settings), settings)
     return engine
 
 
-def at_start(bundles: Sequence[Found], settings: Settings) -> list[Found]:
+def at_start(bundles: Sequence[BundleFolder], settings: Settings) -> list[BundleFolder]:
     """Which of all bundles are served from the start: of each alias the version that it stands for.
 
     Raises:
         ConfigError: two bundles have one name, a bundle's folder and manifest differ, or a version is not there.
     """
-    groups: dict[str, dict[str, Found]] = {}
-    for found in bundles:
-        versions = groups.setdefault(alias_of(found.name), {})
-        if found.name in versions:
-            raise ConfigError(f"{found.path}: another bundle is named {found.name!r} already; names must differ")
-        versions[found.name] = found
+    groups: dict[str, dict[str, BundleFolder]] = {}
+    for folder in bundles:
+        versions = groups.setdefault(alias_of(folder.name), {})
+        if folder.name in versions:
+            raise ConfigError(f"{folder.path}: another bundle is named {folder.name!r} already; names must differ")
+        versions[folder.name] = folder
     configured = {alias_of(name): name for name in settings.versions}
     chosen = []
     for alias, name in configured.items():
@@ -106,23 +105,23 @@ def at_start(bundles: Sequence[Found], settings: Settings) -> list[Found]:
     return chosen
 
 
-def open_bundle(found: Found, settings: Settings) -> Loaded:
+def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
     """Read, check and open a bundle. Takes seconds: call it in a thread.
 
     Raises:
         ConfigError: a runtime that is unknown or not installed.
         BundleError: it is refused, with every fault, or no route can serve it.
     """
-    bundle = Bundle.load(found.path)
-    fault = found.fault or unservable(bundle)
+    bundle = Bundle.load(folder.path)
+    fault = folder.fault or unservable(bundle)
     if fault:
-        raise BundleError(found.path, [f"{fault}; decode files with `tandem translate`"])
-    bundle = replace(bundle, manifest=replace(bundle.manifest, name=found.name))
+        raise BundleError(folder.path, [f"{fault}; decode files with `tandem translate`"])
+    bundle = replace(bundle, manifest=replace(bundle.manifest, name=folder.name))
     backend = backend_of(bundle, settings.runtime, settings.precision)
-    return Loaded(bundle, open_graphs(bundle, backend.runtime, backend.precision, settings.threads), backend)
+    return OpenBundle(bundle, open_graphs(bundle, backend.runtime, backend.precision, settings.threads), backend)
 
 
-def add_loaded(engine: Engine, loaded: Loaded, settings: Settings) -> None:
+def add_loaded(engine: Engine, loaded: OpenBundle, settings: Settings) -> None:
     """Hand a bundle to the engine, and say so in the log."""
     manifest, backend = loaded.bundle.manifest, loaded.backend
     engine.add(loaded.bundle, loaded.graphs, backend, shortlist=settings.shortlist)
@@ -130,19 +129,18 @@ def add_loaded(engine: Engine, loaded: Loaded, settings: Settings) -> None:
     _log.info("bundle_loaded", bundle=manifest.name, task=manifest.task, **ran_on)
 
 
-def prove(loaded: Loaded, settings: Settings) -> None:
+def prove(loaded: OpenBundle, settings: Settings) -> None:
     """Decode a probe sentence with a bundle that the engine does not have yet.
 
     Raises:
         BundleError: it crashes, finds nothing, or takes longer than ``settings.probe_timeout``.
     """
-    bundle, options = loaded.bundle, probe_options(loaded.bundle)
+    bundle, job = loaded.bundle, probe_job(loaded.bundle)
     shortlist = bundle.shortlist if settings.shortlist else None
     until = time.monotonic() + settings.probe_timeout
     try:
-        batch = DecodeBatch(loaded.graphs, beam_size=options.beam_size, shortlist=shortlist)
-        sources = tuple(np.asarray(tokens, dtype=np.int64) for tokens in probe_tokens(bundle))
-        batch.join([Sentence(0, sources, options)])
+        batch = DecodeBatch(loaded.graphs, beam_size=job.options.beam_size, shortlist=shortlist)
+        batch.join([job.sentence(0)])
         while time.monotonic() < until:
             for finished in batch.step():
                 if finished.hypotheses:
@@ -200,15 +198,15 @@ def is_empty(path: Path) -> bool:
     return path.is_dir() and not any(one.is_dir() and one.name != "lost+found" for one in path.iterdir())
 
 
-def list_bundles(paths: Sequence[Path]) -> list[Found]:
+def list_bundles(paths: Sequence[Path]) -> list[BundleFolder]:
     """Every bundle folder with the name that it would be served under. Raises ConfigError as ``find_bundles``."""
     roots = [path.resolve() for path in paths]
     return [_look_at(path, roots) for path in find_bundles(paths)]
 
 
-def _look_at(path: Path, roots: Sequence[Path]) -> Found:
+def _look_at(path: Path, roots: Sequence[Path]) -> BundleFolder:
     folder = path.resolve().name if path.name in ("", ".", "..") else path.name
-    fallback = Found(path, folder if NAME.fullmatch(folder) else "unnamed")
+    fallback = BundleFolder(path, folder if NAME.fullmatch(folder) else "unnamed")
     if not any(path.resolve().is_relative_to(root) for root in roots):
         return replace(fallback, fault="it is a link that leads out of the configured folder")
     try:
@@ -220,14 +218,14 @@ def _look_at(path: Path, roots: Sequence[Path]) -> Found:
         return fallback
     digest = hashlib.sha256(content).hexdigest()
     if "@" not in folder or folder == manifest.name:
-        return Found(path, manifest.name, "", manifest, digest)
+        return BundleFolder(path, manifest.name, "", manifest, digest)
     if alias_of(folder) != manifest.name or not NAME.fullmatch(folder):
         fault = f"its folder must be named {alias_of(manifest.name)}@VERSION, or without @, as its manifest names it so"
-        return Found(path, manifest.name, fault, manifest, digest)
-    return Found(path, folder, "", manifest, digest)
+        return BundleFolder(path, manifest.name, fault, manifest, digest)
+    return BundleFolder(path, folder, "", manifest, digest)
 
 
-def newest(names: Mapping[str, Found] | Sequence[str]) -> str:
+def newest(names: Mapping[str, BundleFolder] | Sequence[str]) -> str:
     """The name with the highest version: compared number by number, words after numbers, no version first."""
     return max(names, key=lambda name: [_rank(part) for part in re.findall(r"\d+|[^\d._-]+", name.partition("@")[2])])
 

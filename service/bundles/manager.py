@@ -18,7 +18,7 @@ import structlog
 from models.bundle import Bundle
 from models.bundle.manifest import NAME
 from models.errors import BundleError, ConfigError, TandemError
-from service.bundles.loading import Found, Loaded, add_loaded, list_bundles, newest, open_bundle, prove
+from service.bundles.loading import BundleFolder, OpenBundle, add_loaded, list_bundles, newest, open_bundle, prove
 from service.bundles.switches import Switch, Switches
 from service.engine import Draining, Engine, alias_of
 from service.errors import ModelInUse, ModelNotFound, ModelRefused
@@ -110,8 +110,8 @@ class ModelManager:
         async with self._changing:
             if self._engine.draining:
                 raise Draining
-            found = await self._find(name)
-            served = await self._bring(found)
+            folder = await self._find(name)
+            served = await self._bring(folder)
             if switch:
                 await self._point(alias_of(served), served)
             return served
@@ -123,8 +123,8 @@ class ModelManager:
                 raise self._not_loaded(alias)
             before = self._switches.previous(alias)
             if before not in self._engine.bundles:
-                found = await self._find(before) if before else await self._older(alias, current)
-                before = await self._bring(found)
+                folder = await self._find(before) if before else await self._older(alias, current)
+                before = await self._bring(folder)
             await self._point(alias, before)
             return before
 
@@ -149,42 +149,42 @@ class ModelManager:
         await asyncio.gather(*map(self._let_go, leaving))
         return leaving
 
-    async def _find(self, name: str) -> Found:
+    async def _find(self, name: str) -> BundleFolder:
         """A bundle of the configured folders; the name is only compared, never made into a path."""
         there = await self._list()
         if NAME.fullmatch(name):
-            versions = {found.name: found for found in there if name in (found.name, alias_of(found.name))}
+            versions = {folder.name: folder for folder in there if name in (folder.name, alias_of(folder.name))}
             if versions:
                 return versions[name] if "@" in name else versions[newest(versions)]
-        names = ", ".join(sorted(found.name for found in there)) or "none"
+        names = ", ".join(sorted(folder.name for folder in there)) or "none"
         raise ModelNotFound(f"there is no bundle {name[:80]!r} in the configured folders; there are: {names}")
 
-    async def _older(self, alias: str, current: str) -> Found:
-        versions = {found.name: found for found in await self._list() if alias_of(found.name) == alias}
+    async def _older(self, alias: str, current: str) -> BundleFolder:
+        versions = {folder.name: folder for folder in await self._list() if alias_of(folder.name) == alias}
         older = {name for name in versions if name != current and newest([name, current]) == current}
         if not older:
             raise ModelNotFound(f"there is no version of {alias} before {current}")
         return versions[newest(sorted(older))]
 
-    async def _list(self) -> list[Found]:
+    async def _list(self) -> list[BundleFolder]:
         try:
             return await asyncio.to_thread(list_bundles, self._settings.bundles)
         except ConfigError:  # a folder is gone or empty; the message would show its path
             _log.warning("bundles_not_found", exc_info=True)
             return []
 
-    async def _bring(self, found: Found) -> str:
+    async def _bring(self, folder: BundleFolder) -> str:
         """Have the engine serve a bundle under its name. Returns that name."""
-        name = self._name_for(found)
+        name = self._name_for(folder)
         if name in self._engine.leaving:
             raise ModelInUse(f"{name} is just being unloaded; try again when that has ended")
         if name in self._engine.bundles:
             return name
         self._absent[name] = Absent(name, "loading")
         try:
-            loaded = await asyncio.to_thread(_open, replace(found, name=name), self._settings)
+            loaded = await asyncio.to_thread(_open, replace(folder, name=name), self._settings)
         except Exception as error:
-            reason = _reason(error, found)
+            reason = _reason(error, folder)
             self._absent[name] = Absent(name, "failed", reason)
             _log.error("model_not_loaded", model=name, reason=str(error), exc_info=not isinstance(error, TandemError))
             raise ModelRefused(name, reason) from error
@@ -195,18 +195,18 @@ class ModelManager:
         add_loaded(self._engine, loaded, self._settings)
         return name
 
-    def _name_for(self, found: Found) -> str:
+    def _name_for(self, folder: BundleFolder) -> str:
         """What a folder is served under now: a bundle without versions, whose content has changed, gets one made up."""
         engine = self._engine
-        alike = [one for one in engine.bundles if alias_of(one) == alias_of(found.name)]
-        same = [one for one in alike if _same(engine.bundles[one], found)]
-        if found.name not in engine.bundles or found.name in same:
-            return found.name
+        alike = [one for one in engine.bundles if alias_of(one) == alias_of(folder.name)]
+        same = [one for one in alike if _same(engine.bundles[one], folder)]
+        if folder.name not in engine.bundles or folder.name in same:
+            return folder.name
         if same:
             return same[0]
-        if "@" in found.name:
-            raise ModelInUse(f"{found.name} is loaded, but its folder has changed; give new content a new version")
-        return f"{found.name}@{found.digest[:8]}"
+        if "@" in folder.name:
+            raise ModelInUse(f"{folder.name} is loaded, but its folder has changed; give new content a new version")
+        return f"{folder.name}@{folder.digest[:8]}"
 
     async def _point(self, alias: str, name: str) -> None:
         before = self._engine.aliases.get(alias)
@@ -248,25 +248,25 @@ class ModelManager:
             raise
 
 
-def _open(found: Found, settings: Settings) -> Loaded:
-    loaded = open_bundle(found, settings)
+def _open(folder: BundleFolder, settings: Settings) -> OpenBundle:
+    loaded = open_bundle(folder, settings)
     prove(loaded, settings)
     return loaded
 
 
-def _same(bundle: Bundle, found: Found) -> bool:
+def _same(bundle: Bundle, folder: BundleFolder) -> bool:
     """Whether a loaded bundle is what its folder holds now."""
-    there = found.manifest
+    there = folder.manifest
     return there is not None and replace(there, name=bundle.manifest.name) == bundle.manifest
 
 
-def _reason(error: Exception, found: Found) -> str:
+def _reason(error: Exception, folder: BundleFolder) -> str:
     """Why a bundle was refused, for people, without any path of this machine."""
     if not isinstance(error, TandemError):
         return f"it cannot be opened ({type(error).__name__}); the log says more"
     text = "; ".join(error.faults) if isinstance(error, BundleError) else str(error)
-    for path in (found.path, found.path.resolve()):
-        text = text.replace(str(path), found.name)
+    for path in (folder.path, folder.path.resolve()):
+        text = text.replace(str(path), folder.name)
     return _PATH.sub("…", text)
 
 

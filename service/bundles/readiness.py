@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from models.bundle import Bundle
 from models.errors import TandemError
-from models.search import SearchOptions
 from service.engine import Draining, Engine, Job, Overloaded
 from service.settings import Settings
 
@@ -65,7 +64,7 @@ class Readiness:
             return None
         try:
             async with asyncio.timeout(bound):
-                await engine.decode([_probe_job(bundle, engine.clock() + bound)])
+                await engine.decode([probe_job(bundle, engine.clock() + bound)])
         except Overloaded:
             return f"the queue is full and {name} has not finished a sentence lately"
         except (Draining, TimeoutError):
@@ -75,18 +74,10 @@ class Readiness:
         return None
 
 
-def probe_options(bundle: Bundle) -> SearchOptions:
-    """How a probe is searched for: greedily, and not far."""
-    return replace(
+def probe_job(bundle: Bundle, deadline: float | None = None) -> Job:
+    """A sentence that every model can read, searched for greedily and not far, and never answered from the cache."""
+    tokens = tuple((*vocabulary.encode(_PROBE), vocabulary.eos) for vocabulary in bundle.source_vocabularies)
+    options = replace(
         bundle.manifest.decoding, beam_size=1, n_best=1, min_length=0, max_length=_PROBE_LENGTH, coverage_penalty=0.0
     )
-
-
-def probe_tokens(bundle: Bundle) -> tuple[tuple[int, ...], ...]:
-    """A sentence that every model can read: per source its tokens, with EOS."""
-    return tuple((*vocabulary.encode(_PROBE), vocabulary.eos) for vocabulary in bundle.source_vocabularies)
-
-
-def _probe_job(bundle: Bundle, deadline: float) -> Job:
-    name, tokens, options = bundle.manifest.name, probe_tokens(bundle), probe_options(bundle)
-    return Job(name, tokens, options, deadline=deadline, cache=False, tag="probe")
+    return Job(bundle.manifest.name, tokens, options, deadline=deadline, cache=False, tag="probe")

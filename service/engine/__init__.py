@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.engine.counters import Counters, Histogram
+from service.engine.counters import EngineCounters, Histogram
 from service.engine.engine import Backend, Engine, EngineOptions, alias_of
 from service.engine.errors import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.engine.jobs import Decoded, Job, Lane, Load, Priority, Ticket
@@ -10,12 +10,12 @@ from service.engine.scheduler import Scheduler, SchedulerLimits
 
 __all__ = [
     "Backend",
-    "Counters",
     "DeadlinePassed",
     "Decoded",
     "DecodingFailed",
     "Draining",
     "Engine",
+    "EngineCounters",
     "EngineOptions",
     "Histogram",
     "Job",

@@ -28,7 +28,7 @@ class Histogram:
 
 
 @dataclass(slots=True)
-class Counters:
+class EngineCounters:
     """Totals since the start. Written under the engine's lock.
 
     Attributes:

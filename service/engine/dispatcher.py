@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 
-from models.search import Counters as SearchCounters
+from models.search import Counters
 from service.engine.cache import ResultCache
-from service.engine.counters import Counters
+from service.engine.counters import EngineCounters
 from service.engine.errors import DeadlinePassed, Draining, Overloaded, UnknownModel
 from service.engine.jobs import Decoded, Job, Lane, Load, Ticket
 from service.engine.scheduler import Scheduler
@@ -33,7 +33,7 @@ class Dispatcher:
     def __init__(self, scheduler: Scheduler, cache: ResultCache, clock: Callable[[], float]) -> None:
         self._scheduler = scheduler
         self._cache = cache
-        self._clock = clock
+        self.clock = clock
         self._lock = threading.RLock()
         self._work = threading.Condition(self._lock)  # sentences wait, or the workers must end
         self._done = threading.Condition(self._lock)  # sentences have left, or sessions have ended
@@ -43,7 +43,7 @@ class Dispatcher:
         self._closed = False
         self._stopped = False
         self._last_finished: dict[str, float] = {}
-        self.counters = Counters()
+        self.counters = EngineCounters()
 
     # ---- the asyncio side
 
@@ -94,7 +94,13 @@ class Dispatcher:
         return withdraw
 
     def session(self) -> AbstractContextManager[None]:
-        """A piece of work that may submit until it ends, though the dispatcher drains meanwhile. Raises Draining."""
+        """A piece of work, from looking for its bundle to its last sentence, as a ``with`` block.
+
+        It may submit until it ends, though the engine drains or the bundle is hidden meanwhile.
+
+        Raises:
+            Draining: no new work is taken.
+        """
         if self._sessions.closed:
             with self._lock:
                 self.counters.rejected["draining"] += 1
@@ -120,10 +126,10 @@ class Dispatcher:
 
         What is left after ``timeout`` seconds fails as ``UnknownModel``. Returns whether nothing was.
         """
-        until = self._clock() + timeout
+        until = self.clock() + timeout
         ended = self._sessions.wait_for_present(timeout)
         with self._lock:
-            left = max(0.0, until - self._clock())
+            left = max(0.0, until - self.clock())
             finished = self._done.wait_for(lambda: not self._scheduler.tickets_of(bundle), left)
             if not finished:
                 self._drop(bundle)
@@ -135,7 +141,7 @@ class Dispatcher:
         self._settle((ticket, UnknownModel(f"{bundle} was unloaded before this text was done")) for ticket in tickets)
         self._done.notify_all()
 
-    def stop(self) -> None:
+    def end_workers(self) -> None:
         """Let the workers end at their next step boundary; what still waits fails as drained."""
         with self._lock:
             self._closed = self._stopped = True
@@ -183,7 +189,7 @@ class Dispatcher:
             return self._scheduler.records + len(self._futures)
 
     def refuse_if_full(self) -> None:
-        """Raises Overloaded, and counts it, where the queue has no room for any request."""
+        """Turn away a request that finds no room, before anything is spent on it. Raises Overloaded, and counts it."""
         if not self._scheduler.full:  # read without the lock: who finds room too early is refused when it submits
             return
         with self._lock:
@@ -197,7 +203,7 @@ class Dispatcher:
             return self._scheduler.retry_after()
 
     def last_finished(self, bundle: str) -> float | None:
-        """When a sentence of a bundle was last decoded, on the engine's clock."""
+        """When a sentence of a bundle was last decoded, on ``clock``; None = never."""
         return self._last_finished.get(bundle)
 
     # ---- the workers' side
@@ -245,7 +251,7 @@ class Dispatcher:
             for ticket in tickets:
                 self.counters.wait.observe(started - ticket.arrival)
 
-    def note_step(self, sentences: int, before: SearchCounters, after: SearchCounters, seconds: float) -> None:
+    def note_step(self, sentences: int, before: Counters, after: Counters, seconds: float) -> None:
         """Count a step of a batch that decodes ``sentences``; ``before`` and ``after`` are the batch's own counters."""
         with self._lock:
             counters = self.counters
@@ -265,7 +271,7 @@ class Dispatcher:
         with self._lock:
             wanted = self._scheduler.finish([ticket.id for ticket, _ in results])
             for ticket, decoded in results:
-                self._last_finished[ticket.job.bundle] = self._clock()
+                self._last_finished[ticket.job.bundle] = self.clock()
                 if ticket.id in wanted:
                     self.counters.finished += 1
                     self.counters.target_tokens += len(decoded.hypotheses[0].tokens) if decoded.hypotheses else 0

@@ -12,7 +12,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -22,7 +21,6 @@ from models.bundle import Bundle
 from models.search import DecodeBatch, Graphs
 from models.shortlist import Shortlist
 from service.engine.cache import ResultCache
-from service.engine.counters import Counters
 from service.engine.dispatcher import DecodedFuture, Dispatcher
 from service.engine.errors import UnknownModel
 from service.engine.jobs import Decoded, Job, Lane
@@ -61,8 +59,17 @@ class EngineOptions:
     precision: str = "int8"
 
 
-class Engine:
-    """Decodes sentences of all callers together."""
+class Engine(Dispatcher):
+    """A dispatcher with the models that it serves and the threads that decode.
+
+    What it serves is replaced as a whole at every change, so that other threads may look at it, and a change is seen.
+
+    Attributes:
+        bundles: the loaded ones by name, with their version where they have one, in the order in which they were added.
+        leaving: those that are being removed: work that has begun goes on, no other work finds them.
+        aliases: which loaded bundle a name without a version stands for: ``{"de-en": "de-en@2"}``.
+        backends: what each loaded bundle runs on, by the bundle's name.
+    """
 
     def __init__(self, options: EngineOptions | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         """
@@ -71,61 +78,14 @@ class Engine:
             clock: monotonic seconds; deadlines are on it.
         """
         self.options = options or EngineOptions()
-        self.clock = clock
-        self._dispatcher = Dispatcher(
-            Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences), clock
-        )
-        # What the asyncio side reads is replaced as a whole, so that threads may look at it, too, and a change is seen.
-        self._bundles: Mapping[str, Bundle] = MappingProxyType({})
-        self._leaving: dict[str, Bundle] = {}
-        self._aliases: dict[str, str] = {}
-        self._backends: dict[str, Backend] = {}
+        super().__init__(Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences), clock)
+        self.bundles: Mapping[str, Bundle] = MappingProxyType({})
+        self.leaving: Mapping[str, Bundle] = MappingProxyType({})
+        self.aliases: Mapping[str, str] = MappingProxyType({})
+        self.backends: Mapping[str, Backend] = MappingProxyType({})
         self._aligning: set[str] = set()
         self._factories: dict[str, BatchFactory] = {}
         self._threads: list[threading.Thread] = []
-
-    @property
-    def bundles(self) -> Mapping[str, Bundle]:
-        """The loaded bundles by name, with their version where they have one, in the order in which they were added.
-
-        The same object until something is added or removed.
-        """
-        return self._bundles
-
-    @property
-    def leaving(self) -> Mapping[str, Bundle]:
-        """Bundles that are being removed: work that has begun goes on, no other work finds them."""
-        return MappingProxyType(self._leaving)
-
-    @property
-    def aliases(self) -> Mapping[str, str]:
-        """Which loaded bundle a name without a version stands for: ``{"de-en": "de-en@2"}``."""
-        return MappingProxyType(self._aliases)
-
-    @property
-    def backends(self) -> Mapping[str, Backend]:
-        """What each loaded bundle runs on, by the bundle's name."""
-        return MappingProxyType(self._backends)
-
-    @property
-    def counters(self) -> Counters:
-        """Totals since the start."""
-        return self._dispatcher.counters
-
-    @property
-    def sentences(self) -> tuple[int, int]:
-        """Sentences that wait, and that run."""
-        return self._dispatcher.sentences
-
-    @property
-    def queued_tokens(self) -> int:
-        """Predicted tokens of both."""
-        return self._dispatcher.queued_tokens
-
-    @property
-    def draining(self) -> bool:
-        """Whether new work is refused."""
-        return self._dispatcher.draining
 
     @property
     def alive(self) -> bool:
@@ -144,15 +104,17 @@ class Engine:
             shortlist: whether its sentences use the tokens that its shortlist selects, where it has one.
         """
         name = bundle.manifest.name
-        self._dispatcher.forget(name)
+        self.forget(name)
         self._factories[name] = _factory(graphs, bundle.shortlist if shortlist else None)
         self._aligning.discard(name)
         if "align" in graphs.specs:
             self._aligning.add(name)
-        self._backends = {**self._backends, name: backend or Backend(self.options.runtime, self.options.precision)}
-        self._bundles = MappingProxyType({**self._bundles, name: bundle})
-        if alias_of(name) not in self._aliases:
-            self._aliases = {**self._aliases, alias_of(name): name}
+        self.backends = MappingProxyType(
+            {**self.backends, name: backend or Backend(self.options.runtime, self.options.precision)}
+        )
+        self.bundles = MappingProxyType({**self.bundles, name: bundle})
+        if alias_of(name) not in self.aliases:
+            self.aliases = MappingProxyType({**self.aliases, alias_of(name): name})
 
     def point(self, alias: str, name: str) -> None:
         """Let an alias stand for a loaded bundle from here on; what has begun stays with the one it began with.
@@ -161,7 +123,7 @@ class Engine:
             UnknownModel: the bundle is not loaded.
         """
         self._require(name)
-        self._aliases = {**self._aliases, alias: name}
+        self.aliases = MappingProxyType({**self.aliases, alias: name})
 
     def hide(self, name: str) -> None:
         """Let no further work find a bundle, as the first half of ``remove``; its aliases are gone with it.
@@ -170,9 +132,9 @@ class Engine:
             UnknownModel: the bundle is not loaded.
         """
         self._require(name)
-        self._leaving = {**self._leaving, name: self._bundles[name]}
-        self._aliases = {alias: stands for alias, stands in self._aliases.items() if stands != name}
-        self._bundles = MappingProxyType({other: bundle for other, bundle in self._bundles.items() if other != name})
+        self.leaving = MappingProxyType({**self.leaving, name: self.bundles[name]})
+        self.aliases = MappingProxyType({alias: stands for alias, stands in self.aliases.items() if stands != name})
+        self.bundles = MappingProxyType({other: bundle for other, bundle in self.bundles.items() if other != name})
 
     def remove(self, name: str, timeout: float = 30.0) -> bool:
         """Let go of a bundle and all that belongs to it. Blocks: sessions and sentences that have begun end first.
@@ -187,19 +149,19 @@ class Engine:
         Raises:
             UnknownModel: the bundle is not loaded.
         """
-        if name not in self._leaving:
+        if name not in self.leaving:
             self.hide(name)
-        finished = self._dispatcher.let_go(name, timeout)
+        finished = self.let_go(name, timeout)
         self._factories.pop(name, None)
         self._aligning.discard(name)
-        self._backends = {other: backend for other, backend in self._backends.items() if other != name}
-        self._leaving = {other: bundle for other, bundle in self._leaving.items() if other != name}
-        self._dispatcher.forget(name)
+        self.backends = MappingProxyType({other: backend for other, backend in self.backends.items() if other != name})
+        self.leaving = MappingProxyType({other: bundle for other, bundle in self.leaving.items() if other != name})
+        self.forget(name)
         return finished
 
     def _require(self, name: str) -> None:
-        if name not in self._bundles:
-            raise UnknownModel(f"no model named {name!r} is loaded; there are {', '.join(self._bundles)}")
+        if name not in self.bundles:
+            raise UnknownModel(f"no model named {name!r} is loaded; there are {', '.join(self.bundles)}")
 
     def aligns(self, bundle: str) -> bool:
         """Whether a loaded bundle's hypotheses can carry their attention (``SearchOptions.attention``)."""
@@ -208,7 +170,7 @@ class Engine:
     def start(self) -> None:
         """Start the decode workers. Call once."""
         for number in range(self.options.workers):
-            worker = Worker(self._dispatcher, self._factories, self.clock)
+            worker = Worker(self, self._factories, self.clock)
             thread = threading.Thread(target=worker.run, name=f"tandem-decode-{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -221,9 +183,9 @@ class Engine:
             Draining, Overloaded: the work is refused, all of it.
         """
         for job in jobs:
-            if job.bundle not in self._leaving:
+            if job.bundle not in self.leaving:
                 self._require(job.bundle)
-        return self._dispatcher.submit(jobs)
+        return super().submit(jobs)
 
     async def decode(self, jobs: Sequence[Job], watch: Watch | None = None) -> list[Decoded]:
         """Decode a request's sentences. When cancelled, or when one fails, the others are given up too.
@@ -247,44 +209,6 @@ class Engine:
             for future in futures:
                 future.cancel()
 
-    def refuse_if_full(self) -> None:
-        """Turn away a request that cannot be let in, before anything is spent on it.
-
-        Raises:
-            Overloaded: the queue has no room for any request.
-        """
-        self._dispatcher.refuse_if_full()
-
-    def retry_after(self) -> float:
-        """Seconds until the present queue should be worked off."""
-        return self._dispatcher.retry_after()
-
-    def last_finished(self, bundle: str) -> float | None:
-        """When a sentence of a bundle was last decoded, on ``clock``; None = never."""
-        return self._dispatcher.last_finished(bundle)
-
-    def session(self) -> AbstractContextManager[None]:
-        """A piece of work, from looking for its bundle to its last sentence, as a ``with`` block.
-
-        It may submit until it ends, though the engine drains or the bundle is hidden meanwhile.
-
-        Raises:
-            Draining: no new work is taken.
-        """
-        return self._dispatcher.session()
-
-    def drain(self) -> None:
-        """Refuse new sessions from here on; those that are open go on, and may submit."""
-        self._dispatcher.drain()
-
-    def close(self) -> None:
-        """Refuse new work from here on; what was admitted goes on."""
-        self._dispatcher.close()
-
-    def wait_until_idle(self, timeout: float) -> bool:
-        """Block until nothing waits or runs and no session is open. Returns False where that took longer (seconds)."""
-        return self._dispatcher.wait_until_idle(timeout)
-
     def stop(self, timeout: float = 30.0) -> bool:
         """Refuse new work, let admitted work finish, end the workers. Blocks.
 
@@ -294,11 +218,11 @@ class Engine:
         Returns:
             Whether everything was finished.
         """
-        if self._dispatcher.stopped:  # by somebody who would not wait
+        if self.stopped:  # by somebody who would not wait
             timeout = 0.0
-        self._dispatcher.close()
-        finished = not self._threads or self._dispatcher.wait_until_idle(timeout)
-        self._dispatcher.stop()
+        self.close()
+        finished = not self._threads or self.wait_until_idle(timeout)
+        self.end_workers()
         for thread in self._threads:
             thread.join(timeout=5.0 if timeout else 0.5)  # a step that hangs does not hold up who would not wait
         return finished

@@ -6,7 +6,9 @@ import enum
 import math
 from dataclasses import dataclass
 
-from models.search import Hypothesis, SearchOptions
+import numpy as np
+
+from models.search import Hypothesis, SearchOptions, Sentence
 
 # Predicted target tokens of a source of S tokens: what a translation rarely exceeds. A prediction that is too high
 # refuses work a little early; one that is too low lets the queue outgrow its bound in seconds.
@@ -71,6 +73,10 @@ class Job:
         """Source tokens plus the target tokens to be expected."""
         target = min(self.options.max_length, math.ceil(_TARGET_RATIO * self.length) + _TARGET_EXTRA)
         return self.source_tokens + target
+
+    def sentence(self, number: int) -> Sentence:
+        """What a batch decodes, under a number of its own."""
+        return Sentence(number, tuple(np.asarray(source, dtype=np.int64) for source in self.sources), self.options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-import numpy as np
 import structlog
 
 from models.errors import OptionError
-from models.search import DecodeBatch, Finished, Sentence, SentenceError
+from models.search import DecodeBatch, Finished, SentenceError
 from service.engine.dispatcher import Dispatcher
 from service.engine.errors import DecodingFailed, Draining, UnknownModel
 from service.engine.jobs import Decoded, Lane, Load, Ticket
@@ -28,7 +27,7 @@ BatchFactory = Callable[[Lane], DecodeBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RunningSentence:
     """A sentence in a running batch: when it joined, and how long its encoding took, in seconds."""
 
     ticket: Ticket
@@ -43,7 +42,7 @@ class RunningBatch:
     lane: Lane
     decoder: DecodeBatch
     factory: BatchFactory
-    members: dict[int, Member] = field(default_factory=dict)
+    members: dict[int, RunningSentence] = field(default_factory=dict)
 
     @property
     def tickets(self) -> list[Ticket]:
@@ -124,7 +123,7 @@ class Worker:
         """Encode and join. Where that fails, each is tried alone: a sentence at fault costs itself only."""
         started = self._clock()
         try:
-            batch.decoder.join([_sentence(ticket) for ticket in tickets])
+            batch.decoder.join([ticket.job.sentence(ticket.id) for ticket in tickets])
         except Exception as error:
             batch.decoder.remove([ticket.id for ticket in tickets])  # of a crash half-way something may be left
             if len(tickets) > 1:
@@ -136,7 +135,7 @@ class Worker:
                 self._fail(batch.lane, tickets)
         else:
             seconds = self._clock() - started
-            batch.members |= {ticket.id: Member(ticket, started, seconds) for ticket in tickets}
+            batch.members |= {ticket.id: RunningSentence(ticket, started, seconds) for ticket in tickets}
             self._dispatcher.note_joined(tickets, started, seconds)
 
     def _step(self, batch: RunningBatch) -> None:
@@ -220,8 +219,3 @@ class Worker:
     def _abandon(self, batch: RunningBatch) -> None:
         _log.warning("batch_abandoned", bundle=batch.lane.bundle, sentences=len(batch.members))
         self._dispatcher.fail(batch.tickets, Draining())
-
-
-def _sentence(ticket: Ticket) -> Sentence:
-    sources = tuple(np.asarray(source, dtype=np.int64) for source in ticket.job.sources)
-    return Sentence(ticket.id, sources, ticket.job.options)

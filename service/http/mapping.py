@@ -7,35 +7,25 @@ Replies are read off the result's attributes, which have the names of the replie
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from models.search import Sampling
 from service.api.replies import (
-    DetectedLanguage,
-    GlossaryTerm,
-    Language,
     PosteditReply,
-    ProtectedSpan,
-    SentenceDetail,
     SentenceEvent,
-    SourceCombination,
     SummarizeReply,
     SummaryEvent,
-    TextDetail,
-    Time,
     TranslateReply,
-    Usage,
 )
 from service.api.schemas import DecodingFields, PosteditRequest, SamplingFields, SummarizeRequest, TranslateRequest
-from service.bundles.catalog import ServedLanguage
 from service.text.markup import MarkupOptions
 from service.translation.progress import Event
 from service.translation.requests import PosteditTask, SummarizeTask, TranslateTask
 from service.translation.results import DecodeResult, FinishedSentence
 
-T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 
 _SHARED = (
@@ -82,61 +72,51 @@ def _sampling(fields: SamplingFields) -> Sampling:
 
 def translate_reply(fields: TranslateRequest, result: DecodeResult) -> TranslateReply:
     """The reply to ``POST /translate``."""
-    texts = result.texts
-    reply = TranslateReply(translatedText=_as_asked(fields, [text.text for text in texts]), **_extras(fields, result))
+    per_text: dict[str, Sequence[object]] = {"translatedText": [text.text for text in result.texts]}
     if result.guesses:
-        reply.detectedLanguage = _as_asked(fields, [_read(DetectedLanguage, guess) for guess in result.guesses])
+        per_text["detectedLanguage"] = result.guesses
     if fields.protect:
-        reply.protected = _as_asked(fields, [[_read(ProtectedSpan, part) for part in text.protected] for text in texts])
+        per_text["protected"] = [text.protected for text in result.texts]
     if fields.glossary:
-        reply.glossary = _as_asked(fields, [[_read(GlossaryTerm, term) for term in text.glossary] for text in texts])
-    return reply
+        per_text["glossary"] = [text.glossary for text in result.texts]
+    return _reply(TranslateReply, fields, result, per_text)
 
 
 def postedit_reply(fields: PosteditRequest, result: DecodeResult) -> PosteditReply:
     """The reply to ``POST /postedit``."""
-    written = _as_asked(fields, [text.text for text in result.texts])
-    return PosteditReply(translatedText=written, **_extras(fields, result))
+    return _reply(PosteditReply, fields, result, {"translatedText": [text.text for text in result.texts]})
 
 
 def summarize_reply(fields: SummarizeRequest, result: DecodeResult) -> SummarizeReply:
     """The reply to ``POST /summarize``, which always says what it amounted to."""
-    counted = {"model": result.model, "usage": _read(Usage, result.usage), "time": _read(Time, result.time)}
-    return SummarizeReply(
-        summary=_as_asked(fields, [text.text for text in result.texts]),
-        truncated=_as_asked(fields, [text.truncated for text in result.texts]),
-        **{**_extras(fields, result), **counted},
-    )
+    texts = result.texts
+    per_text: dict[str, Sequence[object]] = {"summary": [text.text for text in texts]}
+    per_text["truncated"] = [text.truncated for text in texts]
+    return _reply(SummarizeReply, fields, result, per_text, counted=True)
 
 
 def event_of(event: Event) -> SentenceEvent | SummaryEvent:
     """What a stream says of a finished sentence or summary."""
-    return _read(SentenceEvent, event) if isinstance(event, FinishedSentence) else _read(SummaryEvent, event)
+    model = SentenceEvent if isinstance(event, FinishedSentence) else SummaryEvent
+    return model.model_validate(event, from_attributes=True)
 
 
-def language_reply(served: ServedLanguage) -> Language:
-    """An entry of ``GET /languages``."""
-    together = [SourceCombination(sources=list(sources), target=target) for sources, target in served.combinations]
-    return Language(code=served.code, name=served.name, targets=list(served.targets), combinations=together or None)
-
-
-def _extras(fields: DecodingFields, result: DecodeResult) -> dict[str, Any]:
-    """What replies share, as far as it was asked for."""
-    extras: dict[str, Any] = {}
-    if fields.alternatives:
-        extras["alternatives"] = _as_asked(fields, [list(text.alternatives) for text in result.texts])
+def _reply(
+    model: type[Model],
+    fields: DecodingFields,
+    result: DecodeResult,
+    per_text: Mapping[str, Sequence[object]],
+    *,
+    counted: bool = False,
+) -> Model:
+    """A reply: of each field a value per text, or the only one as ``q`` was; and what else was asked for."""
+    alternatives = {"alternatives": [text.alternatives for text in result.texts]} if fields.alternatives else {}
+    values: dict[str, object] = {
+        name: column[0] if isinstance(fields.q, str) else column
+        for name, column in {**per_text, **alternatives}.items()
+    }
     if fields.wants_details:
-        extras["details"] = [
-            TextDetail(sentences=[_read(SentenceDetail, sentence) for sentence in text.sentences])
-            for text in result.texts
-        ]
-        extras |= {"model": result.model, "usage": _read(Usage, result.usage), "time": _read(Time, result.time)}
-    return extras
-
-
-def _as_asked(fields: DecodingFields, values: list[T]) -> T | list[T]:
-    return values[0] if isinstance(fields.q, str) else values
-
-
-def _read(model: type[Model], record: object) -> Model:
-    return model.model_validate(record, from_attributes=True)
+        values["details"] = result.texts
+    if fields.wants_details or counted:
+        values |= {"model": result.model, "usage": result.usage, "time": result.time}
+    return model.model_validate(values, from_attributes=True)

@@ -26,7 +26,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from service.bundles.readiness import Readiness
-from service.engine import Backend, Counters, Engine, Histogram, Priority, alias_of
+from service.engine import Backend, Engine, EngineCounters, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
 from service.files.jobs import FileJobs
 from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
@@ -212,7 +212,7 @@ class _EngineCollector(Collector):
         return models
 
 
-def _histograms(counters: Counters) -> Iterator[Metric]:
+def _histograms(counters: EngineCounters) -> Iterator[Metric]:
     wait = HistogramMetricFamily("tandem_wait_seconds", "Seconds until a sentence joined a batch.", labels=())
     wait.add_metric((), *_buckets(counters.wait))
     yield wait
@@ -225,7 +225,7 @@ def _histograms(counters: Counters) -> Iterator[Metric]:
     yield rows
 
 
-def _padding(counters: Counters) -> Metric:
+def _padding(counters: EngineCounters) -> Metric:
     """Shares since the start; the counters beside it give those of a time."""
     share = GaugeMetricFamily("tandem_padding_share", "Share of what steps read that is padding.", labels=("of",))
     share.add_metric(("source",), counters.source_padding / max(1, counters.source_cells))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from service.text.inline import WHITE_SPACE, Block, BlockBuilder
+from service.text.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
 from service.text.layout import is_translatable
 from service.text.markup import Kind, MarkupOptions, Token, scan_html, scan_xml
 from service.text.nesting import BLOCKS, DRAWN, Nesting
@@ -31,7 +31,7 @@ _MOST_INLINE = 200  # elements of one block that are moved about; what has more 
 class HtmlDocument:
     """Markup as text that is kept and blocks that are translated, in order."""
 
-    parts: tuple[str | Block, ...]
+    parts: tuple[str | MarkupBlock, ...]
 
     @classmethod
     def parse(cls, text: str, options: MarkupOptions | None = None) -> HtmlDocument:
@@ -46,9 +46,9 @@ class HtmlDocument:
         return cls(tuple(_Divider(tokens, chosen).parts()))
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[MarkupBlock, ...]:
         """What is to be translated."""
-        return tuple(part for part in self.parts if isinstance(part, Block))
+        return tuple(part for part in self.parts if isinstance(part, MarkupBlock))
 
     @property
     def text(self) -> str:
@@ -56,7 +56,7 @@ class HtmlDocument:
         return "\n".join(block.text for block in self.blocks)
 
     def render(self, blocks: Sequence[str]) -> str:
-        """The document with its blocks replaced by markup: what ``Block.render`` returned for each."""
+        """The document with its blocks replaced by markup: what ``MarkupBlock.render`` returned for each."""
         remaining = iter(blocks)
         found = [part if isinstance(part, str) else next(remaining) for part in self.parts]
         if next(remaining, None) is not None:
@@ -77,7 +77,7 @@ class _Divider:
         self.nesting = Nesting(self.tokens, self.options)
         self.partner = self.nesting.partner
 
-    def parts(self) -> Iterator[str | Block]:
+    def parts(self) -> Iterator[str | MarkupBlock]:
         """The document's parts, joined and with blocks as they are the text."""
         kept = self._kept()
         borders = self._borders(kept)
@@ -190,7 +190,7 @@ class _Divider:
             above = self.nesting.parent[above]
         return -1 in self.nesting.speaks
 
-    def _block(self, run: list[tuple[int, int]], kept: dict[int, int]) -> Iterator[str | Block]:
+    def _block(self, run: list[tuple[int, int]], kept: dict[int, int]) -> Iterator[str | MarkupBlock]:
         """A run as a block with the white space around it, or as it is where it has nothing to translate."""
         if sum(self.tokens[first].kind is not Kind.TEXT for first, _ in run) > 2 * _MOST_INLINE:
             for piece in run:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from models.text import normalise
-from service.text.placing import Node, Pairs, Placing, Role, flat, trim
-from service.text.spans import Span
+from service.text.placing import Node, Pairs, Placing, Role, flat
+from service.text.spans import Span, trim
 
 WHITE_SPACE = " \t\n\f\r"
 """What HTML counts as white space: a run of it is shown as one space."""
@@ -17,7 +17,7 @@ _RUNS = re.compile(f"[{WHITE_SPACE}]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MarkupBlock:
     r"""Text with inline markup in it.
 
     Attributes:
@@ -110,12 +110,12 @@ class BlockBuilder:
         self._append("\n")
         self._breaks.append(raw)
 
-    def block(self, raw: str) -> Block:
+    def block(self, raw: str) -> MarkupBlock:
         """The block that was written so."""
         text = "".join(self._parts)
         text = text if self._xml else text.rstrip(" ")
         nodes = tuple(self._settled(node, text) for node in self._levels[0])
-        return Block(text, raw, nodes, tuple(self._breaks), self._xml)
+        return MarkupBlock(text, raw, nodes, tuple(self._breaks), self._xml)
 
     def _node(self, role: Role, raw: str) -> Node:
         self._count += 1
@@ -155,7 +155,7 @@ def _hollow(node: Node, elsewhere: Collection[int] = ()) -> str:
 class _Writing:
     """One translation of a block, being written."""
 
-    block: Block
+    block: MarkupBlock
     text: str
     placing: Placing
     breaks: Iterator[str]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from service.text.spans import Span
+from service.text.spans import Span, trim
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _BOUNDARY = "\u2581"
@@ -30,7 +30,7 @@ def locate(pieces: Sequence[str], text: str) -> list[Span]:
     spelled, owners = _spell(pieces)
     starts, ends = [len(text)] * len(pieces), [0] * len(pieces)
     for (first, last), (start, end) in _blocks(spelled, text):
-        alike, block = last - first == end - start, _trimmed(text, start, end)
+        alike, block = last - first == end - start, trim(text, start, end)
         for place in range(first, last):
             if spelled[place].isspace():
                 continue
@@ -121,11 +121,6 @@ def _pairs(left: Sequence[int], right: Sequence[int]) -> Iterator[tuple[tuple[in
 
 def _unspaced(text: str) -> list[int]:
     return [place for place, character in enumerate(text) if not character.isspace()]
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    inside = text[start:end]
-    return start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
 
 
 def _filled(starts: Sequence[int], ends: Sequence[int]) -> list[Span]:

@@ -41,7 +41,7 @@ class Hidden:
         return cls(text, text, asked=asked)
 
 
-Found = tuple[Span, Hidden]
+HiddenPlace = tuple[Span, Hidden]
 """A place in a text, and what is hidden there."""
 
 
@@ -81,7 +81,7 @@ class Masked:
             return self.text
         return "".join(chain.from_iterable(zip(self.text.split(self.mark), [*parts, ""], strict=True)))
 
-    def hide(self, found: Iterable[Found]) -> Masked:
+    def hide(self, found: Iterable[HiddenPlace]) -> Masked:
         """More hidden: places of ``text`` in order, which do not overlap and hold no mark; empty ones do not count."""
         if not self.mark:
             return self
@@ -112,10 +112,10 @@ class Masked:
             yield replace(self, text=text, hidden=tuple(next(remaining) for _ in range(marks)))
 
 
-def merge(first: Sequence[Found], others: Sequence[Found]) -> list[Found]:
+def merge(first: Sequence[HiddenPlace], others: Sequence[HiddenPlace]) -> list[HiddenPlace]:
     """Places in order: the first ones, and those of the others that overlap none of them."""
     ends = sorted(first, key=lambda one: one[0])
-    found: list[Found] = []
+    found: list[HiddenPlace] = []
     place = 0
     for one in others:
         while place < len(ends) and ends[place][0].end <= one[0].start:

@@ -1,19 +1,22 @@
 """Which tags of a text belong together, and which elements end without an end tag.
 
-HTML lets authors leave the end tags of paragraphs, list items, cells and the like out. Such an element ends where the
-standard's parser ends it: before what cannot stand in it, and with the element that it is in. An end tag closes no
-element beyond the walls that the standard puts around cells, captions, templates and the like, and that of an inline
-element none beyond the block that it stands in.
+HTML lets authors leave the end tags of paragraphs, list items, cells and the like out, and browsers make something of
+whatever else is wrong with it. Where its elements begin and end is what turbohtml's parser says, which follows the
+standard; it is shown the tags alone, without attributes and text.
 
-A tag without its counterpart by these rules is a stray one. That is also what becomes of misnested inline elements: in
+A tag without its counterpart is a stray one. That is also what becomes of misnested inline elements: in
 ``<b>one <i>two</b> three</i>`` the end of ``b`` leaves both tags of ``i`` stray. Whoever divides the text leaves stray
 tags, and elements around them, where they stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from turbohtml import Element, Namespace, Node, parse_fragment
 
 from service.text.markup import Kind, MarkupError, MarkupOptions, Token
 
@@ -26,61 +29,19 @@ _BLOCK_NAMES = """
 """
 BLOCKS = frozenset(_BLOCK_NAMES.split())
 """Elements of HTML that stand in no sentence."""
-_P_ENDERS = """
-    address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2
-    h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext pre search section summary table ul xmp
-"""
 DRAWN = frozenset(("math", "svg"))
 """Drawings and formulas, in which a slash at a start tag's end makes an element without content."""
-_BOXES = frozenset(("applet", "button", "marquee", "object"))  # inline, but what is in them is apart
-_WALLS = frozenset(("applet", "caption", "marquee", "object", "table", "td", "template", "th"))
-_STARTED = _WALLS | frozenset(("button", "math", "select", "svg"))  # beyond which a start tag ends nothing
-_GRID = frozenset(("math", "svg", "table", "template"))
-_RUBY = frozenset(("rb", "rp", "rt", "rtc"))
-_CELLS = frozenset(("caption", "colgroup", "td", "th"))
-_GROUPS = frozenset(("tbody", "tfoot", "thead"))
-_ROWS = _CELLS | {"tr"}
-_PARTS = _ROWS | _GROUPS
-_OPTIONAL = _PARTS | _RUBY | {"dd", "dt", "li", "optgroup", "option", "p"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """Elements that a start tag ends, and those beyond which it does not look for them."""
-
-    ends: frozenset[str]
-    walls: frozenset[str]
-
-
-def _ending(ends: frozenset[str], walls: frozenset[str], through: str = "") -> _Ending:
-    return _Ending(ends, walls - ends - frozenset(through.split()))
-
-
-def _endings() -> dict[str, list[_Ending]]:
-    """Per name what such a start tag ends."""
-    apart = BLOCKS | _STARTED
-    choices = _ending(frozenset(("optgroup", "option")), apart)
-    found = {
-        "li": [_ending(frozenset(("li",)), apart, "address div p")],
-        "dd": [_ending(frozenset(("dd", "dt")), apart, "address div p")],
-        "option": [_ending(frozenset(("option",)), apart)],
-        "optgroup": [choices],
-        "hr": [choices],
-        "rt": [_ending(_RUBY - {"rtc"}, apart | {"ruby", "rtc"})],
-        "rb": [_ending(_RUBY, apart | {"ruby"})],
-        "td": [_ending(_CELLS, _GRID)],
-        "tr": [_ending(_ROWS, _GRID)],
-        "tbody": [_ending(_PARTS, _GRID)],
-        "col": [_ending(_PARTS - {"colgroup"}, _GRID)],
-    }
-    alike = {"dt": "dd", "rp": "rt", "rtc": "rb", "th": "td", "thead": "tbody", "tfoot": "tbody"}
-    alike |= {"caption": "tbody", "colgroup": "tbody"}
-    found |= {name: found[other] for name, other in alike.items()}
-    paragraph = _ending(frozenset(("p",)), _STARTED)
-    return found | {name: [*found.get(name, ()), paragraph] for name in _P_ENDERS.split()}
-
-
-_ENDINGS = _endings()
+_OPTIONAL_NAMES = """
+    caption colgroup dd dt li optgroup option p rb rp rt rtc tbody td tfoot th thead tr
+"""
+_OPTIONAL = frozenset(_OPTIONAL_NAMES.split())
+_CLOSED_BY_OTHERS = _OPTIONAL - {"caption", "colgroup", "optgroup", "rb", "rp", "rt", "rtc"}  # at their next like
+_MOST_LOOKED_THROUGH = 200_000_000
+"""Tags times elements that may be open: the parser looks through all of these for every tag. Half a second of it."""
+# The standard opens these anew after whatever closed them, so that few tags can make very many elements. Under another
+# name they are inline elements like any other.
+_FORMATTING_NAMES = "a b big code em font i nobr s small strike strong tt u"
+_FORMATTING = frozenset(_FORMATTING_NAMES.split())
 
 
 @dataclass(slots=True)
@@ -90,9 +51,9 @@ class Nesting:
     Attributes:
         partner: per token of a tag, where its counterpart stands, for ``<path/>`` where it stands itself; -1 = it has
             none.
-        parent: per token, where the start tag of the element stands that it is in; -1 = in none.
-        speaks: start tags of elements that text stands in directly; -1 for text in no element.
-        ended: of start tags without an end tag the token that ends their element; none for those that nothing ends.
+        parent: of XML, per token, where the start tag of the element stands that it is in; -1 = in none.
+        speaks: of XML, start tags of elements that text stands in directly; -1 for text in no element.
+        ended: of start tags without an end tag the tag that ends their element; none for those that nothing ends.
         strays: by name the end tags that close nothing, in order.
     """
 
@@ -103,28 +64,17 @@ class Nesting:
     speaks: set[int] = field(default_factory=set)
     ended: dict[int, int] = field(default_factory=dict)
     strays: dict[str, list[int]] = field(default_factory=dict)
-    _stack: list[int] = field(default_factory=list)
-    _open: dict[str, int] = field(default_factory=dict)  # by name how many are in the stack
 
     def __post_init__(self) -> None:
         """Match the tags. Raises MarkupError."""
-        self.partner = [-1] * len(self.tokens)
-        elements = 0
-        for place, token in enumerate(self.tokens):
-            if token.kind is Kind.END:
-                self._close(place, token.name)
-            elif token.kind in (Kind.START, Kind.EMPTY) and not self.options.xml:
-                self._make_way(place, token.name)
-            self.parent.append(self._stack[-1] if self._stack else -1)
-            if token.kind is Kind.TEXT and token.text.strip():
-                self.speaks.add(self.parent[-1])
-            elements += token.kind in (Kind.START, Kind.EMPTY)
-            if token.kind is Kind.START and token.slashed and self._is_drawn(token.name):
-                self.partner[place] = place
-            elif token.kind is Kind.START:
-                self._push(place, token.name)
+        elements = sum(token.kind in (Kind.START, Kind.EMPTY) for token in self.tokens)
         if elements > self.options.max_elements:
             raise MarkupError(f"may have at most {self.options.max_elements} elements", elements)
+        self.partner = [-1] * len(self.tokens)
+        if self.options.xml:
+            self._match_xml()
+        else:
+            self._match_html()
 
     def has_optional_end(self, place: int) -> bool:
         """Whether an element of HTML may be without an end tag."""
@@ -138,65 +88,86 @@ class Nesting:
             if self.tokens[place].kind in (Kind.START, Kind.END)
         )
 
-    def _is_drawn(self, name: str) -> bool:
-        """Whether an element is a drawing or formula, or stands in one."""
-        return name in DRAWN or any(self._open.get(one) for one in DRAWN)
+    def _match_xml(self) -> None:
+        """XML is well-formed: an end tag belongs to the last start tag that has none yet."""
+        within = [-1]
+        for place, token in enumerate(self.tokens):
+            if token.kind is Kind.END:
+                start = within.pop()
+                self.partner[place], self.partner[start] = start, place
+            self.parent.append(within[-1])
+            if token.kind is Kind.TEXT and token.text.strip():
+                self.speaks.add(within[-1])
+            if token.kind is Kind.START:
+                self._bound_depth(len(within))
+                within.append(place)
 
-    def _push(self, place: int, name: str) -> None:
-        self._stack.append(place)
-        self._open[name] = self._open.get(name, 0) + 1
-        # At once: how far the stack is looked through is bounded by this.
-        if len(self._stack) > self.options.max_depth:
-            message = f"may have at most {self.options.max_depth} elements within one another"
-            raise MarkupError(message, len(self._stack))
+    def _match_html(self) -> None:
+        places: dict[int, int] = {}  # by where a tag stands in what the parser is shown
+        shown, length = [], 0
+        for place, token in enumerate(self.tokens):
+            if token.kind in (Kind.START, Kind.EMPTY, Kind.END):
+                places[length] = place
+                shown.append(_shown(token))
+                length += len(shown[-1])
+        unended = _most_unended(self.tokens)
+        if unended * len(shown) > _MOST_LOOKED_THROUGH:
+            self._bound_depth(max(unended, self.options.max_depth + 1))
+        # Cells and rows may stand in a template without the table that they are a part of.
+        root = parse_fragment("".join(shown), "template", source_locations=True)
+        unclosed: dict[int, int] = {}
+        self._match_within(root, places, unclosed, 0)
+        tags = sorted([*unclosed, *(place for place, other in enumerate(self.partner) if other >= 0)])
+        for start, last in unclosed.items():
+            after = bisect_right(tags, last)
+            if after < len(tags):
+                self.ended[start] = tags[after]
+        for place, token in enumerate(self.tokens):
+            if token.kind is Kind.END and self.partner[place] < 0:
+                self.strays.setdefault(token.name, []).append(place)
 
-    def _close(self, place: int, name: str) -> None:
-        """An end tag closes the last open element of its name, and those within, but nothing beyond a wall."""
-        walls = frozenset() if self.options.xml else _walls(name)
-        found = self._find(frozenset((name,)), walls - {name}, first=True)
-        if found is None:
-            self.strays.setdefault(name, []).append(place)
-            return
-        start = self._stack[found]
-        self._end(found, place)
-        del self.ended[start]
-        self.partner[place], self.partner[start] = start, place
+    def _match_within(self, parent: Node, places: Mapping[int, int], unclosed: dict[int, int], depth: int) -> int:
+        """Match the tags in an element, and note of each that has no end tag the last tag in it. Returns the last."""
+        last = -1
+        for element in parent.children:
+            location = element.source_location if isinstance(element, Element) else None
+            # Without a place is what the standard puts in by itself, such as rows around cells.
+            if not isinstance(element, Element) or location is None:
+                last = max(last, self._match_within(element, places, unclosed, depth))
+                continue
+            self._bound_depth(depth + 1)
+            start = places[location.start_tag.start_offset]
+            inside = max(start, self._match_within(element, places, unclosed, depth + 1))
+            if location.end_tag is not None:
+                inside = places[location.end_tag.start_offset]
+                self.partner[start], self.partner[inside] = inside, start
+            elif self.tokens[start].slashed and element.namespace is not Namespace.HTML:
+                self.partner[start] = start
+            else:
+                unclosed[start] = inside
+            last = max(last, inside)
+        return last
 
-    def _make_way(self, place: int, name: str) -> None:
-        """What cannot hold an element ends before it."""
-        for ending in _ENDINGS.get(name, ()):
-            found = self._find(ending.ends, ending.walls)
-            if found is not None:
-                self._end(found, place)
-
-    def _find(self, names: frozenset[str], walls: frozenset[str], first: bool = False) -> int | None:
-        """The level of the outermost, or of the first, open element of some names that no wall stands before."""
-        if not any(self._open.get(name) for name in names):
-            return None
-        found = None
-        for level in range(len(self._stack) - 1, -1, -1):
-            name = self.tokens[self._stack[level]].name
-            if name in names:
-                found = level
-                if first:
-                    break
-            elif name in walls:
-                break
-        return found
-
-    def _end(self, level: int, place: int) -> None:
-        """A token ends the open elements from a level on."""
-        for start in self._stack[level:]:
-            self._open[self.tokens[start].name] -= 1
-            self.ended[start] = place
-        del self._stack[level:]
+    def _bound_depth(self, depth: int) -> None:
+        if depth > self.options.max_depth:
+            raise MarkupError(f"may have at most {self.options.max_depth} elements within one another", depth)
 
 
-def _walls(name: str) -> frozenset[str]:
-    """Elements that an end tag of HTML closes nothing beyond."""
-    if name in _PARTS or name == "table":
-        return _GRID
-    if name in BLOCKS or name in _BOXES:
-        others = {"p": ("button",), "li": ("ol", "ul"), "option": ("select",), "optgroup": ("select",)}
-        return _WALLS | frozenset(others.get(name, ()))
-    return BLOCKS | _BOXES
+def _most_unended(tokens: Sequence[Token]) -> int:
+    """The most start tags, at any place, that have no end tag of their name yet; not of those that may have none."""
+    unended: Counter[str] = Counter()
+    most = total = 0
+    for token in tokens:
+        if token.kind is Kind.START and token.name not in _CLOSED_BY_OTHERS:
+            unended[token.name] += 1
+            total += 1
+            most = max(most, total)
+        elif token.kind is Kind.END and unended[token.name]:
+            unended[token.name] -= 1
+            total -= 1
+    return most
+
+
+def _shown(token: Token) -> str:
+    name = f"{token.name}-" if token.name in _FORMATTING else token.name
+    return f"</{name}>" if token.kind is Kind.END else f"<{name}{'/' * token.slashed}>"

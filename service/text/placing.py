@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice, pairwise
 
-from service.text.spans import WORD, Span
+from service.text.spans import WORD, Span, trim
 
 Pairs = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 """Aligned words: characters (start, end) of the source and of the translation."""
@@ -266,11 +266,3 @@ def _first_run(numbers: Sequence[int], otherwise: int) -> tuple[int, int]:
     while end + 1 - numbers[0] < len(numbers) and numbers[end + 1 - numbers[0]] == end + 1:
         end += 1
     return numbers[0], end + 1
-
-
-def trim(text: str, start: int, end: int) -> Span:
-    """A span without the white space at its ends."""
-    part = text[start:end]
-    if not part.strip():
-        return Span(start, start)
-    return Span(start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip()))

@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 import re2  # type: ignore[import-untyped]
 
-from models.errors import TandemError
-from service.text.masking import Found, Hidden
+from service.errors import InvalidOption
+from service.text.masking import Hidden, HiddenPlace
 from service.text.spans import Span
 
 KINDS = ("placeholders", "urls", "emails", "numbers")
@@ -49,20 +49,6 @@ _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:/'’\u00a0\u202f-]\d+)*(?!\w)")
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
-class ProtectError(TandemError):
-    """An entry that says nothing that could be protected, or takes too long to look for.
-
-    Attributes:
-        number: of the entry, from 0.
-        entry: the entry.
-        bound: what it must be.
-    """
-
-    def __init__(self, number: int, entry: str, bound: str) -> None:
-        self.number, self.entry, self.bound = number, entry, bound
-        super().__init__(f"protect.{number}: {bound}")
-
-
 @dataclass(frozen=True, slots=True)
 class Protector:
     """Finds what a request protects."""
@@ -74,7 +60,7 @@ class Protector:
         """A protector of a request's entries.
 
         Raises:
-            ProtectError: an expression that RE2 does not read or that is too large, or an empty literal.
+            InvalidOption: an expression that RE2 does not read or that is too large, or an empty literal.
         """
         exact: dict[str, None] = {}
         finders: list[Finder] = []
@@ -87,25 +73,29 @@ class Protector:
             else:
                 literal = entry.removeprefix(LITERAL)
                 if not literal.strip():
-                    raise ProtectError(number, entry, "must name something other than white space")
+                    raise _bad_entry(number, entry, "must name something other than white space")
                 exact[literal] = None
         if exact:
             finders.append(_matches(literals(exact)))
         return cls(tuple(dict.fromkeys(finders)))
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[HiddenPlace]:
         """What is protected in a text, in order; of overlapping places the one that begins first, then the longest.
 
         Raises:
-            ProtectError: the expressions have taken too long, in this text and those before it.
+            InvalidOption: the expressions have taken too long, in this text and those before it.
         """
         places = {Span(*place) for finder in self.finders for place in finder(text)}
-        found: list[Found] = []
+        found: list[HiddenPlace] = []
         for span in sorted(places, key=lambda one: (one.start, -one.end)):
             if span.end > span.start and (not found or span.start >= found[-1][0].end):
                 part = text[span.start : span.end]
                 found.append((span, Hidden.kept(part)))
         return found
+
+
+def _bad_entry(number: int, entry: str, bound: str) -> InvalidOption:
+    return InvalidOption(f"protect.{number}", bound, entry)
 
 
 def literals(texts: Iterable[str]) -> re.Pattern[str]:
@@ -206,14 +196,14 @@ class _Allowance:
 def _expression(number: int, entry: str, allowance: _Allowance) -> Finder:
     compiled = _compiled(entry.removeprefix(REGEX))
     if isinstance(compiled, str):
-        raise ProtectError(number, entry, compiled)
+        raise _bad_entry(number, entry, compiled)
 
     def find(text: str) -> Iterator[tuple[int, int]]:
         try:
             yield from allowance.spend(compiled.finditer(text))
         except TimeoutError as error:
             bound = f"must take, with the other expressions, at most {MAX_SECONDS:g} s to be looked for"
-            raise ProtectError(number, entry, bound) from error
+            raise _bad_entry(number, entry, bound) from error
 
     return find
 

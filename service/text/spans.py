@@ -18,3 +18,11 @@ class Span(NamedTuple):
     def moved(self, characters: int) -> Span:
         """The same stretch of a text that begins so many characters earlier."""
         return Span(self.start + characters, self.end + characters)
+
+
+def trim(text: str, start: int, end: int) -> Span:
+    """A span without the white space at its ends."""
+    part = text[start:end]
+    if not part.strip():
+        return Span(start, start)
+    return Span(start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip()))

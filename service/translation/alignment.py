@@ -27,6 +27,7 @@ from models.search import Array, Hypothesis
 from models.vocabulary import EOS, Vocabulary, WordVocabulary
 from service.bundles.served import ServedModel
 from service.text.locating import locate, locate_words
+from service.text.protect import is_unspaced
 from service.text.spans import WORD, Span
 
 THRESHOLD = 0.6
@@ -34,27 +35,9 @@ THRESHOLD = 0.6
 
 _LEAST = 1e-9  # attention below this is none
 _MARK = re.compile(r"[.,;:!?…。、，；：！？¿¡؟،()\[\]{}'\"«»‹›„“”‚‘’–—-]+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 Floats: TypeAlias = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class AlignedToken:
-    """A vocabulary's piece and the characters that it stands for; an empty span where none are left of it."""
-
-    piece: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class TokenPair:
-    """A written token and a source token that it looked at."""
-
-    source: int
-    target: int
-    weight: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,31 +45,15 @@ class Alignment:
     """One source of a sentence and its translation, token by token and word by word.
 
     Attributes:
-        source, target: their tokens, without the end of the sentence.
+        source, target: their tokens as the vocabulary's pieces, without the end of the sentence.
         weights: target tokens x source tokens: the attention; what the end of the sentence received is left out.
         words: spans of source words and of target words that belong together, in the target's order.
     """
 
-    source: tuple[AlignedToken, ...]
-    target: tuple[AlignedToken, ...]
+    source: tuple[str, ...]
+    target: tuple[str, ...]
     weights: Array
     words: tuple[tuple[Span, Span], ...]
-
-    @property
-    def tokens(self) -> list[TokenPair]:
-        """Per written token the source token that it looked at most; none where it looked at none."""
-        if not self.weights.size:
-            return []
-        best = self.weights.argmax(axis=1)
-        rows = zip(best.tolist(), self.weights.max(axis=1).tolist(), strict=True)
-        return [TokenPair(source, target, weight) for target, (source, weight) in enumerate(rows) if weight > 0]
-
-
-def align_words(
-    model: ServedModel, source: str, target: str, hypothesis: Hypothesis, ids: Sequence[int] | None = None
-) -> Alignment:
-    """Align a sentence of a model with one source with its translation; see ``align_sources``."""
-    return align_sources(model, (source,), target, hypothesis, None if ids is None else (ids,))[0]
 
 
 def align_sources(
@@ -112,25 +79,25 @@ def align_sources(
         raise ValueError("a hypothesis without attention aligns with nothing; decode it with SearchOptions.attention")
     given = [_without_end(one) for one in (model.encode(sentence) if ids is None else ids)]
     written, steps = _written(model, hypothesis, given)
-    vocabulary = model.bundle.target_vocabulary
-    targets = _tokens(vocabulary, written, target)
+    targets, target_spans = _located(model.bundle.target_vocabulary, written, target)
     found = []
     for number, (text, read) in enumerate(zip(sentence, given, strict=True)):
         weights = _weights(hypothesis.attention[number], steps, len(read), edited=number == len(given) - 1)
-        sources = _tokens(model.bundle.source_vocabularies[number], read, text)
-        found.append(Alignment(sources, targets, weights, word_pairs(weights, text, sources, target, targets)))
+        sources, source_spans = _located(model.bundle.source_vocabularies[number], read, text)
+        words = word_pairs(weights, text, source_spans, target, target_spans)
+        found.append(Alignment(sources, targets, weights, words))
     return tuple(found)
 
 
 def word_pairs(
-    weights: Array, source: str, sources: Sequence[AlignedToken], target: str, targets: Sequence[AlignedToken]
+    weights: Array, source: str, sources: Sequence[Span], target: str, targets: Sequence[Span]
 ) -> tuple[tuple[Span, Span], ...]:
     """Words that belong together, in the target's order: of each written word those that it looked at most.
 
     Args:
         weights: target tokens x source tokens.
         source, target: the texts.
-        sources, targets: their tokens with the characters that they stand for.
+        sources, targets: of each of their tokens the characters that it stands for.
     """
     read, written = words_of(source, sources), words_of(target, targets)
     if not read or not written or not weights.size:
@@ -145,7 +112,7 @@ def word_pairs(
     return tuple((read[place], written[row]) for row, place in np.argwhere(paired).tolist())
 
 
-def words_of(text: str, tokens: Sequence[AlignedToken]) -> list[Span]:
+def words_of(text: str, tokens: Sequence[Span]) -> list[Span]:
     """The words of a text and its punctuation marks; in scripts without spaces between words, the tokens.
 
     What one token stands for is one word, even where that is an address with punctuation marks in it.
@@ -154,16 +121,16 @@ def words_of(text: str, tokens: Sequence[AlignedToken]) -> list[Span]:
     for match in WORD.finditer(text):
         start, end = match.span()
         borders = {start, end}
-        if _UNSPACED.search(text, start, end):
-            borders.update(token.span.start for token in tokens if start < token.span.start < end)
+        if any(map(is_unspaced, match[0])):
+            borders.update(token.start for token in tokens if start < token.start < end)
         words += [Span(*border) for border in pairwise(sorted(borders))]
     return _merged(words, tokens)
 
 
-def _merged(words: Sequence[Span], tokens: Sequence[AlignedToken]) -> list[Span]:
+def _merged(words: Sequence[Span], tokens: Sequence[Span]) -> list[Span]:
     """Words in order, one where several share a token."""
     merged: list[Span] = []
-    spans = iter(sorted(token.span for token in tokens))
+    spans = iter(sorted(tokens))
     reach = 0  # how far the tokens go that begin before the word
     token = next(spans, None)
     for word in words:
@@ -181,9 +148,9 @@ def _marks(text: str, words: Sequence[Span]) -> NDArray[np.bool_]:
     return np.array([_MARK.fullmatch(text, *word) is not None for word in words])
 
 
-def _membership(words: Sequence[Span], tokens: Sequence[AlignedToken]) -> Floats:
+def _membership(words: Sequence[Span], tokens: Sequence[Span]) -> Floats:
     """Words x tokens: the share of a token's characters that stand in the word."""
-    word_WE, token_TE = np.array(words), np.array([token.span for token in tokens])
+    word_WE, token_TE = np.array(words), np.array(tokens)
     ends_WT = np.minimum(word_WE[:, None, 1], token_TE[None, :, 1])
     common_WT: Floats = np.maximum(ends_WT - np.maximum(word_WE[:, None, 0], token_TE[None, :, 0]), 0).astype(float)
     common_WT /= np.maximum(common_WT.sum(axis=0, keepdims=True), 1.0)
@@ -242,10 +209,9 @@ def _without_end(ids: Sequence[int]) -> list[int]:
     return [*ids[:-1]] if ids and ids[-1] == EOS else [*ids]
 
 
-def _tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> tuple[AlignedToken, ...]:
-    pieces = [vocabulary.piece_of(token) for token in ids]
+def _located(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> tuple[tuple[str, ...], list[Span]]:
+    """The pieces of a text, and of each the characters that it stands for: none where nothing is left of it."""
+    pieces = tuple(vocabulary.piece_of(token) for token in ids)
     if isinstance(vocabulary, WordVocabulary):
-        pieces = [f" {piece}" for piece in pieces]
-        spans = locate_words(len(pieces), text) or locate(pieces, text)
-        return tuple(AlignedToken(piece.strip(), span) for piece, span in zip(pieces, spans, strict=True))
-    return tuple(map(AlignedToken, pieces, locate(pieces, text)))
+        return pieces, locate_words(len(pieces), text) or locate([f" {piece}" for piece in pieces], text)
+    return pieces, locate(pieces, text)

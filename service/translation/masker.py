@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.errors import InvalidOption
 from service.text.glossary import Glossary
 from service.text.masking import Hidden, Masked, merge
-from service.text.protect import ProtectError, Protector
+from service.text.protect import Protector
 from service.text.spans import Span
 from service.translation.requests import DecodeRequest, TranslateTask
 
@@ -24,10 +23,7 @@ class Masker:
     def of(cls, request: DecodeRequest) -> Masker:
         """The masker of a request. Raises InvalidOption for a bad entry of ``protect``."""
         asked = (request.protect, request.glossary) if isinstance(request, TranslateTask) else ((), {})
-        try:
-            return cls(Protector.of(asked[0]), Glossary.of(asked[1]))
-        except ProtectError as error:
-            raise _bad_entry(error) from error
+        return cls(Protector.of(asked[0]), Glossary.of(asked[1]))
 
     def mask(self, text: str, kept: Sequence[Span] = ()) -> Masked:
         """A text, normalised but for what is protected in it, which comes back byte for byte.
@@ -42,14 +38,7 @@ class Masker:
         if not (kept or self.protector.finders or self.glossary):
             return Masked(text).normalised()
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
-        try:
-            found = merge(always, self.protector.find(text))
-        except ProtectError as error:
-            raise _bad_entry(error) from error
+        found = merge(always, self.protector.find(text))
         masked = (Masked.of(text).hide(found) if found else Masked(text)).normalised()
         terms = self.glossary.find(masked.text)
         return (masked if masked.mark else Masked.of(masked.text)).hide(terms) if terms else masked
-
-
-def _bad_entry(error: ProtectError) -> InvalidOption:
-    return InvalidOption(f"protect.{error.number}", error.bound, error.entry)

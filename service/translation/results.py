@@ -25,24 +25,18 @@ class AttentionMatrix:
     ``weights``: target tokens x source tokens.
     """
 
-    source: list[str]
-    target: list[str]
+    source: Sequence[str]
+    target: Sequence[str]
     weights: list[list[float]] | None
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedSource:
-    """What one source of a sentence aligns with."""
+    """What one source of a sentence aligns with; ``others``: by field the further ones, None where it is alone."""
 
     tokens: AttentionMatrix
     words: list[AlignedWords]
-
-
-@dataclass(frozen=True, slots=True)
-class AlignedSentence(AlignedSource):
-    """What the leading source of a sentence aligns with, and by field the others; None where it is alone."""
-
-    others: Mapping[str, AlignedSource] | None
+    others: Mapping[str, AlignedSource] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +56,7 @@ class WrittenSentence:
     score: float
     tokens: list[str]
     token_scores: list[float] | None = None
-    alignment: AlignedSentence | None = None
+    alignment: AlignedSource | None = None
     repetition: bool | None = None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from models.text import normalise
 from service.bundles.served import Tokeniser
 from service.engine import Decoded, Job
+from service.telemetry import tracing
 from service.text import cut_to_limit, is_translatable
 from service.text.masking import Masked
 from service.text.spans import Span
@@ -38,9 +39,10 @@ def cut_texts(plan: Plan) -> list[CutText]:
     return cut
 
 
+@tracing.traced("detokenise")
 def write_summaries(plan: Plan, texts: Sequence[CutText], decoded: Sequence[Decoded]) -> list[WrittenText]:
     """The summary of each text; ``decoded``: the results of the jobs."""
-    request, writer, remaining = plan.request, SentenceWriter(plan.route, plan.request), iter(decoded)
+    request, writer, remaining = plan.request, SentenceWriter(plan.request), iter(decoded)
     written = []
     for text in texts:
         if text.job is None:
@@ -48,10 +50,9 @@ def write_summaries(plan: Plan, texts: Sequence[CutText], decoded: Sequence[Deco
             continue
         found = candidates_of_whole(plan.model, Masked(text.text), (), (text.text,), text.job, next(remaining))
         best, *others = (found[min(rank, len(found) - 1)] for rank in range(request.alternatives + 1))
+        places = Span(0, len(text.text)), Span(0, len(best.text))
         sentences = []
-        if request.wants_details and best.hypothesis is not None:
-            source, target = Span(0, len(text.text)), Span(0, len(best.text))
-            one = writer.describe(best.hypothesis, (text.text,), source, target, best.text)
-            sentences.append(replace(one, repetition=best.repetition or None))
+        if request.wants_details:
+            sentences = writer.describe(plan.route, best, (text.text,), places, best.text)
         written.append(WrittenText(best.text, [one.text for one in others], sentences, truncated=text.truncated))
     return written

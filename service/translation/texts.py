@@ -94,7 +94,7 @@ class TextService:
                 read = [(number, text.text) for number, text in enumerate(texts) if text.job is not None]
                 jobs = [text.job for text in texts if text.job is not None]
                 decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.model, read))
-                written = await self._in_thread(_write_summaries, plan, texts, decoded)
+                written = await self._in_thread(write_summaries, plan, texts, decoded)
         counts = TokenCounts.of(admission.characters, jobs, decoded)
         return DecodeResult(written, plan.model.name, counts, self._seconds(decoded, admission))
 
@@ -244,8 +244,3 @@ def _write(
         unit.read(plan.model, results)
     again = [(plan, unit) for plan, unit in units if unit.try_again(plan)]
     return again, [] if again else write_texts(request, parsed)
-
-
-@tracing.traced("detokenise")
-def _write_summaries(plan: Plan, texts: Sequence[CutText], decoded: Sequence[Decoded]) -> list[WrittenText]:
-    return write_summaries(plan, texts, decoded)

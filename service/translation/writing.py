@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from models.search import Hypothesis
 from service.bundles.catalog import Route
 from service.text.html import HtmlDocument
 from service.text.masking import Hidden
 from service.text.spans import Span
 from service.translation.alignment import Alignment, align_sources
+from service.translation.candidates import Candidate
 from service.translation.plans import Plan
 from service.translation.requests import DecodeRequest, TranslateTask
 from service.translation.results import (
-    AlignedSentence,
     AlignedSource,
     AlignedWords,
     AttentionMatrix,
@@ -26,75 +25,73 @@ from service.translation.results import (
 from service.translation.units import ParsedText, SegmentedText
 
 MAX_WEIGHTS = 250_000
-"""Numbers in all of a plan's attention matrices: some 2 MB of JSON."""
+"""Numbers in all of an answer's attention matrices: some 2 MB of JSON."""
 
 
 @dataclass(slots=True)
 class SentenceWriter:
-    """Describes the sentences of one plan, one after another, as far as its request asks for it.
+    """Describes the sentences of one request, one after another, as far as it asks for it.
 
     Attributes:
-        route: how they were decoded.
         request: what is asked for.
         room: numbers that attention matrices may still have.
     """
 
-    route: Route
     request: DecodeRequest
     room: int = MAX_WEIGHTS
 
     def describe(
         self,
-        best: Hypothesis,
+        route: Route,
+        best: Candidate,
         sentence: Sequence[str],
-        source: Span,
-        target: Span,
+        spans: tuple[Span, Span],
         written: str,
         ids: Sequence[Sequence[int]] | None = None,
-    ) -> WrittenSentence:
-        """A translated sentence.
+    ) -> list[WrittenSentence]:
+        """A translated sentence; none where nothing was decoded.
 
         Args:
-            best: its hypothesis.
+            route: how it was decoded.
+            best: its translation, as it was decoded.
             sentence: its text in every source of the model, as it was decoded or as the request has it.
-            source: where it stands in the text sent (of the leading source).
-            target: where its translation stands in the text that is written.
+            spans: where it stands in the text sent (of the leading source), and its translation in what is written.
             written: the translation.
             ids: per source the tokens that were decoded; None = those of ``ServedModel.encode``.
         """
-        scores = [round(score, 6) for score in best.token_scores] if self.request.scores else None
+        hypothesis, (source, target) = best.hypothesis, spans
+        if hypothesis is None:
+            return []
+        scores = [round(score, 6) for score in hypothesis.token_scores] if self.request.scores else None
         alignment = None
-        if self.request.alignments and best.attention is not None:
-            found = align_sources(self.route.model, sentence, written, best, ids)
+        if self.request.alignments and hypothesis.attention is not None:
+            aligned = align_sources(route.model, sentence, written, hypothesis, ids)
             others = {
-                self.route.fields[number]: self._aligned(one, 0, target.start)
-                for number, one in enumerate(found)
-                if number != self.route.lead
+                field: self._aligned(alignment, 0, target.start)
+                for number, (field, alignment) in enumerate(zip(route.fields, aligned, strict=True))
+                if number != route.lead
             }
-            lead = self._aligned(found[self.route.lead], source.start, target.start)
-            alignment = AlignedSentence(lead.tokens, lead.words, others or None)
-        return WrittenSentence(source, target, round(best.score, 6), self.route.model.pieces(best), scores, alignment)
+            alignment = replace(self._aligned(aligned[route.lead], source.start, target.start), others=others or None)
+        score, pieces = round(hypothesis.score, 6), route.model.pieces(hypothesis)
+        return [WrittenSentence(source, target, score, pieces, scores, alignment, best.repetition or None)]
 
-    def _aligned(self, found: Alignment, source: int, target: int) -> AlignedSource:
+    def _aligned(self, alignment: Alignment, source: int, target: int) -> AlignedSource:
         """One source's; ``source`` and ``target`` are where the sentence begins in its texts."""
-        fits = found.weights.size <= self.room
-        self.room -= found.weights.size if fits else 0
-        tokens = AttentionMatrix(
-            [token.piece for token in found.source],
-            [token.piece for token in found.target],
-            [[round(weight, 4) for weight in row] for row in found.weights.tolist()] if fits else None,
+        fits = alignment.weights.size <= self.room
+        self.room -= alignment.weights.size if fits else 0
+        weights = [[round(weight, 4) for weight in row] for row in alignment.weights.tolist()] if fits else None
+        tokens = AttentionMatrix(alignment.source, alignment.target, weights)
+        return AlignedSource(
+            tokens, [AlignedWords(read.moved(source), to.moved(target)) for read, to in alignment.words]
         )
-        words = [AlignedWords(read.moved(source), written.moved(target)) for read, written in found.words]
-        return AlignedSource(tokens, words)
 
 
 def write_texts(request: DecodeRequest, parsed: Sequence[ParsedText]) -> list[WrittenText]:
     """The request's texts in its order; those that go nowhere stay as they are."""
-    writers = {id(text.plan): SentenceWriter(text.plan.route, request) for text in parsed}
+    writer = SentenceWriter(request)
     written: dict[int, WrittenText] = {}
-    for text in parsed:
-        write = _write_plain if text.markup is None else _write_markup
-        written[text.number] = write(text, writers[id(text.plan)])
+    for text in sorted(parsed, key=lambda text: text.number):  # the room goes to the first ones
+        written[text.number] = (_write_plain if text.markup is None else _write_markup)(text, writer)
     return [
         written[number] if number in written else WrittenText.unchanged(text, request.alternatives)
         for number, text in enumerate(request.texts)
@@ -107,7 +104,7 @@ def _write_plain(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
     if not segment.units:  # nothing to translate: the text comes back as it was sent
         return WrittenText.unchanged(segment.text, alternatives)
     text, spans = _joined(segment, plan, 0)
-    sentences = _sentences(segment, writer, text, spans) if plan.request.wants_details else []
+    sentences = _sentences(segment, plan, writer, text, spans) if plan.request.wants_details else []
     others = [_joined(segment, plan, rank)[0] for rank in range(1, alternatives + 1)]
     return WrittenText(text, others, sentences, *_reports(parsed))
 
@@ -120,7 +117,7 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
     source = target = 0
     for segment in parsed.segments if parsed.plan.request.wants_details else ():
         text, spans = _joined(segment, parsed.plan, 0) if segment.units else (segment.text, [])
-        sentences += [_moved(one, source, target) for one in _sentences(segment, writer, text, spans)]
+        sentences += [_moved(one, source, target) for one in _sentences(segment, parsed.plan, writer, text, spans)]
         source, target = source + len(segment.text) + 1, target + len(text) + 1
     return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed))
 
@@ -136,17 +133,13 @@ def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tu
 
 
 def _sentences(
-    segment: SegmentedText, writer: SentenceWriter, text: str, spans: Sequence[tuple[int, int]]
+    segment: SegmentedText, plan: Plan, writer: SentenceWriter, text: str, spans: Sequence[tuple[int, int]]
 ) -> list[WrittenSentence]:
     """Of the units that were decoded."""
     written = []
     for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
-        best = unit.candidates[0]
-        if best.hypothesis is not None:
-            source = Span(piece.start, piece.start + len(piece.text))
-            place = Span(start, end)
-            one = writer.describe(best.hypothesis, unit.texts, source, place, text[start:end], unit.ids())
-            written.append(replace(one, repetition=best.repetition or None))
+        places = Span(piece.start, piece.start + len(piece.text)), Span(start, end)
+        written += writer.describe(plan.route, unit.candidates[0], unit.texts, places, text[start:end], unit.ids())
     return written
 
 

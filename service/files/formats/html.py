@@ -14,7 +14,7 @@ from pathlib import Path
 from service.files.bounds import Bounds, FileRefused, Segment
 from service.files.formats.encoding import Text, read_text
 from service.text.html import HtmlDocument
-from service.text.inline import Block
+from service.text.inline import MarkupBlock
 from service.text.markup import MarkupError, MarkupOptions
 
 _DECLARED = re.compile(rb"""<meta\s[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
@@ -47,7 +47,7 @@ def write(path: Path, translations: Sequence[str], result: Path, bounds: Bounds)
     result.write_bytes(text.bytes_of(document.render(blocks), "xmlcharrefreplace"))
 
 
-def _as_markup(block: Block, bounds: Bounds) -> bool:
+def _as_markup(block: MarkupBlock, bounds: Bounds) -> bool:
     """Whether its markup is carried over word by word; a block that is too long for that is cut as plain text."""
     return block.has_markup and len(block.raw) <= bounds.markup_characters
 

@@ -139,33 +139,33 @@ async def serving(configured: Settings) -> AsyncIterator[Serving]:
         yield Serving(client, app.state.parts)
 
 
-async def test_a_version_is_loaded_and_the_alias_switched(
-    manager: Writer, opened: Opened, configured: Settings
-) -> None:
+@pytest.fixture
+async def service(manager: Writer, opened: Opened, configured: Settings) -> AsyncIterator[Serving]:
+    """With one version, which the alias stands for."""
     manager("de-en@1")
-    async with serving(configured) as service:
-        assert await service.served() == "de-en@1"
-        manager("de-en@2")
-        reply = await service.post("/models/de-en@2")
-        assert reply.json() == {"alias": "de-en", "current": "de-en@2", "model": "de-en@2"}
-        assert await service.served() == "de-en@2"
-        assert (await service.translate(model="de-en@1", details=True)).json()["model"] == "de-en@1"
-        assert (await service.translate(model="de-en", details=True)).json()["model"] == "de-en@2"
-        assert await service.states() == {"de-en@1": "ready", "de-en@2": "ready current"}
-        assert (await service.client.get("/languages")).json()[0]["targets"] == ["en"]
-        assert (await service.client.get("/readyz")).status_code == 200
+    async with serving(configured) as running_service:
+        yield running_service
 
 
-async def test_without_a_switch_a_version_answers_to_its_own_name_only(
-    manager: Writer, opened: Opened, configured: Settings
-) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        manager("de-en@2")
-        reply = await service.post("/models/de-en@2", params={"switch": "false"})
-        assert reply.json() == {"alias": "de-en", "current": "de-en@1", "model": "de-en@2"}
-        assert await service.served() == "de-en@1"
-        assert (await service.translate(model="de-en@2", details=True)).json()["model"] == "de-en@2"
+async def test_a_version_is_loaded_and_the_alias_switched(service: Serving, manager: Writer) -> None:
+    assert await service.served() == "de-en@1"
+    manager("de-en@2")
+    reply = await service.post("/models/de-en@2")
+    assert reply.json() == {"alias": "de-en", "current": "de-en@2", "model": "de-en@2"}
+    assert await service.served() == "de-en@2"
+    assert (await service.translate(model="de-en@1", details=True)).json()["model"] == "de-en@1"
+    assert (await service.translate(model="de-en", details=True)).json()["model"] == "de-en@2"
+    assert await service.states() == {"de-en@1": "ready", "de-en@2": "ready current"}
+    assert (await service.client.get("/languages")).json()[0]["targets"] == ["en"]
+    assert (await service.client.get("/readyz")).status_code == 200
+
+
+async def test_without_a_switch_a_version_answers_to_its_own_name_only(service: Serving, manager: Writer) -> None:
+    manager("de-en@2")
+    reply = await service.post("/models/de-en@2", params={"switch": "false"})
+    assert reply.json() == {"alias": "de-en", "current": "de-en@1", "model": "de-en@2"}
+    assert await service.served() == "de-en@1"
+    assert (await service.translate(model="de-en@2", details=True)).json()["model"] == "de-en@2"
 
 
 async def test_an_alias_loads_its_newest_version(manager: Writer, opened: Opened, configured: Settings) -> None:
@@ -177,15 +177,13 @@ async def test_an_alias_loads_its_newest_version(manager: Writer, opened: Opened
         assert list(opened.graphs) == ["de-en@2", "de-en@10"]
 
 
-async def test_rolling_back_and_forth(manager: Writer, opened: Opened, configured: Settings) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        manager("de-en@2")
-        await service.post("/models/de-en@2")
-        assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@1"
-        assert await service.served() == "de-en@1"
-        assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@2"
-        assert list(opened.graphs) == ["de-en@1", "de-en@2"]  # neither was opened again
+async def test_rolling_back_and_forth(service: Serving, manager: Writer, opened: Opened) -> None:
+    manager("de-en@2")
+    await service.post("/models/de-en@2")
+    assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@1"
+    assert await service.served() == "de-en@1"
+    assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@2"
+    assert list(opened.graphs) == ["de-en@1", "de-en@2"]  # neither was opened again
 
 
 async def test_rolling_back_without_a_switch_takes_the_older_version(
@@ -204,34 +202,28 @@ async def test_rolling_back_without_a_switch_takes_the_older_version(
         assert body["error"] == "there is no version of de-en before de-en@10"
 
 
-async def test_only_the_version_before_stays_loaded(manager: Writer, opened: Opened, configured: Settings) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        for name in ("de-en@2", "de-en@10"):
-            manager(name)
-            await service.post(f"/models/{name}")
-        await service.state_becomes({"de-en@2": "ready", "de-en@10": "ready current"})
-        assert (await service.translate(model="de-en@1")).status_code == 404
+async def test_only_the_version_before_stays_loaded(service: Serving, manager: Writer) -> None:
+    for name in ("de-en@2", "de-en@10"):
+        manager(name)
+        await service.post(f"/models/{name}")
+    await service.state_becomes({"de-en@2": "ready", "de-en@10": "ready current"})
+    assert (await service.translate(model="de-en@1")).status_code == 404
 
 
-async def test_a_broken_bundle_leaves_the_old_one_serving(
-    manager: Writer, opened: Opened, configured: Settings
-) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        broken = manager("de-en@2")
-        sound = (broken / "weights.safetensors").read_bytes()
-        (broken / "weights.safetensors").write_bytes(b"short")
-        body = assert_error(await service.post("/models/de-en@2"), 422, "model_refused")
-        assert "weights.safetensors was altered or truncated" in body["error"]
-        assert str(broken) not in json.dumps(body)
-        assert await service.served() == "de-en@1"
-        failed = (await service.client.get("/models")).json()[1]
-        assert (failed["name"], failed["state"]) == ("de-en@2", "failed")
-        assert "altered or truncated" in failed["reason"]
-        (broken / "weights.safetensors").write_bytes(sound)
-        assert (await service.post("/models/de-en@2")).status_code == 200
-        assert await service.states() == {"de-en@1": "ready", "de-en@2": "ready current"}
+async def test_a_broken_bundle_leaves_the_old_one_serving(service: Serving, manager: Writer) -> None:
+    broken = manager("de-en@2")
+    sound = (broken / "weights.safetensors").read_bytes()
+    (broken / "weights.safetensors").write_bytes(b"short")
+    body = assert_error(await service.post("/models/de-en@2"), 422, "model_refused")
+    assert "weights.safetensors was altered or truncated" in body["error"]
+    assert str(broken) not in json.dumps(body)
+    assert await service.served() == "de-en@1"
+    failed = (await service.client.get("/models")).json()[1]
+    assert (failed["name"], failed["state"]) == ("de-en@2", "failed")
+    assert "altered or truncated" in failed["reason"]
+    (broken / "weights.safetensors").write_bytes(sound)
+    assert (await service.post("/models/de-en@2")).status_code == 200
+    assert await service.states() == {"de-en@1": "ready", "de-en@2": "ready current"}
 
 
 async def test_a_bundle_that_decodes_no_probe_is_refused(manager: Writer, opened: Opened, configured: Settings) -> None:
@@ -251,27 +243,23 @@ async def test_a_bundle_that_decodes_no_probe_is_refused(manager: Writer, opened
 
 
 async def test_a_runtime_that_shows_its_path_does_not_show_it_to_clients(
-    manager: Writer, configured: Settings, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    service: Serving, manager: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        path = manager("de-en@2")
+    path = manager("de-en@2")
 
-        def fail(*_: Any) -> None:
-            raise ConfigError(f"cannot read {path}/onnx/int8/step.onnx nor /srv/other.onnx, but onnx/x.onnx is fine")
+    def fail(*_: Any) -> None:
+        raise ConfigError(f"cannot read {path}/onnx/int8/step.onnx nor /srv/other.onnx, but onnx/x.onnx is fine")
 
-        monkeypatch.setattr("service.bundles.loading.open_graphs", fail)
-        body = assert_error(await service.post("/models/de-en@2"), 422, "model_refused")
-        assert body["detail"]["reason"] == "cannot read de-en@2/onnx/int8/step.onnx nor …, but onnx/x.onnx is fine"
+    monkeypatch.setattr("service.bundles.loading.open_graphs", fail)
+    body = assert_error(await service.post("/models/de-en@2"), 422, "model_refused")
+    assert body["detail"]["reason"] == "cannot read de-en@2/onnx/int8/step.onnx nor …, but onnx/x.onnx is fine"
 
 
 @pytest.mark.parametrize("name", ["..", "%2e%2e", "..%2fde-en@1", "de-en@3", "de-en@", "@1", "de-en@1@1", "a b", "~"])
-async def test_names_lead_nowhere_else(manager: Writer, opened: Opened, configured: Settings, name: str) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        response = await service.post(f"/models/{name}")
-        assert response.status_code in (404, 405)
-        assert_error(response, response.status_code, response.json()["code"])
+async def test_names_lead_nowhere_else(service: Serving, name: str) -> None:
+    response = await service.post(f"/models/{name}")
+    assert response.status_code in (404, 405)
+    assert_error(response, response.status_code, response.json()["code"])
 
 
 async def test_links_that_lead_outside_are_refused(
@@ -303,42 +291,36 @@ async def test_changes_need_an_admin_key(manager: Writer, opened: Opened, config
         assert (await service.delete("/models/de-en")).status_code == 403
 
 
-async def test_unloading_waits_for_what_runs(manager: Writer, opened: Opened, configured: Settings) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        manager("de-en@2")
-        graphs = opened.graphs["de-en@1"]
-        graphs.gate.clear()
-        graphs.entered.clear()
-        running_one = asyncio.ensure_future(service.translate("das haus ist alt"))
-        assert await asyncio.to_thread(graphs.entered.wait, PATIENCE)
-        await service.post("/models/de-en@2")
-        unloading = asyncio.ensure_future(service.delete("/models/de-en@1"))
-        await service.state_becomes({"de-en@2": "ready current", "de-en@1": "draining"})
-        assert (await service.translate(model="de-en@1")).status_code == 404
-        assert_error(await service.post("/models/de-en@1"), 409, "model_in_use")
-        graphs.gate.set()
-        assert (await running_one).json() == {"translatedText": "das haus ist alt"}
-        assert (await unloading).json() == {"alias": "de-en", "current": "de-en@2", "unloaded": ["de-en@1"]}
-        assert await service.states() == {"de-en@2": "ready current"}
-        assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@1"
+async def test_unloading_waits_for_what_runs(service: Serving, manager: Writer, opened: Opened) -> None:
+    manager("de-en@2")
+    graphs = opened.graphs["de-en@1"]
+    graphs.gate.clear()
+    graphs.entered.clear()
+    running_one = asyncio.ensure_future(service.translate("das haus ist alt"))
+    assert await asyncio.to_thread(graphs.entered.wait, PATIENCE)
+    await service.post("/models/de-en@2")
+    unloading = asyncio.ensure_future(service.delete("/models/de-en@1"))
+    await service.state_becomes({"de-en@2": "ready current", "de-en@1": "draining"})
+    assert (await service.translate(model="de-en@1")).status_code == 404
+    assert_error(await service.post("/models/de-en@1"), 409, "model_in_use")
+    graphs.gate.set()
+    assert (await running_one).json() == {"translatedText": "das haus ist alt"}
+    assert (await unloading).json() == {"alias": "de-en", "current": "de-en@2", "unloaded": ["de-en@1"]}
+    assert await service.states() == {"de-en@2": "ready current"}
+    assert (await service.post("/models/de-en/rollback")).json()["current"] == "de-en@1"
 
 
-async def test_what_an_alias_stands_for_is_unloaded_with_the_alias_only(
-    manager: Writer, opened: Opened, configured: Settings
-) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        manager("de-en@2")
-        await service.post("/models/de-en@2")
-        body = assert_error(await service.delete("/models/de-en@2"), 409, "model_in_use")
-        assert "de-en stands for de-en@2" in body["error"]
-        assert (await service.delete("/models/de-en")).json() == {"alias": "de-en", "unloaded": ["de-en@1", "de-en@2"]}
-        assert_error(await service.translate(), 404, "language_not_served")
-        assert_error(await service.client.get("/readyz"), 503, "not_ready")
-        assert_error(await service.delete("/models/de-en"), 404, "model_not_found")
-        assert (await service.post("/models/de-en@1")).json()["current"] == "de-en@1"
-        assert await service.served() == "de-en@1"
+async def test_what_an_alias_stands_for_is_unloaded_with_the_alias_only(service: Serving, manager: Writer) -> None:
+    manager("de-en@2")
+    await service.post("/models/de-en@2")
+    body = assert_error(await service.delete("/models/de-en@2"), 409, "model_in_use")
+    assert "de-en stands for de-en@2" in body["error"]
+    assert (await service.delete("/models/de-en")).json() == {"alias": "de-en", "unloaded": ["de-en@1", "de-en@2"]}
+    assert_error(await service.translate(), 404, "language_not_served")
+    assert_error(await service.client.get("/readyz"), 503, "not_ready")
+    assert_error(await service.delete("/models/de-en"), 404, "model_not_found")
+    assert (await service.post("/models/de-en@1")).json()["current"] == "de-en@1"
+    assert await service.served() == "de-en@1"
 
 
 async def test_the_memory_of_an_unloaded_bundle_is_freed(
@@ -423,16 +405,14 @@ async def test_a_version_whose_folder_has_changed_is_not_mixed_up(
         assert await service.served() == "de-en@1"
 
 
-async def test_a_load_ends_though_its_client_leaves(manager: Writer, opened: Opened, configured: Settings) -> None:
-    manager("de-en@1")
-    async with serving(configured) as service:
-        manager("de-en@2")
-        opened.delay.clear()
-        loading = asyncio.ensure_future(service.parts.models.load("de-en@2"))
-        await service.state_becomes({"de-en@1": "ready current", "de-en@2": "loading"})
-        loading.cancel()
-        opened.delay.set()
-        await service.state_becomes({"de-en@1": "ready", "de-en@2": "ready current"})
+async def test_a_load_ends_though_its_client_leaves(service: Serving, manager: Writer, opened: Opened) -> None:
+    manager("de-en@2")
+    opened.delay.clear()
+    loading = asyncio.ensure_future(service.parts.models.load("de-en@2"))
+    await service.state_becomes({"de-en@1": "ready current", "de-en@2": "loading"})
+    loading.cancel()
+    opened.delay.set()
+    await service.state_becomes({"de-en@1": "ready", "de-en@2": "ready current"})
 
 
 async def test_nothing_is_lost_while_versions_are_switched(

@@ -79,7 +79,7 @@ async def bench(
     try:
         yield running
     finally:
-        dispatcher.stop()
+        dispatcher.end_workers()
         for thread in threads:
             await asyncio.to_thread(thread.join, PATIENCE)
         assert not any(thread.is_alive() for thread in threads)

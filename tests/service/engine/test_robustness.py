@@ -141,7 +141,7 @@ async def test_ending_tells_those_who_run_and_those_who_wait() -> None:
     async with bench(plain(graphs), max_batch_sentences=1) as running:
         futures = running.submit(job(4, options=LONG), job(5, options=LONG))
         await graphs.next_step()
-        running.dispatcher.stop()
+        running.dispatcher.end_workers()
         graphs.allowed.release(1_000)
         with capture_logs():
             outcomes = await running.settle(futures)

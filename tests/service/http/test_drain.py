@@ -87,9 +87,9 @@ async def test_a_request_that_was_not_yet_submitted_ends(bundles: dict[str, Bund
         split = threading.Event()
         service.app.state.parts.texts._threads.submit(split.wait, PATIENCE)
         request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
-        dispatcher = service.app.state.parts.engine._dispatcher
+        engine = service.app.state.parts.engine
         async with asyncio.timeout(PATIENCE):
-            while not len(dispatcher._sessions):
+            while not len(engine._sessions):
                 await asyncio.sleep(0.001)
         service.server.handle_exit(signal.SIGTERM, None)
         async with asyncio.timeout(PATIENCE):

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.text.html import HtmlDocument
-from service.text.inline import Block
+from service.text.inline import MarkupBlock
 from service.text.markup import Kind, MarkupOptions, scan_html
 from service.text.placing import Pairs
 
@@ -52,13 +52,13 @@ def words(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
 
 
-def shout(block: Block) -> str:
+def shout(block: MarkupBlock) -> str:
     """A translation that aligns with the source word for word."""
     text = "".join(one.upper() if len(one.upper()) == 1 else one for one in block.text)
     return block.render(text, [(word, word) for word in words(text)])
 
 
-def reverse(block: Block) -> str:
+def reverse(block: MarkupBlock) -> str:
     """A translation that turns each line's words round."""
     lines: list[str] = []
     pairs: list[tuple[tuple[int, int], tuple[int, int]]] = []
@@ -126,7 +126,7 @@ def test_a_translation_that_is_the_text_gives_the_markup_back(text: str) -> None
 @example("<math><tr>Haus <x/>alt", None)
 @example("<svg><p></svg><div></div><b>Haus</b>", None)
 def test_tags_come_back_once_whatever_the_translation_is(text: str, data: st.DataObject | None) -> None:
-    def other(block: Block) -> str:
+    def other(block: MarkupBlock) -> str:
         if data is None:
             return block.render("")
         text = data.draw(st.text(st.sampled_from("ab <>&\"'/\n-!.é今"), max_size=30))

@@ -83,6 +83,15 @@ def test_depth_and_elements_are_bounded(xml: bool) -> None:
     assert many.value.value == 51
 
 
+def test_elements_that_never_end_are_bounded_before_they_are_put_into_one_another() -> None:
+    """A parser looks through all open elements at every tag."""
+    options = MarkupOptions(max_elements=100_000)
+    HtmlDocument.parse("<p><b>a" * 2_000, options)
+    with pytest.raises(MarkupError, match="at most 200 elements within one another") as endless:
+        HtmlDocument.parse("<p><b>a" * 15_000, options)
+    assert endless.value.value == 15_000
+
+
 def test_the_deepest_markup_that_is_let_in_is_written() -> None:
     text = "x " + "<b>y " * 200 + "z" + "</b>" * 200
     assert tags(translated(text)) == tags(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,10 +28,21 @@ from service.engine import Engine, Job
 from service.settings import Settings
 from service.text.locating import locate
 from service.text.spans import Span
-from service.translation.alignment import Alignment, align_sources, align_words
+from service.translation import writing
+from service.translation.alignment import Alignment, align_sources
+from service.translation.candidates import Candidate
 from service.translation.requests import DecodeRequest
 from service.translation.writing import MAX_WEIGHTS, SentenceWriter
-from tests.service.support import LINES, CopyGraphs, assert_error, make_engine, running, served, tiny_vocabulary
+from tests.service.support import (
+    LINES,
+    CopyGraphs,
+    assert_error,
+    make_engine,
+    running,
+    served,
+    tiny_bundle,
+    tiny_vocabulary,
+)
 
 VOCABULARY = tiny_vocabulary()
 BUNDLES = Path(__file__).parents[3] / "bundles"
@@ -109,11 +121,11 @@ def test_words_pair_with_what_they_looked_at() -> None:
     for row, word in enumerate(sides[1]):
         attention[row, [column for column, other in enumerate(sides[0]) if other == word]] = 0.5
     attention[:, -1] = 0.9  # the end of the sentence counts for nothing
-    found = align_words(model_of(), source, target, hypothesis_of(written, attention))
+    (found,) = align_sources(model_of(), (source,), target, hypothesis_of(written, attention))
     assert words(found, source, target) == {("wo", "where"), ("ist", "is"), ("der", "the"), ("bahnhof", "station")}
     assert found.weights.shape == (len(written), len(read))
-    assert [pair.target for pair in found.tokens] == list(range(len(written)))
-    assert all(sides[0][pair.source] == sides[1][pair.target] for pair in found.tokens)
+    looked_at = found.weights.argmax(axis=1).tolist()
+    assert [sides[0][token] for token in looked_at] == sides[1]
 
 
 SPACED = WordVocabulary(["alt", "das", "haus", "house", "is", "ist", "old", "the", "."])
@@ -122,7 +134,7 @@ SPACED = WordVocabulary(["alt", "das", "haus", "house", "is", "ist", "old", "the
 def scripted(source: str, target: str, rows: Sequence[Sequence[float]]) -> set[tuple[str, str]]:
     written = SPACED.encode(target)
     attention = np.array([*rows, [0.0] * len(rows[0])], np.float32)
-    found = align_words(model_of(SPACED, [SPACED]), source, target, hypothesis_of(written, attention))
+    (found,) = align_sources(model_of(SPACED, [SPACED]), (source,), target, hypothesis_of(written, attention))
     return words(found, source, target)
 
 
@@ -147,7 +159,7 @@ def test_scripts_without_spaces_are_paired_piece_by_piece() -> None:
     read = vocabulary.encode(source)
     attention = np.zeros((len(written) + 1, len(read) + 1), np.float32)
     attention[:, [vocabulary.piece_of(token).endswith("猫") for token in read].index(True)] = 1.0
-    found = align_words(model_of(vocabulary, [vocabulary]), source, "cats", hypothesis_of(written, attention))
+    (found,) = align_sources(model_of(vocabulary, [vocabulary]), (source,), "cats", hypothesis_of(written, attention))
     assert words(found, source, "cats") == {("猫", "cats")}
 
 
@@ -165,7 +177,7 @@ def test_edits_align_with_the_text_that_they_keep() -> None:
     first, second = align_sources(codec, sentence, target, hypothesis_of(operations, *attention))
     assert {("click", "klick"), ("here", "hier")} <= words(first, sentence[0], target)
     assert words(second, sentence[1], target) == {("klick", "klick"), ("bitte", "bitte"), ("here", "hier")}
-    assert [token.piece for token in second.target] == ["klick", "bitte", "hier"]
+    assert list(second.target) == ["klick", "bitte", "hier"]
 
 
 def test_what_is_left_after_a_script_of_edits_aligns_with_itself() -> None:
@@ -179,22 +191,22 @@ def test_what_is_left_after_a_script_of_edits_aligns_with_itself() -> None:
 def test_nothing_aligns_without_attention() -> None:
     bare = replace(hypothesis_of([4]), attention=None)
     with pytest.raises(ValueError, match=r"SearchOptions\.attention"):
-        align_words(model_of(), "a", "a", bare)
-    empty = align_words(model_of(), "", "", hypothesis_of([], np.zeros((1, 1), np.float32)))
-    assert empty.words == () and empty.tokens == []
+        align_sources(model_of(), ("a",), "a", bare)
+    (empty,) = align_sources(model_of(), ("",), "", hypothesis_of([], np.zeros((1, 1), np.float32)))
+    assert empty.words == () and empty.weights.size == 0
 
 
 def test_matrices_of_a_reply_are_bounded() -> None:
     request = DecodeRequest(texts=["das haus"], alignments=True)
-    writer = SentenceWriter(Route(model_of(SPACED, [SPACED]), ("de",)), request, room=6)
-    best = hypothesis_of(SPACED.encode("the house"), np.full((3, 3), 1 / 3, np.float32))
-    place = (("das haus",), Span(10, 18), Span(20, 29), "the house")
-    found = [writer.describe(best, *place).alignment for _ in range(2)]
+    writer, route = SentenceWriter(request, room=6), Route(model_of(SPACED, [SPACED]), ("de",))
+    best = Candidate("the house", hypothesis_of(SPACED.encode("the house"), np.full((3, 3), 1 / 3, np.float32)))
+    places = Span(10, 18), Span(20, 29)
+    found = [writer.describe(route, best, ("das haus",), places, best.text)[0].alignment for _ in range(2)]
     assert found[0] is not None and found[1] is not None
     assert found[0].tokens.weights == [[0.3333, 0.3333]] * 2
     assert found[1].tokens.weights is None and found[1].words == found[0].words
     assert found[0].words[0].source.start == 10 and found[0].words[0].target.start == 20
-    assert SentenceWriter(Route(model_of(), ("de",)), request).room == MAX_WEIGHTS
+    assert SentenceWriter(request).room == MAX_WEIGHTS
 
 
 class AligningGraphs(CopyGraphs):
@@ -218,10 +230,11 @@ class AligningGraphs(CopyGraphs):
         return {f"attention.source{one}": seen for one in range(self.sources)}
 
 
-async def ask(bundle: Bundle, path: str, **fields: Any) -> httpx.Response:
+async def ask(bundle: Bundle, path: str, *others: Bundle, **fields: Any) -> httpx.Response:
     sources = len(bundle.source_vocabularies)
     graphs = AligningGraphs(bundle.target_vocabulary.size, sources, copied=min(1, sources - 1))
-    async with running(create_app(Settings(shutdown_timeout=5), make_engine((bundle, graphs)))) as client:
+    engine = make_engine(*((one, graphs) for one in (bundle, *others)))
+    async with running(create_app(Settings(shutdown_timeout=5), engine)) as client:
         return await client.post(path, json=fields)
 
 
@@ -246,6 +259,28 @@ async def test_replies_carry_alignments_with_offsets_into_both_texts(bundles: di
         assert np.array_equal(tokens["weights"], np.eye(len(tokens["source"])))
         assert "others" not in alignment
     assert {"Bahnhof", "?"} <= {text[slice(*pair["source"].values())] for pair in sentences[0]["alignment"]["words"]}
+
+
+@pytest.mark.anyio
+async def test_the_bound_of_matrices_is_the_replys_whichever_models_answer(
+    bundles: dict[str, Bundle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    french = tiny_bundle(tmp_path, "fr-en", source_languages=("fr",))
+    texts = ["Bonjour, où est la gare aujourd'hui ?", "Wo ist denn heute der Bahnhof geblieben?"]
+
+    async def matrices() -> list[Array | None]:
+        response = await ask(
+            bundles["de-en"], "/translate", french, q=texts, source="auto", target="en", alignments=True
+        )
+        assert response.json()["model"] == "fr-en, de-en"
+        tokens = [text["sentences"][0]["alignment"]["tokens"] for text in response.json()["details"]]
+        return [np.array(one["weights"]) if "weights" in one else None for one in tokens]
+
+    first, second = await matrices()
+    assert first is not None and second is not None
+    for room, whole in ((first.size + second.size, [True, True]), (first.size + second.size - 1, [True, False])):
+        monkeypatch.setattr(writing, "SentenceWriter", partial(SentenceWriter, room=room))
+        assert [matrix is not None for matrix in await matrices()] == whole
 
 
 @pytest.mark.anyio
@@ -344,6 +379,6 @@ def test_a_trained_model_aligns_words_that_mean_the_same(
         trained.start()
     best = asyncio.run(decode())
     target = codec.decode(best, (source,))
-    found = align_words(codec, source, target, best)
+    (found,) = align_sources(codec, (source,), target, best)
     assert expected <= words(found, source, target)
     assert EOS not in best.tokens and len(found.target) == len(best.tokens)

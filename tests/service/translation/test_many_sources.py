@@ -299,7 +299,12 @@ async def test_decoding_options_are_those_of_translate(repair: Served) -> None:
         ({"source": "fr"}, 404, "language_not_served", ("'fr'", "en-de")),
         ({"source": "de", "target": "en"}, 404, "pair_not_served", ("de-en", "en-de")),
         ({"source": "!"}, 422, "invalid_field", ("source", "language code")),
-        ({"source": "auto"}, 422, "invalid_field", ("source", "detection", "not available yet")),
+        (
+            {"source": "auto"},
+            422,
+            "invalid_field",
+            ("source", "detection ('auto') is for the source of a translation alone", "name the language"),
+        ),
         ({"model": "de-en"}, 404, "model_not_found", ("'de-en'", "repair")),
         ({"beam_size": 99}, 422, "invalid_field", ("beam_size", "10", "99")),
         ({"others": {"fr": "x"}}, 422, "invalid_field", ("others", "not a known field")),
