@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,7 +21,6 @@ from models.bundle import Bundle
 from models.errors import ConfigError
 from service.app import create_app
 from service.settings import Settings
-from service.telemetry.logs import configure_logging
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("models", "service")
@@ -76,8 +76,8 @@ def measure(options: TraceOptions) -> dict[str, Any]:
     bundle = Bundle.load(options.bundle)
     check_servable(bundle)
     settings = Settings(bundles=(options.bundle,), workers=1, cache_sentences=0, log_level="error")
-    configure_logging(settings)  # standard output is the result's
-    return asyncio.run(traced(create_app(settings), tandem_path(bundle), tandem_body(bundle, options.text)))
+    with redirect_stdout(sys.stderr):  # log lines: standard output is the result's
+        return asyncio.run(traced(create_app(settings), tandem_path(bundle), tandem_body(bundle, options.text)))
 
 
 async def traced(app: Any, path: str, body: bytes) -> dict[str, Any]:
