@@ -122,7 +122,6 @@ def ray_metrics_url() -> Iterator[str]:
             for kind in (DeprecationWarning, FutureWarning):  # Ray's own, about itself and what it uses
                 warnings.simplefilter("ignore", kind)
             import ray
-            import ray.data
 
             ray.init(
                 address="local", num_cpus=4, include_dashboard=False, object_store_memory=100 << 20,
