@@ -1,4 +1,4 @@
-"""What people type first: 50 phrases a direction, through the HTTP API, each with the answers that a speaker would accept.
+"""What people type first: 50 phrases a direction, over HTTP, each with the answers that a speaker would accept.
 
 Each line of a table is a text, a tab, and acceptable translations parted by " | ". Case, what stands at the end of a
 sentence and the form of apostrophes do not count.
