@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.records import Out
+from deploy.report import Out
 from models.command import LARGEST_BEAM, AsJson, Precision
 
 LARGEST_BATCH = 4096  # sentences
@@ -62,22 +62,6 @@ class DecodeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileOptions:
-    """Show where the time of a decoder step goes, by operator.
-
-    Example: tandem bench profile --bundle bundles/de-en --batch 32
-    """
-
-    bundle: BundleOption
-    batch: Annotated[int, Option(min=1, help="Sentences of the batch.")] = 32
-    beam_size: Beam = 5
-    precision: Precision = "int8"
-    shortlist: Annotated[bool, Option("--shortlist", help="Profile the step that reads the shortlist.")] = False
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class ServeOptions:
     """Measure the service under load: rates, latencies, rejections, memory, its capacity.
 
@@ -116,21 +100,6 @@ class SoakOptions:
     clients: Clients = 16
     workers: Workers = 0
     limit: Annotated[float, Option(min=0, help="MB per 10,000 requests that memory may grow.")] = 1.0
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FootprintOptions:
-    """Measure what each further bundle costs a server in memory and in seconds until it is ready.
-
-    Example: tandem bench footprint --bundle bundles/de-en
-    """
-
-    bundle: BundleOption
-    counts: Annotated[str, Option(help="Numbers of bundles, each for servers of their own.")] = "1,2,4,8"
-    workers: Workers = 0
-    passes: Annotated[int, Option(min=1, help="Servers started for each number.")] = 3
     as_json: AsJson = False
     out: Out = None
 

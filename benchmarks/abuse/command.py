@@ -16,8 +16,7 @@ from benchmarks.options import TRIALS, ReliabilityOptions, SoakOptions
 from benchmarks.service import soak
 from benchmarks.service.verdicts import Verdict, in_words
 from deploy.loadtest.server import settings_in_force
-from deploy.records import names
-from deploy.report import cell, environment, say, show_environment
+from deploy.report import cell, environment, names, say, show_environment
 from service.telemetry.cgroups import usable_cores
 
 

@@ -13,8 +13,7 @@ from benchmarks.options import LARGEST_BATCH, DecodeOptions
 from benchmarks.runner import in_own_process
 from benchmarks.workload import check_one_text, texts
 from deploy.loadtest.server import memory_of
-from deploy.records import numbers
-from deploy.report import cell, console, environment, say, show_environment, table
+from deploy.report import cell, console, environment, numbers, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores

@@ -15,7 +15,7 @@ from benchmarks.decoding.systems import TANDEM, DecodingSystem, Label
 from benchmarks.decoding.tandem import SHORTLIST_GRAPH, Tandem
 from benchmarks.options import PEERS, DecodeOptions
 from benchmarks.workload import check_one_text
-from deploy.records import names
+from deploy.report import names
 from models.bundle import Bundle
 
 

@@ -22,8 +22,7 @@ from benchmarks.service.requests import forced_bodies, forced_texts, naive_bodie
 from benchmarks.service.verdicts import Verdict
 from deploy.loadtest.results import disturbance, not_answered
 from deploy.loadtest.server import Server, settings_in_force, tandem_server
-from deploy.records import names
-from deploy.report import console, environment, say, show_environment, table
+from deploy.report import console, environment, names, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores

@@ -28,8 +28,7 @@ from benchmarks.training.huggingface import HuggingFace, missing
 from benchmarks.training.ours import Ours, Plain
 from benchmarks.training.work import SHIPPED, Contestant, Count, TrainingPass, TrainingWork, padded
 from benchmarks.transformers import TransformerSize
-from deploy.records import names
-from deploy.report import console, environment, say, show_environment, table
+from deploy.report import console, environment, names, say, show_environment, table
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores
 

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from deploy.loadtest.client import Arrivals, LoadRun, arrivals, closed_loop, open_loop, percentile
-from deploy.loadtest.options import FORMAT, LoadOptions, parse_rates
+from deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop, percentile
+from deploy.loadtest.command import LoadOptions, parse_rates
 from deploy.loadtest.results import Result, not_answered
 from deploy.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
 from deploy.loadtest.texts import LANGUAGES, read_lines
@@ -77,8 +77,7 @@ class Steps:
     def run(self, rate: float, purpose: str) -> Result:
         """Load it with so many requests a second; the row is kept. Raises Gone where it answers nothing afterwards."""
         seconds = max(self.options.duration, _FEWEST / rate)
-        kind = cast(Arrivals, self.options.arrivals)
-        schedule = arrivals(rate, seconds, self.options.seed or 0, kind) or [0.0]
+        schedule = arrivals(rate, seconds, self.options.seed or 0, self.options.arrivals) or [0.0]
         calls = list(itertools.islice(self.calls, len(schedule)))
         before = self._reading()
         run = open_loop(
@@ -181,7 +180,7 @@ def _sustained(steps: Steps) -> float:
 def _result(steps: Steps, highest: float, gone: str = "") -> dict[str, Any]:
     options, rows = steps.options, sorted(steps.rows, key=lambda row: float(row["rate"]))
     return {
-        "loadtest": FORMAT,
+        "loadtest": 1,
         "label": options.label or options.where,
         "service": options.where,
         "pair": str(steps.calls.pair),

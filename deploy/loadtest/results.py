@@ -1,30 +1,15 @@
-"""What a measured load amounts to, in words and rows; results are read from JSON as they were written."""
+"""What a measured load amounts to, in words and rows."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from deploy.loadtest.options import FORMAT
 from deploy.report import cell
-from models.errors import ConfigError
 
 Result = dict[str, Any]
 QUIET_CORES = 0.2  # that others may keep busy
 _FEW = 300  # requests of which a p99 is three or fewer
-
-
-def read_result(path: Path) -> Result:
-    """A run from its JSON. Raises ConfigError where the file cannot be read or is none."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"FILE must be JSON that tandem loadtest wrote, but {path} is not: {error}") from error
-    if not isinstance(result, dict) or result.get("loadtest") != FORMAT or not result.get("rows"):
-        raise ConfigError(f"FILE must be JSON that this version of tandem loadtest wrote, but {path} is not")
-    return result
 
 
 def title(result: Result) -> str:

@@ -19,7 +19,7 @@ from benchmarks.decoding.tandem import Tandem, TimedGraphs, search_options
 from benchmarks.options import DecodeOptions
 from benchmarks.workload import lengths
 from deploy.cli import app, main
-from deploy.records import names, numbers
+from deploy.report import names, numbers
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.graphs import TorchGraphs

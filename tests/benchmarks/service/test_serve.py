@@ -25,7 +25,7 @@ from deploy.cli import app
 from deploy.loadtest.measure import highest_rate
 from deploy.loadtest.results import disturbance, not_answered
 from deploy.loadtest.server import Sample, Server, answers, busy_seconds, memory_of, tandem_server
-from deploy.report import ResultOutput
+from deploy.report import run_measurement
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.vocabulary import WordVocabulary
@@ -153,7 +153,7 @@ def test_options_out_of_bounds_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--rate must be above 0"):
         measure(ServeOptions(bundle=tmp_path, rates=[5.0, math.inf]))
     with pytest.raises(ConfigError, match="--out must be a file"):
-        ResultOutput.of(ServeOptions(bundle=tmp_path, out=tmp_path))
+        run_measurement(ServeOptions(bundle=tmp_path, out=tmp_path), measure, print)
 
 
 def test_memory_and_processor_are_read_where_the_system_tells() -> None:
