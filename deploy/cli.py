@@ -55,7 +55,7 @@ _EXTRAS = {  # packages that another extra than [serve] brings
         *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
         *("sacremoses", "tensorboard", "tomlkit", "torch"),
     ),
-    "[loadtest]": ("aiohttp", "locust"),
+    "[loadtest]": ("aiohttp",),
     "[bench]": ("accelerate", "ctranslate2", "schemathesis", "transformers"),
     "[ray]": ("pyarrow", "ray"),
 }

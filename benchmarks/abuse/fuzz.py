@@ -19,7 +19,8 @@ from typing import Any
 
 from benchmarks.abuse.trials import Setting, TrialFinding
 from benchmarks.service.verdicts import Verdict
-from deploy.loadtest.server import DIRECT, answers
+from deploy.loadtest.scenarios import DIRECT
+from deploy.loadtest.server import answers
 from models.errors import ConfigError
 
 CHECKS = (

@@ -11,7 +11,8 @@ from benchmarks.abuse.trials import Setting, TrialFinding
 from benchmarks.service.loaded import LoadedService
 from benchmarks.service.verdicts import Verdict
 from deploy.loadtest.client import LoadRun, RequestOutcome, arrivals, open_loop, percentile
-from deploy.loadtest.server import DIRECT, Server
+from deploy.loadtest.scenarios import DIRECT
+from deploy.loadtest.server import Server
 
 FACTOR = 5.0
 _LOST = 0.1  # share of the capacity that overload may cost

@@ -20,7 +20,7 @@ from benchmarks.abuse.trials import Setting, TrialFinding, wait_for
 from benchmarks.service.requests import check_servable
 from benchmarks.service.verdicts import Verdict
 from deploy.loadtest.client import connect, send
-from deploy.loadtest.server import DIRECT
+from deploy.loadtest.scenarios import DIRECT
 from models.errors import ConfigError
 
 _UNTIL_SIGNAL = 3.0  # seconds of load before the signal

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from typer import Option
 
 from deploy.loadtest.results import title, verdict, warnings
+from deploy.loadtest.scenarios import Scenario
 from deploy.outputs import check_folder
 from deploy.report import Out, console, run_measurement, say, show_environment, table
 from models.command import AsJson
@@ -56,6 +57,7 @@ class LoadOptions:
     most: Annotated[float, Option(min=0.1, max=100_000, help="Never send more requests a second.")] = 1000.0
     duration: Annotated[float, Option(min=0.1, max=3600, help="Seconds of each run.")] = 20.0
     arrivals: Annotated[Arrivals, Option(help="poisson (as of many people), or constant: at even gaps.")] = "poisson"
+    scenario: Annotated[Scenario, Option(help="What is sent: sentences, or a mixture.")] = "interactive"
     pair: Annotated[str, Option(help="Pair of languages, such as de-en. [the first that is served]")] = ""
     texts: Annotated[Path | None, Option(help="Real sentences, one a line. [made ones]")] = None
     workers: Annotated[int, Option(min=0, help="With --bundle: decode workers; 0 = as the service chooses.")] = 0

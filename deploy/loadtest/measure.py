@@ -1,8 +1,8 @@
 """A service under rising load: every run leaves a row; the highest rate that keeps a p99 is found by bisection.
 
 Requests are due at moments of a Poisson process or at even gaps, whatever the service does (an open loop), and latency
-counts from when a request was due: see :mod:`deploy.loadtest.client`, whose client this uses. Locust and its like send
-the next request when the last one was answered, so a slow service gets less load and looks better than it is.
+counts from when a request was due: see :mod:`deploy.loadtest.client`, whose client this uses. Clients that wait for
+their answers first give a slow service less load, so that it looks better than it is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from models.errors import ConfigError, TandemError
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
     from deploy.loadtest.server import Reading, Server
 
-SCENARIO = "interactive"  # sentences
 # Of the highest rate, where no rates are given: the curve. The highest one is measured again with it.
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.15, 1.5)
 LATE_SHARE, BUSY = 0.05, 0.85  # of the bound, and of a core: beyond them the client is no bystander
@@ -184,6 +183,7 @@ def _result(steps: Steps, highest: float, gone: str = "") -> dict[str, Any]:
         "label": options.label or options.where,
         "service": options.where,
         "pair": str(steps.calls.pair),
+        "scenario": options.scenario,
         "texts": options.texts.name if options.texts else "made",
         "seed": options.seed,
         "arrivals": options.arrivals,
@@ -212,12 +212,9 @@ def opened(options: LoadOptions) -> Iterator[Steps]:
 
             server = stack.enter_context(tandem_server(options.bundle, options.workers))
             url = server.url
-        try:
-            lines = read_lines(options.texts) if options.texts else []
-            pair = choose_pair(served_pairs(url), options.pair, LANGUAGES)
-            calls = Calls.of(SCENARIO, pair, str(options.seed), lines)
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
+        lines = read_lines(options.texts) if options.texts else []
+        pair = choose_pair(served_pairs(url), options.pair, LANGUAGES)
+        calls = Calls.of(options.scenario, pair, str(options.seed), lines)
         yield Steps(url, options, calls, server)
 
 

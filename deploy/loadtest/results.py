@@ -14,7 +14,7 @@ _FEW = 300  # requests of which a p99 is three or fewer
 
 def title(result: Result) -> str:
     """A run in words."""
-    return f"{result['label']}: {result['pair']}, {result['arrivals']} arrivals"
+    return f"{result['label']}: {result['pair']}, {result['scenario']}, {result['arrivals']} arrivals"
 
 
 def not_answered(row: Result) -> int:

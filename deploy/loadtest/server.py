@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,13 @@ from typing import IO, Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.loadtest.client import LoadRun
+from deploy.loadtest.scenarios import DIRECT
 from models.errors import ConfigError
 
 _ROOT = Path(__file__).resolve().parents[2]
 _STARTS_WITHIN = 120.0  # seconds
 _ENDS_WITHIN = 40.0  # seconds: the service lets running work finish for 30
 _SHOWN_LOG = 2_000  # characters of the log of a service that did not start
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
 _MEMORY = {"VmRSS": "rss_mb", "RssAnon": "anonymous_mb", "VmHWM": "peak_mb"}
 
 

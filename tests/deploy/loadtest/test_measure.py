@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 from deploy.cli import app
@@ -38,6 +43,7 @@ def result(**changes: Any) -> dict[str, Any]:
         "loadtest": 1,
         "label": "here",
         "pair": "de-en",
+        "scenario": "interactive",
         "arrivals": "poisson",
         "p99_bound_ms": 1000.0,
         "client": {**machine, "python": "3", "versions": {}},
@@ -278,3 +284,27 @@ def test_a_real_service_is_started_loaded_and_measured(tmp_path: Path) -> None:
         assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
         assert row["sentences_per_step"] > 0
     assert draw_curves(found, tmp_path / "curve.png").read_bytes().startswith(PNG)
+
+
+def test_the_image_has_all_that_the_command_imports() -> None:
+    """Who loads a service at a URL has the packages of one lock: any other is hidden here."""
+    lock = (ROOT / "requirements" / "loadtest.txt").read_text(encoding="utf-8")
+    there = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+    hidden = [
+        name
+        for name, owners in packages_distributions().items()
+        if name not in ("deploy", "models", "service")
+        and not there & {str(canonicalize_name(owner)) for owner in owners}
+    ]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
+        "import deploy.cli, deploy.loadtest.command, deploy.loadtest.measure"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_a_mixture_is_sent() -> None:
+    with running(StandIn()) as service:
+        found = measure(options(service, scenario="bulk", rates="100", no_search=True))
+    assert (found["scenario"], found["met"]) == ("bulk", True)
+    assert {len(fields["q"]) for fields in service.sent} == {32}
