@@ -26,7 +26,7 @@ from models.command import Without, with_options
 from models.errors import ConfigError, TandemError
 
 _RETRIES = 3  # of a block whose machine has died
-_OPTIONS = Without({"threads", "shortlist", "sentences", "language", "bad", "target", "candidates"})
+_OPTIONS = Without({"threads", "shortlist", "sentences", "language", "bad", "target", "max_line_bytes", "candidates"})
 
 
 @dataclass(frozen=True, slots=True)

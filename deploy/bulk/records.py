@@ -67,9 +67,11 @@ def fields_of(line: Line) -> tuple[Field, ...]:
     return (line,) if isinstance(line, bytes | str | np.ndarray) else tuple(line)
 
 
-def fault_of(fields: Sequence[Field]) -> LineFinding | None:
-    """Why a line is no text; None where it is."""
+def fault_of(fields: Sequence[Field], longest: int) -> LineFinding | None:
+    """Why a line cannot be translated at all; None where it can. ``longest``: bytes that a field may have."""
     for field in fields:
+        if isinstance(field, bytes) and len(field) > longest:
+            return LineFinding("too_long", f"has {len(field)} bytes, more than --max-line-bytes allows")
         try:
             text = field.decode("utf-8") if isinstance(field, bytes) else field
         except UnicodeDecodeError as error:

@@ -16,8 +16,7 @@ import typer
 from deploy.bulk.output import FileOutput, LineReport, StreamOutput, Tally
 from deploy.bulk.pool import Done, RowTranslator, translate_rows
 from deploy.bulk.progress import ProgressMeter
-from deploy.bulk.records import LineResult
-from deploy.bulk.sources import InputRow, Oversize, Source, fingerprint, open_sources, read_rows
+from deploy.bulk.sources import InputRow, Source, fingerprint, open_sources, read_rows
 from deploy.bulk.stopping import stoppable
 from deploy.bulk.translator import BulkTranslator
 from models.bundle import MANIFEST, Bundle, sha256
@@ -43,7 +42,6 @@ class Request:
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an earlier run of this command ended.")] = False
     workers: int = 1
     save_every: Annotated[float, typer.Option(min=0.0, help="Seconds until lines are on disk for good.")] = 10.0
-    max_line_bytes: Annotated[int, typer.Option(min=1, help="Longer lines are bad.")] = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def translate_files(translator: BulkTranslator, request: Request, translate: Row
     with ExitStack() as stack:
         stack.callback(report.close)
         stack.callback(output.close)
-        sources = open_sources(request.sources, translator.widths, request.max_line_bytes)
+        sources = open_sources(request.sources, translator.widths)
         for source in sources:
             stack.callback(source.close)
         journal = output.begin(_begun_with(translator, request), resume=request.resume)
@@ -90,8 +88,7 @@ def translate_files(translator: BulkTranslator, request: Request, translate: Row
             meter = ProgressMeter(_size(sources), before, sum(source.position for source in sources))
             stack.enter_context(stoppable())
             with meter, closing(translate(translator, rows, request.workers)) as blocks:
-                kept = None if translator.options.bad == "empty" else translator.kept
-                for rows_of_block in _write(blocks, output, report, kept, request.save_every):
+                for rows_of_block in _write(blocks, output, report, request.save_every):
                     meter.advance(len(rows_of_block), sum(row.span for row in rows_of_block))
             output.finish(report.tally.lines)
     return Summary(report.tally, before, time.monotonic() - started, report.path if report.tally.bad else None)
@@ -99,47 +96,29 @@ def translate_files(translator: BulkTranslator, request: Request, translate: Row
 
 def _begun_with(translator: BulkTranslator, request: Request) -> dict[str, str]:
     """What the translations depend on, by name."""
-    options = asdict(translator.settled) | {"max_line_bytes": request.max_line_bytes}
+    options = asdict(translator.settled)
     inputs = {f"input {number}": fingerprint(path) for number, path in enumerate(request.sources, 1)}
     bundle = {"bundle": sha256(translator.open().path / MANIFEST)}
     return bundle | {name: json.dumps(value) for name, value in options.items()} | inputs
 
 
 def _write(
-    blocks: Iterable[Done], output: StreamOutput, report: LineReport, kept: int | None, save_every: float
+    blocks: Iterable[Done], output: StreamOutput, report: LineReport, save_every: float
 ) -> Iterator[list[InputRow]]:
     """Write block by block; yields the rows of each."""
     saved = time.monotonic()
     for block, results in blocks:
         report.take(results)
-        for row, result in zip(block, results, strict=True):
-            for data in _written(row, result, kept):
-                output.write(data)
-            row.close()
+        output.write(b"".join(result.data + b"\n" for result in results))
         sync = time.monotonic() - saved >= save_every
         output.flush(sync=sync)
         saved = time.monotonic() if sync else saved
         yield block
 
 
-def _written(row: InputRow, record: LineResult, kept: int | None) -> Iterator[bytes]:
-    """What stands in the place of a row, its end included; ``kept``: the cell that does where it is not translated."""
-    if row.fault is None or kept is None:
-        yield record.data + b"\n"
-        return
-    last, cell = b"", row.cells[kept]
-    for last in cell.chunks() if isinstance(cell, Oversize) else (bytes(cell),):
-        yield last
-    if not last.endswith(b"\n"):
-        yield b"\n"
-
-
 def _left(rows: Iterator[InputRow], done: int, sources: Sequence[Source]) -> Iterator[InputRow]:
     """The rows without those that are done. Raises ConfigError where there are not so many."""
-    found = 0
-    for row in islice(rows, done):
-        row.close()
-        found += 1
+    found = sum(1 for _ in islice(rows, done))
     if found < done:
         names = ", ".join(source.name for source in sources)
         raise ConfigError(

@@ -78,11 +78,6 @@ class BulkTranslator:
         return self._open().options
 
     @property
-    def kept(self) -> int:
-        """The source whose line stands in the place of one that cannot be translated. Raises as ``open``."""
-        return self._open().kept
-
-    @property
     def widths(self) -> tuple[int, ...]:
         """Per field of a line the width of its feature vectors, 0 for text. Raises as ``open``."""
         return (*self._open().bundle.feature_widths, *((0,) if self._teaches else ()))
@@ -106,7 +101,7 @@ class BulkTranslator:
         """
         opened = self._open()
         rows = [fields_of(line) for line in lines]
-        readings = [fault_of(row) or self._read(opened.form, row) for row in rows]
+        readings = [fault_of(row, self.options.max_line_bytes) or self._read(opened.form, row) for row in rows]
         sentences = [one for reading in readings if isinstance(reading, LineReading) for one in reading.sentences]
         outcomes = opened.decoder.decode(sentences)
         return [self._record(row, reading, outcomes) for row, reading in zip(rows, readings, strict=True)]
@@ -121,7 +116,7 @@ class BulkTranslator:
     def _record(
         self, row: Sequence[Field], reading: LineReading | LineFinding, outcomes: Iterator[NBest]
     ) -> LineResult:
-        line = row[self.kept]
+        line = row[self._open().kept]
         if isinstance(reading, LineFinding):
             return LineResult.untranslated(line, reading, self.options.bad)
         hypotheses: list[Sequence[Hypothesis]] = []

@@ -26,7 +26,7 @@ def robustness(
     bundle: BundleFolder,
     source: Annotated[Path, typer.Option(help="Source text, one segment a line (.xz, .gz, plain).")],
     references: Annotated[Path, typer.Option(help="Reference translations.")],
-    options: Annotated[BulkOptions, Without({"shortlist", "sentences", "bad", "candidates"})],
+    options: Annotated[BulkOptions, Without({"shortlist", "sentences", "bad", "max_line_bytes", "candidates"})],
     sentences: Annotated[
         bool, typer.Option("--sentences/--segments", help="Split each line as the service does, or decode it whole.")
     ] = False,

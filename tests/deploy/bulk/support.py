@@ -52,7 +52,7 @@ class Shouting(BulkTranslator):
         return [self._shout(fields_of(line)) for line in lines]
 
     def _shout(self, row: Sequence[Any]) -> LineResult:
-        fault = fault_of(row)
+        fault = fault_of(row, self.options.max_line_bytes)
         return LineResult.untranslated(row[0], fault, self.options.bad) if fault else LineResult(shout(row[0]))
 
 
