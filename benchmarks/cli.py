@@ -21,7 +21,6 @@ bench = typer.Typer(
 COMMANDS: dict[str, tuple[type[Any], str]] = {
     "decode": (options.DecodeOptions, "decoding.command"),
     "serve": (options.ServeOptions, "service.serve"),
-    "soak": (options.SoakOptions, "service.soak"),
     "reliability": (options.ReliabilityOptions, "abuse.command"),
     "training": (options.TrainingOptions, "training.speed"),
     "trace": (options.TraceOptions, "trace"),

@@ -13,7 +13,6 @@ from models.command import LARGEST_BEAM, AsJson, Precision
 
 LARGEST_BATCH = 4096  # sentences
 PEERS, SERVICE_PEERS = ("ctranslate2",), ("naive",)
-TRIALS = ("overload", "disconnect", "terminate", "kill", "fault", "fuzz", "memory")
 CONTESTANTS = ("ours", "plain", "huggingface")
 ARCHITECTURES = ("transformer", "dpn", "convs2s")
 
@@ -88,23 +87,6 @@ class ServeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoakOptions:
-    """Watch the service's memory over many different requests; exit status 1 where it grows or a request fails.
-
-    Example: tandem bench soak --bundle bundles/de-en --requests 20000
-    """
-
-    bundle: BundleOption
-    requests: Annotated[int, Option(min=2, help="Requests after the warm-up.")] = 20_000
-    warm_up: Annotated[int, Option("--warmup", min=1, help="Requests before memory is watched.")] = 5_000
-    clients: Clients = 16
-    workers: Workers = 0
-    limit: Annotated[float, Option(min=0, help="MB per 10,000 requests that memory may grow.")] = 1.0
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReliabilityOptions:
     """Put the service through overload, abuse, faults and sudden death; exit status 1 where something is lost.
 
@@ -119,7 +101,7 @@ class ReliabilityOptions:
     clients: Clients = 64
     workers: Workers = 0
     fuzzing: Annotated[int, Option(min=1, max=3600, help="Seconds of generated requests.")] = 300
-    requests: Annotated[int, Option(min=8, help="Requests of the soak, after a quarter as many.")] = 12_000
+    requests: Annotated[int, Option(min=8, help="Requests of the trial of memory, after a quarter as many.")] = 12_000
     as_json: AsJson = False
     out: Out = None
 

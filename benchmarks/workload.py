@@ -35,6 +35,25 @@ class Batch:
     target: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class TransformerSize:
+    """A Transformer's sizes.
+
+    Attributes:
+        layers: of the encoder, and of the decoder.
+        width: of the model.
+        hidden: units of a feed-forward block.
+        heads: of every attention.
+        positions: longest sequence in symbols.
+    """
+
+    layers: int = 6
+    width: int = 256
+    hidden: int = 1024
+    heads: int = 4
+    positions: int = 1024
+
+
 def lengths(count: int = 2048, seed: int = 0) -> NDArray[np.int64]:
     """Source lengths in tokens without EOS: log-normal with the mean 23, rounded, clipped to 3..100.
 

@@ -56,7 +56,7 @@ _EXTRAS = {  # packages that another extra than [serve] brings
         *("sacremoses", "tensorboard", "tomlkit", "torch"),
     ),
     "[loadtest]": ("aiohttp",),
-    "[bench]": ("accelerate", "ctranslate2", "schemathesis", "transformers"),
+    "[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers"),
     "[ray]": ("pyarrow", "ray"),
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT)  # a write that finds no room names no file

@@ -57,7 +57,6 @@ def fuzz(setting: Setting) -> TrialFinding:
     fault = next(((ran.stdout or ran.stderr)[-_SHOWN:] for ran in runs if ran.returncode), "")
     failures = [_failures(ran) for ran in runs]
     return TrialFinding(
-        "fuzz",
         "Can a request be made that breaks the service, or whose answer the OpenAPI document does not know?",
         f"schemathesis makes requests for every operation of /openapi.json for {setting.options.fuzzing} s, in all its"
         " phases (examples, coverage, fuzzing, stateful), then as an admin for those that load and unload models;"

@@ -42,7 +42,6 @@ def overload(setting: Setting) -> TrialFinding:
         run = load.result()
     refused, figures = [one for one in run.outcomes if one.ending == "rejected"], run.record()
     return TrialFinding(
-        "overload",
         f"What happens at {FACTOR:g} times the capacity?",
         f"Poisson arrivals at {FACTOR:g} times the highest rate whose p99 is at most a second, found in the same run,"
         f" for {given.duration:g} s; then a short text again and again until it is answered within {_SLOW:g} s.",

@@ -66,7 +66,6 @@ class TrialFinding:
     """What a trial has shown.
 
     Attributes:
-        name: of the trial.
         question: that it asks.
         method: how, in a sentence or two.
         verdicts: the answers.
@@ -74,7 +73,6 @@ class TrialFinding:
         fault: what came most often where something else was expected.
     """
 
-    name: str
     question: str
     method: str
     verdicts: Sequence[Verdict]

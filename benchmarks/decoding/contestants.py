@@ -86,7 +86,7 @@ def _ctranslate2(
     """With the weights of a bundle on real text, else with random ones, behind a bundle's vocabularies."""
     from benchmarks.decoding import conversion
     from benchmarks.decoding.ctranslate2 import Ct2
-    from benchmarks.transformers import TransformerSize
+    from benchmarks.workload import TransformerSize
 
     size, types = TransformerSize(), options.peer_vocabulary
     random = f"random Transformer {size.layers}+{size.layers}, d={size.width}, f={size.hidden}, V={types}"

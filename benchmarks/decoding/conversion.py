@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from ctranslate2.specs import transformer_spec
 
-from benchmarks.transformers import TransformerSize
+from benchmarks.workload import TransformerSize
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.loading import load_bundle_model

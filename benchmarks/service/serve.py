@@ -94,7 +94,7 @@ def measure(options: ServeOptions) -> dict[str, Any]:
 def naive_server(options: ServeOptions, stack: ExitStack, workers: int) -> Server:
     """The naive service, with a random model in a folder that goes when ``stack`` does."""
     from benchmarks.decoding.conversion import write_random
-    from benchmarks.transformers import TransformerSize
+    from benchmarks.workload import TransformerSize
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tandem-bench-"))) / "model"
     folder.mkdir()

@@ -27,7 +27,7 @@ from benchmarks.runner import median_ratio, take_turns
 from benchmarks.training.huggingface import HuggingFace, missing
 from benchmarks.training.ours import Ours, Plain
 from benchmarks.training.work import SHIPPED, Contestant, Count, TrainingPass, TrainingWork, padded
-from benchmarks.transformers import TransformerSize
+from benchmarks.workload import TransformerSize
 from deploy.report import console, environment, names, say, show_environment, table
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.transformers import TransformerSize
+from benchmarks.workload import TransformerSize
 from models.errors import ConfigError
 from training.data.config import CorpusConfig, DataConfig
 from training.data.dataset import PreparedData, TokenArray

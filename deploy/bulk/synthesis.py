@@ -65,9 +65,8 @@ class Synthesis:
 
 
 Corpus = Annotated[Path, typer.Option("--out", help="Folder of the new corpus, in the folder of the recipe's corpora.")]
-_UNUSED = frozenset(
-    {"shortlist", "sentences", "bad", "max_line_bytes"}
-)  # of how lines are translated: the same in every corpus
+# Of how lines are translated: the same in every corpus.
+_UNUSED = frozenset({"shortlist", "sentences", "bad", "max_line_bytes"})
 
 
 def distil(

@@ -11,11 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.abuse.command import as_markdown, measure
-from benchmarks.abuse.disconnect import disconnect
-from benchmarks.abuse.fault import fault
-from benchmarks.abuse.faulty import FaultyGraphs
+from benchmarks.abuse.endings import disconnect, kill, lost_requests, terminate
+from benchmarks.abuse.fault import FaultyGraphs, fault
 from benchmarks.abuse.overload import judge
-from benchmarks.abuse.termination import kill, lost_requests, terminate
 from benchmarks.abuse.trials import Setting, TrialFinding, wait_for
 from benchmarks.options import ReliabilityOptions
 from benchmarks.service.verdicts import Verdict
@@ -96,7 +94,7 @@ def test_only_what_was_accepted_can_be_lost() -> None:
 
 def test_findings_are_written_for_people() -> None:
     good, bad = Verdict("requests lost", 0.0, 0.0), Verdict("seconds", None, 5.0)
-    finding = TrialFinding("kill", "Is anything lost?", "It is killed.", [good, bad], {"peak_mb": 12.5}, "503 full")
+    finding = TrialFinding("Is anything lost?", "It is killed.", [good, bad], {"peak_mb": 12.5}, "503 full")
     assert not finding.met
     environment = {
         "processor": "P",

@@ -207,7 +207,7 @@ def test_a_route_that_is_not_there_is_no_capacity(served: Server) -> None:
     assert trial.rows[0]["failed"] > 0
 
 
-@pytest.mark.parametrize("command", ["serve", "soak"])
+@pytest.mark.parametrize("command", ["serve", "reliability"])
 def test_the_commands_explain_themselves_with_an_example(command: str) -> None:
     result = CliRunner().invoke(app, ["bench", command, "--help"])
     assert result.exit_code == 0
@@ -230,7 +230,7 @@ def test_the_naive_service_translates_to_the_length_asked_for(tmp_path: Path) ->
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the naive service stands on ctranslate2")
     from benchmarks.decoding.conversion import write_random
     from benchmarks.service import naive
-    from benchmarks.transformers import TransformerSize
+    from benchmarks.workload import TransformerSize
 
     folder = tmp_path / "model"
     folder.mkdir()

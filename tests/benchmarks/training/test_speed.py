@@ -19,7 +19,7 @@ from benchmarks.training import huggingface
 from benchmarks.training.ours import Ours, Plain
 from benchmarks.training.speed import measure, show
 from benchmarks.training.work import Count, TrainingWork, padded
-from benchmarks.transformers import TransformerSize
+from benchmarks.workload import TransformerSize
 from deploy.cli import main
 from deploy.report import as_json
 from models.errors import ConfigError
