@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from benchmarks.options import TraceOptions
-from benchmarks.service.requests import check_servable, tandem_body, tandem_path
+from benchmarks.workload import check_servable, tandem_body, tandem_path
 from deploy.report import console, say, table
 from models.bundle import Bundle
 from models.errors import ConfigError

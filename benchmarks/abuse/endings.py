@@ -19,8 +19,8 @@ from typing import Any
 import aiohttp
 
 from benchmarks.abuse.trials import BEAM, Setting, TrialFinding, busy, decoding, wait_for
-from benchmarks.service.requests import check_servable
 from benchmarks.service.verdicts import Verdict
+from benchmarks.workload import check_servable
 from deploy.loadtest.client import connect, send
 from deploy.loadtest.scenarios import DIRECT
 from deploy.loadtest.server import Sample

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.abuse.trials import Setting, TrialFinding
-from benchmarks.service.requests import check_servable, tandem_body
 from benchmarks.service.verdicts import Verdict
+from benchmarks.workload import check_servable, tandem_body
 from benchmarks.workload import texts as pseudo_texts
 from deploy.loadtest.client import send_all
 from deploy.loadtest.server import Server

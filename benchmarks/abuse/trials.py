@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 
 from benchmarks.options import ReliabilityOptions
-from benchmarks.service.requests import ForcedText, forced_bodies, forced_texts, tandem_path
 from benchmarks.service.verdicts import Verdict
+from benchmarks.workload import ForcedText, forced_bodies, forced_texts, tandem_path
 from deploy.loadtest.client import RequestOutcome, connect, send
 from deploy.loadtest.server import Sample, Server, tandem_server
 from models.bundle import Bundle

@@ -18,8 +18,8 @@ from benchmarks.options import SERVICE_PEERS, ServeOptions
 from benchmarks.runner import take_turns
 from benchmarks.service import verdicts
 from benchmarks.service.loaded import LoadedService, offered
-from benchmarks.service.requests import forced_bodies, forced_texts, naive_bodies, tandem_path
 from benchmarks.service.verdicts import Verdict
+from benchmarks.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
 from deploy.loadtest.results import disturbance, not_answered
 from deploy.loadtest.server import Server, settings_in_force, tandem_server
 from deploy.report import console, environment, names, say, show_environment, table

@@ -25,7 +25,7 @@ from deploy.report import environment, say
 from models.errors import ConfigError, TandemError
 
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
-    from deploy.loadtest.server import Reading, Server
+    from deploy.loadtest.server import Server
 
 # Of the highest rate, where no rates are given: the curve. The highest one is measured again with it.
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.15, 1.5)
@@ -78,19 +78,17 @@ class Steps:
         seconds = max(self.options.duration, _FEWEST / rate)
         schedule = arrivals(rate, seconds, self.options.seed or 0, self.options.arrivals) or [0.0]
         calls = list(itertools.islice(self.calls, len(schedule)))
-        before = self._reading()
-        run = open_loop(
-            self.url + PATH,
-            [call.body for call in calls],
-            schedule,
-            self._patience,
-            self._headers,
-            lambda number, reply: calls[number].fault(reply),
+        run, further = self._watched(
+            lambda: open_loop(
+                self.url + PATH,
+                [call.body for call in calls],
+                schedule,
+                self._patience,
+                self._headers,
+                lambda number, reply: calls[number].fault(reply),
+            )
         )
-        row = {"purpose": purpose, "rate": round(rate, 3), **figures(run, calls, seconds, self.options)}
-        if before is not None and self.server is not None and (after := self._reading()) is not None:
-            row |= after.since(before, run)
-            row |= {name: round(value, 1) for name, value in self.server.memory().items()}
+        row = {"purpose": purpose, "rate": round(rate, 3), **figures(run, calls, seconds, self.options), **further}
         self.rows.append(row)
         tell(row)
         self._settle()
@@ -112,12 +110,13 @@ class Steps:
     def _patience(self) -> float:
         return max(_PATIENCE, 1.5 * self.options.p99)
 
-    def _reading(self) -> Reading | None:
+    def _watched(self, load: Callable[[], LoadRun]) -> tuple[LoadRun, dict[str, Any]]:
+        """A run, and what its server did meanwhile where it was started here."""
         if self.server is None:
-            return None
-        from deploy.loadtest.server import Reading
+            return load(), {}
+        from deploy.loadtest.server import watched
 
-        return Reading.of(self.server)
+        return watched(self.server, load)
 
     def _settle(self) -> None:
         """Wait until what the last run has left behind is done: until a request is answered."""

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from benchmarks.options import ServeOptions
 from benchmarks.service import verdicts
 from benchmarks.service.loaded import LoadedService
-from benchmarks.service.requests import forced_bodies, forced_texts, naive_bodies
 from benchmarks.service.serve import measure
+from benchmarks.workload import forced_bodies, forced_texts, naive_bodies
 from deploy.cli import app
 from deploy.loadtest.measure import highest_rate
 from deploy.loadtest.results import disturbance, not_answered
