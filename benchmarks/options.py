@@ -13,8 +13,6 @@ from models.command import LARGEST_BEAM, AsJson, Precision
 
 LARGEST_BATCH = 4096  # sentences
 PEERS, SERVICE_PEERS = ("ctranslate2",), ("naive",)
-CONTESTANTS = ("ours", "plain", "huggingface")
-ARCHITECTURES = ("transformer", "dpn", "convs2s")
 
 BundleOption = Annotated[Path, Option(help="Bundle folder, such as bundles/de-en.")]
 Beam = Annotated[int, Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size.")]
@@ -108,21 +106,18 @@ class ReliabilityOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Measure training beside other trainers.
+    """Measure training beside the trainer of transformers.
 
-    Contestants train on a run's prepared pairs, of one text source each, a Transformer of the same layers, width,
+    Both train on a run's prepared pairs, of one text source each, a Transformer of the same layers, width,
     hidden units, heads and vocabularies, the decoder's embeddings tied to its output, dropout and label smoothing 0.1,
     Adam, bfloat16 by autocast, about the same padded symbols a batch. They take turns, each with other batches every
     time, and every turn begins with updates that are not timed. Use 50 updates or a multiple: grouped by length,
     transformers gives 50 batches from the longest pairs to the shortest.
 
-    Example: tandem bench training --run runs/de-en --threads 2 --contestants ours,plain,huggingface
+    Example: tandem bench training --run runs/de-en --threads 2
     """
 
     run: Annotated[Path, Option(help="A run's folder with the data that `tandem prepare` has made.")]
-    architecture: Annotated[str, Option(help="transformer, or the model of a shipped recipe: dpn, convs2s.")] = (
-        "transformer"
-    )
     layers: Annotated[int, Option(min=1, help="Of the Transformer's encoder, and of its decoder.")] = 4
     width: Annotated[int, Option(min=1, help="Of the Transformer.")] = 256
     hidden: Annotated[int, Option(min=1, help="Units of its feed-forward blocks.")] = 1024
@@ -133,7 +128,6 @@ class TrainingOptions:
     warmup: Annotated[int, Option(min=1, help="Updates before them.")] = 3
     repeats: Annotated[int, Option(min=1, help="Turns.")] = 3
     threads: Threads = 0
-    contestants: Annotated[str, Option(help=f"Of {', '.join(CONTESTANTS)}; a,b.")] = ",".join(CONTESTANTS)
     as_json: AsJson = False
     out: Out = None
 
