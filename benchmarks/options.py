@@ -86,7 +86,7 @@ class ServeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityOptions:
-    """Put the service through overload, abuse, faults and sudden death; exit status 1 where something is lost.
+    """Put the service through overload, abuse and sudden death; exit status 1 where something is lost.
 
     docs/reliability.md explains the trials and holds what they found.
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.abuse.endings import disconnect, kill, terminate
-from benchmarks.abuse.fault import fault
 from benchmarks.abuse.fuzz import fuzz
 from benchmarks.abuse.memory import memory
 from benchmarks.abuse.overload import overload
@@ -23,7 +22,6 @@ TRIALS: dict[str, Callable[[Setting], TrialFinding]] = {
     "disconnect": disconnect,
     "terminate": terminate,
     "kill": kill,
-    "fault": fault,
     "fuzz": fuzz,
     "memory": memory,
 }

@@ -13,7 +13,7 @@ from benchmarks.options import LARGEST_BATCH, DecodeOptions
 from benchmarks.runner import in_own_process
 from benchmarks.workload import check_one_text, texts
 from deploy.loadtest.server import memory_of
-from deploy.report import cell, console, environment, numbers, say, show_environment, table
+from deploy.report import console, environment, numbers, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores
@@ -165,7 +165,7 @@ def measure_memory(
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Print the environment, a table for each kind of work, and the phases."""
+    """Print the environment, and a table for each kind of work."""
     screen, settings, rows = console(), result["settings"], result["rows"]
     say(show_environment(result["environment"]))
     for work, title in _TITLES.items():
@@ -179,9 +179,6 @@ def show(result: Mapping[str, Any]) -> None:
             heading = f"{title}; beam {settings['beam']}, medians of {settings['passes']} passes"
             screen.print(table(heading, _COLUMNS | ratios, own))
     say(*dict.fromkeys(f"{_system(row)}: {row['model']}" for row in rows))
-    if phases := [_phases(row) for row in rows if "step" in row["phases"]]:
-        names = dict.fromkeys(name for row in phases for name in row)
-        screen.print(table("Phases: microseconds of a sentence (of a step)", {name: name for name in names}, phases))
     say(*(f"{name}: {reason}" for name, reason in result["left_out"].items()))
 
 
@@ -192,11 +189,3 @@ def name_of(row: Mapping[str, Any]) -> str:
 
 def _system(row: Mapping[str, Any]) -> str:
     return " ".join([row["system"], row["precision"], *(["shortlist"] if row["shortlist"] else [])])
-
-
-def _phases(row: Mapping[str, Any]) -> dict[str, Any]:
-    cells = {
-        phase: f"{cell(spent['us_per_sentence'])} ({cell(spent['us_per_step'])})"
-        for phase, spent in row["phases"].items()
-    }
-    return {"system": name_of(row), "work": row["workload"], "batch": row["batch"], **cells}

@@ -15,8 +15,7 @@ from rich.console import Console
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.cluster import RayActors
 from deploy.bulk.pool import translate_rows
-from deploy.bulk.run import Request, Summary, translate_files
-from deploy.bulk.stopping import Stopped
+from deploy.bulk.run import Request, Stopped, Summary, translate_files
 from deploy.outputs import check_file
 from models.command import BundleFolder, Without, Workers
 from models.errors import ConfigError

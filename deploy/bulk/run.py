@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -17,10 +20,11 @@ from deploy.bulk.output import FileOutput, LineReport, StreamOutput, Tally
 from deploy.bulk.pool import Done, RowTranslator, translate_rows
 from deploy.bulk.progress import ProgressMeter
 from deploy.bulk.sources import InputRow, Source, fingerprint, open_sources, read_rows
-from deploy.bulk.stopping import stoppable
 from deploy.bulk.translator import BulkTranslator
 from models.bundle import MANIFEST, Bundle, sha256
 from models.errors import ConfigError, CorpusError
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +167,40 @@ def _real(path: Path | None) -> Path | None:
 def _is_stream(path: Path) -> bool:
     """A device or a named pipe."""
     return path.exists() and not path.is_file()
+
+
+class Stopped(BaseException):
+    """The work was ended from outside: what is written stays, and what was begun is cut off by the run that goes on.
+
+    Like KeyboardInterrupt no Exception: a search that fails is done again sentence by sentence, whatever the error is,
+    and that is no answer to a signal.
+
+    Attributes:
+        signal: its number.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.signal = number
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Raises Stopped on the first signal; the second one does what it always does."""
+    if threading.current_thread() is not threading.main_thread():  # nobody else may set handlers
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        restore()
+        raise Stopped(number)
+
+    def restore() -> None:
+        for other, handler in before.items():
+            signal.signal(other, handler)
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        restore()

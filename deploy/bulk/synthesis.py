@@ -12,8 +12,7 @@ import typer
 from rich.console import Console
 
 from deploy.bulk import BulkOptions, BulkTranslator
-from deploy.bulk.run import Request, translate_files
-from deploy.bulk.stopping import Stopped
+from deploy.bulk.run import Request, Stopped, translate_files
 from deploy.bulk.translator import Opener
 from deploy.outputs import check_folder
 from models.bundle import Bundle

@@ -13,8 +13,7 @@ from typing import Any
 
 from deploy.bulk import BulkOptions, BulkTranslator, Line, LineResult
 from deploy.bulk.records import fault_of, fields_of
-from deploy.bulk.run import Request, translate_files
-from deploy.bulk.stopping import Stopped
+from deploy.bulk.run import Request, Stopped, translate_files
 from deploy.loadtest.server import memory_of
 from models.bundle import Bundle
 from models.search import Graphs

@@ -22,8 +22,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.bulk import BulkOptions, Line, LineResult
-from deploy.bulk.journal import Journal
-from deploy.bulk.output import FileOutput, StreamOutput
+from deploy.bulk.output import FileOutput, Journal, StreamOutput
 from deploy.bulk.pool import LINES_OF_A_BLOCK, WorkerDied
 from deploy.bulk.run import Request, Summary, translate_files
 from deploy.cli import app

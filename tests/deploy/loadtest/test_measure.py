@@ -16,10 +16,9 @@ from typer.testing import CliRunner
 
 from deploy.cli import app
 from deploy.loadtest.client import LoadRun, RequestOutcome
-from deploy.loadtest.command import LoadOptions, loadtest, parse_rates
+from deploy.loadtest.command import LoadOptions, loadtest, parse_rates, verdict, warnings
 from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
 from deploy.loadtest.pictures import draw_curves
-from deploy.loadtest.results import verdict, warnings
 from deploy.loadtest.scenarios import Call
 from models.errors import ConfigError
 from tests.deploy.loadtest.stand_in import StandIn, running
