@@ -9,8 +9,8 @@ it has written; the journal beside them says what it was begun with.
 
 from __future__ import annotations
 
+from deploy.bulk.lines import Line, LineFinding, LineResult
 from deploy.bulk.options import BulkOptions
-from deploy.bulk.records import Line, LineFinding, LineResult
 from deploy.bulk.translator import BulkTranslator
 
 __all__ = ["BulkOptions", "BulkTranslator", "Line", "LineFinding", "LineResult"]

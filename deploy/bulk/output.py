@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from deploy.bulk.records import LineResult
+from deploy.bulk.lines import LineResult
 from deploy.bulk.sources import CHUNK
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError

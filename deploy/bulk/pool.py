@@ -17,7 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from typing import TypeAlias, TypeVar
 
-from deploy.bulk.records import Line, LineResult
+from deploy.bulk.lines import Line, LineResult
 from deploy.bulk.sources import InputRow
 from deploy.bulk.translator import BulkTranslator
 from models.errors import TandemError

@@ -23,7 +23,7 @@ from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
 
-from deploy.bulk.records import Field
+from deploy.bulk.lines import Field
 from models.errors import ConfigError, CorpusError
 
 CHUNK = 1 << 20  # bytes that are read at a time

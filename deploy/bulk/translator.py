@@ -7,9 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deploy.bulk.forms import LineReader, LineReading, SegmentReader
+from deploy.bulk.lines import (
+    Field,
+    Line,
+    LineFinding,
+    LineReader,
+    LineReading,
+    LineResult,
+    SegmentReader,
+    fault_of,
+    fields_of,
+    text_of,
+)
 from deploy.bulk.options import BulkOptions
-from deploy.bulk.records import Field, Line, LineFinding, LineResult, fault_of, fields_of, text_of
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.search import Failed, Graphs, Hypothesis, OfflineDecoder

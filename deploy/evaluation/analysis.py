@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from deploy.bulk.run import check_count
-from deploy.evaluation.decoding import Decoding, attended_lines, decode_lines
+from deploy.evaluation.systems import Decoding, attended_lines, decode_lines
 from deploy.outputs import check_folder
 from deploy.report import console, numbers, table
 from models.bundle import Bundle

@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
-from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.systems import (
     UNEDITED,
+    Decoding,
     SourceFiles,
     System,
     decode_system,

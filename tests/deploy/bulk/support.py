@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.bulk import BulkOptions, BulkTranslator, Line, LineResult
-from deploy.bulk.records import fault_of, fields_of
+from deploy.bulk.lines import fault_of, fields_of
 from deploy.bulk.run import Request, Stopped, translate_files
 from deploy.loadtest.server import memory_of
 from models.bundle import Bundle
