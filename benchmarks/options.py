@@ -25,7 +25,15 @@ Threads = Annotated[int, Option(min=0, help="Threads of PyTorch; 0 = one per cor
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecodeOptions:
+class Measurement:
+    """What every measurement is asked."""
+
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions(Measurement):
     """Measure decoding: sentences a second of batches, latency of one sentence, memory.
 
     The work is made of sentences with a fixed distribution of lengths, each batch decoded to its mean source length,
@@ -54,12 +62,10 @@ class DecodeOptions:
     ct2_from: Annotated[
         Path | None, Option(metavar="BUNDLE", help="Transformer bundle that CTranslate2 runs on real text.")
     ] = None
-    as_json: AsJson = False
-    out: Out = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions:
+class ServeOptions(Measurement):
     """Measure the service under load: rates, latencies, rejections, memory, its capacity.
 
     It runs in a process of its own with the result cache off. Clients send their next request when the last one was
@@ -80,12 +86,10 @@ class ServeOptions:
     passes: Passes = 3
     peers: Annotated[str, Option(help="naive: a service around CTranslate2, one call per request.")] = ""
     peer_vocabulary: PeerVocabulary = 10_000
-    as_json: AsJson = False
-    out: Out = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReliabilityOptions:
+class ReliabilityOptions(Measurement):
     """Put the service through overload, abuse and sudden death; exit status 1 where something is lost.
 
     docs/reliability.md explains the trials and holds what they found.
@@ -100,12 +104,10 @@ class ReliabilityOptions:
     workers: Workers = 0
     fuzzing: Annotated[int, Option(min=1, max=3600, help="Seconds of generated requests.")] = 300
     requests: Annotated[int, Option(min=8, help="Requests of the trial of memory, after a quarter as many.")] = 12_000
-    as_json: AsJson = False
-    out: Out = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
+class TrainingOptions(Measurement):
     """Measure training beside the trainer of transformers.
 
     Both train on a run's prepared pairs, of one text source each, a Transformer of the same layers, width,
@@ -128,12 +130,10 @@ class TrainingOptions:
     warmup: Annotated[int, Option(min=1, help="Updates before them.")] = 3
     repeats: Annotated[int, Option(min=1, help="Turns.")] = 3
     threads: Threads = 0
-    as_json: AsJson = False
-    out: Out = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceOptions:
+class TraceOptions(Measurement):
     """Trace one request: how many of our functions in how many files it passes, and how often it changes threads.
 
     One POST /translate of one sentence goes through the application, in this process, after one that is not counted.
@@ -143,5 +143,3 @@ class TraceOptions:
 
     bundle: BundleOption
     text: Annotated[str, Option(help="The sentence.")] = "Wo ist der Bahnhof?"
-    as_json: AsJson = False
-    out: Out = None

@@ -18,7 +18,7 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.abuse.trials import BEAM, Setting, TrialFinding, busy, decoding, wait_for
+from benchmarks.abuse.trials import Setting, TrialFinding, busy, decoding, wait_for
 from benchmarks.service.verdicts import Verdict
 from benchmarks.workload import check_servable
 from deploy.loadtest.client import connect, send
@@ -40,7 +40,7 @@ _DONE_WITHIN = 300.0
 def disconnect(setting: Setting) -> TrialFinding:
     """Open requests with long targets, close the connections amid decoding, and look at the metrics."""
     longest = min(_LENGTH, setting.bundle.manifest.limits.max_target_tokens)
-    bodies = setting.long_bodies(_LEAVING, longest, beam_size=BEAM)
+    bodies = setting.long_bodies(_LEAVING, longest)
     with setting.server() as server:
         before = Sample.fetch(server.url).values
         steps = asyncio.run(_leave(server.url, setting.path, bodies))

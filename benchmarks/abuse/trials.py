@@ -11,12 +11,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-import aiohttp
-
 from benchmarks.options import ReliabilityOptions
 from benchmarks.service.verdicts import Verdict
 from benchmarks.workload import ForcedText, forced_bodies, forced_texts, tandem_path
-from deploy.loadtest.client import RequestOutcome, connect, send
+from deploy.loadtest.client import connect, send
 from deploy.loadtest.server import Sample, Server, tandem_server
 from models.bundle import Bundle
 
@@ -55,9 +53,9 @@ class Setting:
         """Requests with those texts."""
         return forced_bodies(self.bundle, self.texts, BEAM)
 
-    def long_bodies(self, count: int, length: int, **changes: Any) -> list[bytes]:
-        """Requests whose translations all get the same number of tokens, as many as the bundle allows at most."""
-        forced = {"min_length": length, "max_length": length, **changes}
+    def long_bodies(self, count: int, length: int) -> list[bytes]:
+        """Requests whose translations all get the same number of tokens."""
+        forced = {"min_length": length, "max_length": length}
         return [json.dumps(json.loads(body) | forced).encode() for body in self.bodies[:count]]
 
 
@@ -90,9 +88,7 @@ class TrialFinding:
 
 
 @asynccontextmanager
-async def decoding(
-    root: str, path: str, bodies: Sequence[bytes]
-) -> AsyncIterator[tuple[aiohttp.ClientSession, list[asyncio.Task[RequestOutcome]]]]:
+async def decoding(root: str, path: str, bodies: Sequence[bytes]) -> AsyncIterator[None]:
     """Requests that are all being decoded from here on; what is left of them at the end is given up."""
     async with connect() as session:
         tasks = [asyncio.ensure_future(send(session, root + path, body)) for body in bodies]
@@ -102,7 +98,7 @@ async def decoding(
 
         await asyncio.to_thread(wait_for, all_running, _PATIENCE)
         try:
-            yield session, tasks
+            yield
         finally:
             for task in tasks:
                 task.cancel()

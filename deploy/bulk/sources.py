@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
 import io
 import lzma
 import os
@@ -24,6 +23,7 @@ from typing import IO, Any, TypeAlias, cast
 import numpy as np
 
 from deploy.bulk.lines import Field
+from models.bundle import sha256
 from models.errors import ConfigError, CorpusError
 
 CHUNK = 1 << 20  # bytes that are read at a time
@@ -191,12 +191,8 @@ def read_rows(sources: Sequence[Source]) -> Iterator[InputRow]:
 
 
 def fingerprint(path: Path) -> str:
-    """The size of a file and BLAKE2b of what is in it; empty where it is no file."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
-    return f"{path.stat().st_size} bytes ({digest})"
+    """The size of a file and SHA-256 of what is in it; empty where it is no file."""
+    return f"{path.stat().st_size} bytes ({sha256(path)})" if path.is_file() else ""
 
 
 def _standard_input() -> IO[bytes]:

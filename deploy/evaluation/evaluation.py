@@ -13,10 +13,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.reports import Evaluation, Measured, write_report
 from deploy.evaluation.systems import (
     UNEDITED,
-    Decoding,
     SourceFiles,
     System,
     decode_system,

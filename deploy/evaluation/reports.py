@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from deploy.evaluation.systems import Decoding, System, attended_lines
+from deploy.evaluation.decoding import Decoding, attended_lines
+from deploy.evaluation.systems import System
 from models.bundle import Bundle
 from models.translator import Column
 from training.analysis.attention import AttentionName, SentenceAttention, groups

@@ -1,36 +1,22 @@
-"""Systems that are measured on one test set: how they decode, which files each reads, what it writes and how fast, what
-it scores, and what it attends to.
-"""
+"""Systems that are measured on one test set: which files each reads, what it writes and how fast, what it scores."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from rich.console import Console
-from rich.progress import Progress
 
 from deploy.bulk import BulkOptions
 from deploy.bulk.translator import check_shortlist
+from deploy.evaluation.decoding import Decoding, timed_lines
 from models.bundle import Bundle, Manifest
-from models.command import BeamSize, Limit, Precision, RuntimeThreads, UsedRuntime, WrittenLanguage
 from models.errors import ConfigError
-from models.rendering import Renderer
-from models.search import Graphs, OfflineDecoder, SearchOptions, translate_batch
-from models.shortlist import Shortlist
-from models.translator import Column, encode_columns, translate_lines, written_lines
-from service.runtimes import open_graphs
+from models.translator import Column
 from training.data.features import read_columns
 from training.describe import bundle_parameters
 from training.significance import ComparedScore
-
-if TYPE_CHECKING:
-    from training.analysis.attention import SentenceAttention
 
 UNEDITED = "as it is"
 """The row of post-editing that leaves every translation as it is."""
@@ -39,80 +25,6 @@ TRANSLATION, ORIGINAL = "mt", "src"
 """What the sources of post-editing may be called instead of by their languages."""
 
 _NAMED = re.compile(r"([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)=(.+)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Decoding:
-    """How to decode a test set."""
-
-    runtime: UsedRuntime = "onnx"
-    precision: Precision = "int8"
-    beam_size: BeamSize = None
-    limit: Limit = None
-    threads: RuntimeThreads = 1
-    target: WrittenLanguage = ""
-
-    def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
-        """The bundle, its graphs and the search options."""
-        bundle = Bundle.load(path)
-        return bundle, *self.prepare(bundle)
-
-    def prepare(self, bundle: Bundle) -> tuple[Graphs, SearchOptions]:
-        """The graphs and the search options of a bundle that is loaded."""
-        options = bundle.manifest.decoding
-        if self.beam_size is not None:
-            options = replace(options, beam_size=self.beam_size)
-        return open_graphs(bundle, self.runtime, self.precision, self.threads), options
-
-    def setting(self, segments: int, beam_size: int | None) -> str:
-        """How so many segments were decoded, in words; beam size None: that of each bundle."""
-        beam = "the bundles' own beam sizes" if beam_size is None else f"beam {beam_size}"
-        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        precision = self.precision if self.runtime == "onnx" else "float32"
-        return f"{segments:,} segments, {self.runtime} {precision}, {beam}, {threads}"
-
-
-def decode_lines(
-    bundle: Bundle,
-    graphs: Graphs,
-    options: SearchOptions,
-    columns: Sequence[Column],
-    shortlist: Shortlist | None = None,
-) -> list[str]:
-    """All lines, with a progress bar on the terminal."""
-    console = Console(stderr=True)
-    limit = bundle.manifest.limits.max_source_tokens + 1  # and EOS
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("decoding", total=len(columns[0]))
-        decoder = OfflineDecoder(graphs, options, shortlist, progress=lambda count: bar.advance(task, count))
-        vocabularies, renderer = (bundle.sources, bundle.target_vocabulary), Renderer.of(bundle)
-        return translate_lines(decoder, vocabularies, columns, max_source_tokens=limit, renderer=renderer)
-
-
-def attended_lines(
-    bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Column]
-) -> list[tuple[int, SentenceAttention]]:
-    """What the model attends to as it writes its own best output of each line, with the line's number (from 0); lines
-    without text in some source are left out. Needs torch, whatever the graphs run on.
-    """
-    from models.loading import load_bundle_model
-    from training.analysis.attention import attended
-
-    vocabularies, most = bundle.sources, bundle.manifest.limits.max_source_tokens + 1
-    written = written_lines(vocabularies, columns)
-    kept = [
-        index
-        for index, texts in enumerate(written)
-        if all(text.strip() or not one for text, one in zip(texts, vocabularies, strict=True))
-    ]
-    if not kept:
-        return []
-    encoded = encode_columns(vocabularies, columns, most)
-    sources = [tuple(column[index] for column in encoded) for index in kept]
-    hypotheses = translate_batch(graphs, sources, replace(options, n_best=1))
-    targets = [one[0].tokens for one in hypotheses]
-    both = (vocabularies, bundle.target_vocabulary)
-    return list(zip(kept, attended(load_bundle_model(bundle), both, sources, targets), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +172,7 @@ def decode_system(
     """
     graphs, options = decoding.prepare(bundle)
     shortlist = check_shortlist(bundle, graphs) if with_shortlist else None
-    decode_lines(
-        bundle, graphs, options, [column[:4] for column in columns], shortlist
-    )  # what only the first ones cost
-    started = time.perf_counter()
-    texts = decode_lines(bundle, graphs, options, columns, shortlist)
-    decoding_speed = round(len(texts) / (time.perf_counter() - started), 2)
+    texts, decoding_speed = timed_lines(bundle, graphs, options, columns, shortlist)
     training = bundle.manifest.training
     speed = round(training.target_tokens / training.seconds, 1) if training.seconds else None
     return System(name, texts, bundle_parameters(bundle.manifest), speed, decoding_speed)

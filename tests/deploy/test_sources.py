@@ -13,8 +13,8 @@ import pytest
 
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, translate_files
+from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.evaluation import EvaluationOptions, evaluate
-from deploy.evaluation.systems import Decoding
 from deploy.verify import verify as verify_command
 from models.bundle import Bundle
 from models.config import to_mapping

@@ -12,8 +12,8 @@ import pytest
 
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, translate_files
+from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.evaluation import EvaluationOptions, evaluate
-from deploy.evaluation.systems import Decoding
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.rendering import Renderer

@@ -112,7 +112,7 @@ def test_a_run_is_shown(result: dict[str, Any], capsys: pytest.CaptureFixture[st
 def test_the_command_prints_json_and_leaves_out_a_peer_that_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.decoding.contestants.find_spec", lambda name: None)
+    monkeypatch.setattr("benchmarks.decoding.command.find_spec", lambda name: None)
     small = ("--batch-sizes", "2", "--sentences", 2, "--passes", 1, "--workers", 1, "--beam", 2)
     out = tmp_path / "made" / "result.json"
     printed = json.loads(bench(*small, "--no-shortlist", "--peers", "ctranslate2", "--json", "--out", out))

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.decoding.command import measure
-from benchmarks.decoding.contestants import entrants
+from benchmarks.decoding.command import entrants, measure
 from benchmarks.decoding.systems import Task
 from benchmarks.options import DecodeOptions
 from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
