@@ -81,7 +81,7 @@ class RayActors:
         import ray
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to Ray's makers
-        here = {"include_dashboard": False} if self.address == "local" else {}
+        here: dict[str, Any] = {"include_dashboard": False} if self.address == "local" else {}
         try:
             ray.init(address=self.address, log_to_driver=False, logging_level=logging.WARNING, **here)
         except ConnectionError as error:
