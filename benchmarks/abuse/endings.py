@@ -18,7 +18,7 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.abuse.trials import Setting, TrialFinding, busy, decoding, wait_for
+from benchmarks.abuse.trials import Setting, TrialFinding, wait_for
 from benchmarks.service.verdicts import Verdict
 from benchmarks.workload import check_servable
 from deploy.loadtest.client import connect, send
@@ -27,6 +27,7 @@ from deploy.loadtest.server import Sample
 from models.errors import ConfigError
 
 _LEAVING, _LENGTH = 32, 100  # clients, and target tokens of the text of each: some seconds of work for all
+_ALL_WITHIN = 60.0  # seconds in which all of them are being decoded
 _FREED, _LOOKED_FOR = 1.0, 20.0  # seconds until nothing of theirs is computed any more
 _STEPS = 6.0  # of each worker: one that runs, and those in which the news of 32 closed connections arrive
 _UNTIL_SIGNAL = 3.0  # seconds of load before the signal
@@ -44,7 +45,9 @@ def disconnect(setting: Setting) -> TrialFinding:
     with setting.server() as server:
         before = Sample.fetch(server.url).values
         steps = asyncio.run(_leave(server.url, setting.path, bodies))
-        freed = wait_for(lambda: busy(server.url) == 0, _LOOKED_FOR)
+        freed = wait_for(
+            lambda: _metric(server.url, "queue_sentences") + _metric(server.url, "running_sentences") == 0, _LOOKED_FOR
+        )
         after = Sample.fetch(server.url).values
     workers = after.get("tandem_decode_workers", 1.0)
     later = (after["tandem_decode_steps_total"] - steps) / max(workers, 1.0)
@@ -64,8 +67,19 @@ def disconnect(setting: Setting) -> TrialFinding:
 
 async def _leave(root: str, path: str, bodies: list[bytes]) -> float:
     """Send all requests, close their connections once all are being decoded. Returns the steps that were taken then."""
-    async with decoding(root, path, bodies):
-        return (await asyncio.to_thread(Sample.fetch, root)).values["tandem_decode_steps_total"]
+    async with connect() as session:
+        tasks = [asyncio.ensure_future(send(session, root + path, body)) for body in bodies]
+        try:
+            await asyncio.to_thread(wait_for, lambda: _metric(root, "running_sentences") >= len(bodies), _ALL_WITHIN)
+            return await asyncio.to_thread(_metric, root, "decode_steps_total")
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _metric(root: str, name: str) -> float:
+    return Sample.fetch(root).values[f"tandem_{name}"]
 
 
 def terminate(setting: Setting) -> TrialFinding:

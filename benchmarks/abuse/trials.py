@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,13 +12,11 @@ from typing import Any
 from benchmarks.options import ReliabilityOptions
 from benchmarks.service.verdicts import Verdict
 from benchmarks.workload import ForcedText, forced_bodies, forced_texts, tandem_path
-from deploy.loadtest.client import connect, send
-from deploy.loadtest.server import Sample, Server, tandem_server
+from deploy.loadtest.server import Server, tandem_server
 from models.bundle import Bundle
 
 BEAM = 5  # of every request
 _TEXTS = 4_096  # distinct; a trial that needs more begins again
-_PATIENCE = 60.0  # seconds in which all requests are being decoded
 
 
 @dataclass(frozen=True)
@@ -87,24 +83,6 @@ class TrialFinding:
         return {**asdict(self), "met": self.met, "verdicts": [verdict.mapping() for verdict in self.verdicts]}
 
 
-@asynccontextmanager
-async def decoding(root: str, path: str, bodies: Sequence[bytes]) -> AsyncIterator[None]:
-    """Requests that are all being decoded from here on; what is left of them at the end is given up."""
-    async with connect() as session:
-        tasks = [asyncio.ensure_future(send(session, root + path, body)) for body in bodies]
-
-        def all_running() -> bool:
-            return Sample.fetch(root).values["tandem_running_sentences"] >= len(bodies)
-
-        await asyncio.to_thread(wait_for, all_running, _PATIENCE)
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
 def wait_for(condition: Callable[[], bool], seconds: float, pause: float = 0.02) -> float | None:
     """Seconds until a condition holds; None where it does not within so many."""
     started = time.perf_counter()
@@ -113,9 +91,3 @@ def wait_for(condition: Callable[[], bool], seconds: float, pause: float = 0.02)
             return None
         time.sleep(pause)
     return time.perf_counter() - started
-
-
-def busy(url: str) -> float:
-    """Sentences that wait or run in a service."""
-    values = Sample.fetch(url).values
-    return values["tandem_queue_sentences"] + values["tandem_running_sentences"]
