@@ -46,10 +46,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
     "keys": ("service.access.commands:keys", "Keys of a server: make, list, limit, rotate and revoke them"),
     "backup": ("service.storage.backup:backup", "Copy what a server keeps"),
-    "doctor": ("deploy.doctor:doctor", "Look at this machine as `tandem serve` would find it"),
     "bench": ("benchmarks.cli:bench", "Measure speed, beside other programs in the same run"),
-    "loadtest": ("deploy.loadtest.cli:loadtest", "Find out what load a service bears"),
-    "size": ("deploy.loadtest.cli:size", "Tell how many replicas a load takes"),
+    "loadtest": ("deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }
 
 _EXTRAS = {  # packages that another extra than [serve] brings
@@ -57,8 +55,8 @@ _EXTRAS = {  # packages that another extra than [serve] brings
         *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
         *("sacremoses", "tensorboard", "tomlkit", "torch"),
     ),
-    "[loadtest]": ("aiohttp", "locust"),
-    "[bench]": ("accelerate", "ctranslate2", "schemathesis", "transformers"),
+    "[loadtest]": ("aiohttp",),
+    "[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers"),
     "[ray]": ("pyarrow", "ray"),
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT)  # a write that finds no room names no file
