@@ -116,12 +116,6 @@ class State(Record):
         """
         return self.map(lambda item, x: x if item.metadata["kind"] == "pool" else x.index_select(0, parent_R))
 
-    def select_sentences(self, sentence: Tensor, rows_per_sentence: int) -> Self:
-        """The state of the chosen sentences with all their rows, in that order."""
-        offsets = torch.arange(rows_per_sentence, device=sentence.device)
-        row = (sentence[:, None] * rows_per_sentence + offsets).reshape(-1)
-        return self.map(lambda item, x: x.index_select(0, sentence if item.metadata["kind"] == "pool" else row))
-
     def advance(self, update: Mapping[str, tuple[Tensor, ...]], sentences: int) -> Self:
         """The state after one position: rows replaced, pools grown by one slot per row, history extended.
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from training.corpora.specs import CorpusSpec, TextProcessing
-from training.corpora.table import CORPORA
+from training.corpora.specs import CORPORA, CorpusSpec, TextProcessing
 
 
 @dataclass(slots=True)

@@ -13,15 +13,16 @@ import re
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from itertools import zip_longest
-from pathlib import PurePosixPath
+from pathlib import Path
 from typing import TypeAlias
 
 from models.errors import CorpusError
-from training.corpora.raw import RawFile
+from training.data.corpus import iterate_lines, unpacked
 
 Row: TypeAlias = tuple[str, ...]  # the fields in order, then further references of the last
 Key: TypeAlias = tuple[str, str]  # document, segment
 
+PACKED = (".gz", ".xz", ".bz2")
 _NUMBERED = (".sgm", ".sgml", ".xml")
 # NIST's older Chinese sets come in the second. It would also decode most of Latin-1, to nonsense: sources only.
 _ENCODINGS = ("utf-8-sig", "gb18030")
@@ -33,14 +34,14 @@ _ELEMENT = re.compile(rf"\s*<({'|'.join(_KEPT + _DROPPED)})(?: [^<>]*)?>(.*)</\1
 _FRAME = re.compile(r"\s*</?(doc|transcript)(?: [^<>]*)?>\s*")
 
 
-def read_rows(files: Sequence[RawFile]) -> Iterator[Row]:
+def read_rows(files: Sequence[Path]) -> Iterator[Row]:
     """The rows of parallel files.
 
     Raises:
         CorpusError: a file cannot be read or is malformed, the files differ in length or in their segments, or one of
             them has numbered segments and another has not.
     """
-    numbered = [file.name.endswith(_NUMBERED) for file in files]
+    numbered = [plain_name(file).endswith(_NUMBERED) for file in files]
     if all(numbered):
         yield from zip(*_align(files), strict=True)
         return
@@ -54,22 +55,26 @@ def read_rows(files: Sequence[RawFile]) -> Iterator[Row]:
         yield row
 
 
-def _lines(file: RawFile) -> Iterator[str]:
-    if not PurePosixPath(file.name).name.startswith(_TAGGED):
-        yield from file.lines()
-        return
-    for line in file.lines():
-        if element := _ELEMENT.fullmatch(line):
-            if element[1] in _KEPT:
-                yield element[2]
-        elif not _FRAME.fullmatch(line):  # any other mark-up is text
+def plain_name(path: Path) -> str:
+    """A file's name without what says how it is packed."""
+    return path.stem if path.suffix in PACKED else path.name
+
+
+def _lines(file: Path) -> Iterator[str]:
+    tagged = file.name.startswith(_TAGGED)
+    for number, raw in enumerate(iterate_lines(file)):
+        line = raw.removesuffix("\r") if number else raw.removesuffix("\r").removeprefix("\ufeff")
+        element = _ELEMENT.fullmatch(line) if tagged else None
+        if element and element[1] in _KEPT:
+            yield element[2]
+        elif not element and not (tagged and _FRAME.fullmatch(line)):  # any other mark-up is text
             yield line
 
 
 class _Segments(HTMLParser):
     """Collects the segments by system (reference translators have an id each; a source has none)."""
 
-    def __init__(self, where: RawFile) -> None:
+    def __init__(self, where: Path) -> None:
         super().__init__(convert_charrefs=True)
         self.systems: dict[str, dict[Key, str]] = {}
         self._where = where
@@ -106,7 +111,7 @@ class _Segments(HTMLParser):
         self._segment, self._text = None, []
 
 
-def _read_segments(file: RawFile, encodings: Sequence[str]) -> list[dict[Key, str]]:
+def _read_segments(file: Path, encodings: Sequence[str]) -> list[dict[Key, str]]:
     """The segments by document and number, in order; one record for each system (reference) in the file."""
     parser = _Segments(file)
     parser.feed(_decoded(file, encodings))
@@ -117,8 +122,9 @@ def _read_segments(file: RawFile, encodings: Sequence[str]) -> list[dict[Key, st
     return list(parser.systems.values())
 
 
-def _decoded(file: RawFile, encodings: Sequence[str]) -> str:
-    data = file.content()
+def _decoded(file: Path, encodings: Sequence[str]) -> str:
+    with unpacked(file) as stream:
+        data = stream.read()
     for encoding in encodings:
         try:
             return data.decode(encoding)
@@ -127,7 +133,7 @@ def _decoded(file: RawFile, encodings: Sequence[str]) -> str:
     raise CorpusError(f"{file}: not {' or '.join(encodings)}; convert it to UTF-8 first")
 
 
-def _align(files: Sequence[RawFile]) -> list[list[str]]:
+def _align(files: Sequence[Path]) -> list[list[str]]:
     """One column for each file and for each further reference, in the first file's order."""
     *sources, target = files
     read = [_read_segments(file, _ENCODINGS) for file in sources] + [_read_segments(target, _ENCODINGS[:1])]

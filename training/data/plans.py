@@ -36,11 +36,6 @@ class BatchPlan:
     target_length: int
     copies: tuple[int, ...] = ()
 
-    @property
-    def padded_tokens(self) -> int:
-        """Source and target positions of the batch, padding included."""
-        return len(self.items) * (self.source_length + self.target_length)
-
 
 class EpochPlan(Iterable[BatchPlan]):
     """The batches of an epoch in training order, kept as a few arrays: each plan is made in its turn.
@@ -79,11 +74,6 @@ class EpochPlan(Iterable[BatchPlan]):
         return isinstance(other, EpochPlan) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, as lists are
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the plan holds."""
-        return sum(array.nbytes for array in (self._items, self._cuts, *self._lengths, self._order, self._copies))
 
 
 def plan_epoch(

@@ -93,10 +93,6 @@ class Stream:
             for _, plan in planned:
                 yield plan
 
-    def plan_bytes(self, epoch: int = 0) -> int:
-        """Bytes that the plan of the epoch's first shard holds."""
-        return self._plan(epoch, self._shards(epoch), 0)[2].nbytes
-
     def _planned(self, epoch: int) -> Generator[Planned, None, None]:
         shards = self._shards(epoch)
         numbers = range(len(shards))
