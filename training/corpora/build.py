@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import IO
 
 from models.errors import ConfigError, CorpusError
+from models.folders import is_vacant, whole_folder
 from training.corpora.page import BuildReport, made_by, readme, show_bounds
 from training.corpora.rows import PACKED, Row, plain_name, read_rows
 from training.corpora.specs import CorpusSpec, FeatureSet, Part, Split
 from training.corpora.text import is_clean, process_rows
 from training.data.features import FeatureArray
 from training.data.prefetch import in_order
-from training.folders import is_vacant, whole_folder
 
 CHUNK = 2000  # rows that a worker gets at once
 Progress = Callable[[str, int], None]  # split, pairs written

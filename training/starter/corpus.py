@@ -13,9 +13,9 @@ import typer
 from models.bundle import Bundle
 from models.bundle.manifest import NAME
 from models.errors import ConfigError, CorpusError
+from models.folders import is_vacant, whole_folder
 from training.data.config import SPLITS, CorpusConfig
 from training.data.corpus import file_digest
-from training.folders import is_vacant, whole_folder
 from training.recipe import recipe_from_mapping
 from training.starter.holdout import Splits, hold_out
 from training.starter.recipes import (
