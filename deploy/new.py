@@ -74,7 +74,7 @@ def _ending(path: Path) -> str:
 
 
 def _tell(job: StarterRequest, made: Made) -> None:
-    screened, schedule, recipe = made.screened, made.draft.schedule, made.draft.recipe
+    screened, recipe = made.screened, made.draft.recipe
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in screened.dropped.items()) or "none"
     _say(f"{screened.lines:,} lines; left out: {left_out}")
     pairs = ", ".join(f"{count:,} {name}" for name, count in made.pairs.items())
@@ -83,8 +83,8 @@ def _tell(job: StarterRequest, made: Made) -> None:
         _say(f"warning: {warning}")
     names = " to ".join(language_name(code) for code in recipe.languages)
     _say(
-        f"{job.recipe_file}: {names}, {recipe.architecture}, {schedule.updates:,} updates of about"
-        f" {recipe.training.batch_tokens:,} target tokens ({schedule.passes:.1f} passes over the text)"
+        f"{job.recipe_file}: {names}, {recipe.architecture}, {recipe.training.updates:,} updates of about"
+        f" {recipe.training.batch_tokens:,} target tokens ({made.draft.passes:.1f} passes over the text)"
     )
 
 

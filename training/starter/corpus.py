@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +15,6 @@ from models.errors import ConfigError, CorpusError
 from models.folders import is_vacant, whole_folder
 from training.data.config import SPLITS, CorpusConfig
 from training.data.corpus import file_digest
-from training.recipe import recipe_from_mapping
 from training.starter.holdout import Splits, hold_out
 from training.starter.recipes import (
     ARCHITECTURE,
@@ -28,7 +26,6 @@ from training.starter.recipes import (
 )
 from training.starter.sizes import Amount, held_out
 from training.starter.text import Screened, screen
-from training.starter.toml import recipe_toml
 from training.synthetic import file_names
 
 ORIGIN = "origin.json"  # beside the text; also says that the folder may be made anew
@@ -110,13 +107,11 @@ def make_corpus(job: StarterRequest) -> Made:
         )
     splits = hold_out(screened.pairs, valid, test, job.seed)
     draft = _draft(job, Amount.of(splits.train), screened)
-    text = recipe_toml(draft.recipe, draft.remarks, _head(job, splits))
-    recipe_from_mapping(tomllib.loads(text), str(job.recipe_file))  # nothing is written that could not be read
     folder = job.corpora / job.name
     counts = {name: len(getattr(splits, name)) for name in SPLITS}
     _write(job, folder, splits, screened, counts)
     job.recipe_file.parent.mkdir(parents=True, exist_ok=True)
-    job.recipe_file.write_text(text, encoding="utf-8", newline="\n")
+    job.recipe_file.write_text(draft.text, encoding="utf-8", newline="\n")
     return Made(folder, screened, counts, draft, (*screened.warnings(), *_few(job, counts["train"])))
 
 
@@ -169,15 +164,6 @@ def _write(job: StarterRequest, folder: Path, splits: Splits, screened: Screened
                     file.writelines(lines)
         text = json.dumps(origin, ensure_ascii=False, indent=1)
         (partial / ORIGIN).write_text(f"{text}\n", encoding="utf-8", newline="\n")
-
-
-def _head(job: StarterRequest, splits: Splits) -> str:
-    start = f", from the bundle {job.bundle.manifest.name}" if job.bundle is not None else ""
-    pairs = f"{len(splits.train):,} training pairs"
-    return (
-        f"{job.languages[0]} to {job.languages[1]}{start}: written by `tandem new {job.name}` for {pairs}. Sizes follow"
-        " from the amount of text and are a beginning; docs/recipes.md has every key, docs/training.md the way on."
-    )
 
 
 def _too_few(job: StarterRequest, pairs: int, least: int) -> str:
