@@ -12,7 +12,8 @@ from rich.console import Console
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.text.languages import NAMES, bare_code, is_language_code, language_name
-from training.starter.corpus import Made, StarterRequest, make_corpus
+from training.starter.corpus import Made, make_corpus
+from training.starter.recipes import StarterRequest
 
 console = Console()
 _COMPRESSED = (".xz", ".gz")

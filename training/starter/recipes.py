@@ -9,9 +9,10 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tomlkit
+import typer
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from models.bundle import Bundle
@@ -22,34 +23,54 @@ from training.recipe import Recipe, recipe_from_mapping
 from training.starter import sizes
 from training.starter.sizes import Amount, Schedule
 from training.starter.text import LONGEST, RATIO, Screened
+from training.synthetic import file_names
 
 ARCHITECTURE = "convs2s"
 """Learns most from few updates, and trains and decodes fastest (docs/results.md)."""
 _KNOWN = (ARCHITECTURE, "dpn", "transformer")
+UNSTATED = "not stated"
 RATE, TUNING_RATE = 1e-3, 3e-4
 TUNING_PASSES = 4
 _SHORT = 12  # words of a mean sentence, below which longer lines are a thing to learn
 
 
 @dataclass(frozen=True, slots=True)
-class RecipeRequest:
-    """What a recipe is to be for.
+class StarterRequest:
+    """What to make of what, as `tandem new` is told it.
 
     Attributes:
-        corpus: the own corpus, as a recipe names it.
         languages: of source and target.
-        updates: last update; None for what the amount of text suggests.
-        architecture: for a model from scratch.
-        licence: of the text, and so of the weights; empty where nothing is said of it.
-        seed: of training.
+        bundle: that is to go on learning; None for a model from scratch.
     """
 
-    corpus: CorpusConfig
-    languages: tuple[str, str]
-    updates: int | None = None
-    architecture: str = ARCHITECTURE
-    licence: str = ""
-    seed: int = 1
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the corpus, the recipe, the run and the bundle.")]
+    source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz; UTF-8).")]
+    target: Annotated[Path, typer.Option(help="Their translations, line by line.")]
+    corpora: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora")
+    recipe: Annotated[Path | None, typer.Option(help="Recipe to write. [NAME.toml]")] = None
+    architecture: Annotated[str, typer.Option(help="convs2s, dpn or transformer, for a model from scratch.")] = (
+        ARCHITECTURE
+    )
+    valid: Annotated[int | None, typer.Option(min=1, help="Pairs held out for validation. [by amount]")] = None
+    test: Annotated[int | None, typer.Option(min=1, help="Pairs held out for the test. [by amount]")] = None
+    updates: Annotated[int | None, typer.Option(min=1, help="Length of the training. [by amount]")] = None
+    seed: Annotated[int, typer.Option(min=0, help="Of what is held out, and of the training.")] = 1
+    licence: Annotated[str, typer.Option(help="Of the text, for the bundle's manifest.")] = ""
+    attribution: Annotated[str, typer.Option(help="Whom to name there.")] = ""
+    force: Annotated[bool, typer.Option(help="Replace an earlier corpus and recipe of this name.")] = False
+    languages: tuple[str, str] = ("", "")
+    bundle: Bundle | None = None
+
+    @property
+    def recipe_file(self) -> Path:
+        """The file to write."""
+        return self.recipe or Path(f"{self.name}.toml")
+
+    @property
+    def corpus(self) -> CorpusConfig:
+        """The own corpus, as a recipe names it."""
+        source, target = (f"{self.name}/{{split}}.{ending}" for ending in file_names(self.languages))
+        return CorpusConfig(self.name, (source,), target, self.licence or UNSTATED, self.attribution or UNSTATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +82,29 @@ class DraftRecipe:
     passes: float
 
 
-def recipe_from_scratch(wish: RecipeRequest, amount: Amount, screened: Screened) -> DraftRecipe:
+def recipe_from_scratch(job: StarterRequest, amount: Amount, screened: Screened) -> DraftRecipe:
     """A recipe for a translator that learns from this text alone.
 
     Args:
-        wish: what it is for.
+        job: what is to be made.
         amount: of training text.
         screened: what the text is like.
 
     Raises:
         ConfigError: an architecture that no sizes are known for.
     """
-    if wish.architecture not in _KNOWN:
-        raise ConfigError(f"architecture must be one of {', '.join(_KNOWN)}, but is {wish.architecture!r}")
+    if job.architecture not in _KNOWN:
+        raise ConfigError(f"architecture must be one of {', '.join(_KNOWN)}, but is {job.architecture!r}")
     tokens, wide = sizes.batch_tokens(amount), sizes.wide(amount)
-    schedule = _schedule(wish, amount, tokens, sizes.passes(amount), cooldown=0.3)
+    schedule = _schedule(job, amount, tokens, sizes.passes(amount), cooldown=0.3)
     return _draft(
-        wish,
+        job,
         amount,
         schedule,
         start=None,
-        corpus=corpora_toml(wish.corpus),
-        architecture=wish.architecture,
-        licence=wish.licence or wish.corpus.licence,
+        corpus=corpora_toml(job.corpus),
+        architecture=job.architecture,
+        licence=job.licence or job.corpus.licence,
         tokens=tokens,
         rate=RATE / 2 if wide else RATE,
         longest=LONGEST,
@@ -95,14 +116,14 @@ def recipe_from_scratch(wish: RecipeRequest, amount: Amount, screened: Screened)
     )
 
 
-def recipe_from_bundle(wish: RecipeRequest, amount: Amount, bundle: Bundle) -> DraftRecipe:
+def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> DraftRecipe:
     """A recipe with which a bundle goes on learning: its architecture, data and decoding keys, a lower rate.
 
     Raises:
         ConfigError: the bundle is not of one model that reads one text and writes text of these languages, or says
             nothing of how it was trained.
     """
-    base = base_recipe(bundle, wish.languages)
+    base = base_recipe(bundle, job.languages)
     manifest, tokens = bundle.manifest, base.training.batch_tokens
     sized = ("source_vocabularies", "target_vocabulary")
     old = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
@@ -115,13 +136,13 @@ def recipe_from_bundle(wish: RecipeRequest, amount: Amount, bundle: Bundle) -> D
         "decoding": tomlkit.dumps({"decoding": _changed(manifest.decoding)}),
     }
     return _draft(
-        wish,
+        job,
         amount,
-        _schedule(wish, amount, tokens, TUNING_PASSES, cooldown=0.5),
+        _schedule(job, amount, tokens, TUNING_PASSES, cooldown=0.5),
         start=start,
-        corpus=corpora_toml(replace(wish.corpus, both_ways=base.data.tagged)),
+        corpus=corpora_toml(replace(job.corpus, both_ways=base.data.tagged)),
         architecture=manifest.architecture,
-        licence=" AND ".join(dict.fromkeys(one for one in (manifest.licence, wish.licence) if one)),
+        licence=" AND ".join(dict.fromkeys(one for one in (manifest.licence, job.licence) if one)),
         tokens=tokens,
         rate=TUNING_RATE,
     )
@@ -162,12 +183,12 @@ def _changed(value: Any, *without: str) -> dict[str, Any]:
     return found
 
 
-def _schedule(wish: RecipeRequest, amount: Amount, tokens: int, passes: int, cooldown: float) -> Schedule:
-    updates = wish.updates or max(100, round(passes * amount.tokens / tokens / 100) * 100)
+def _schedule(job: StarterRequest, amount: Amount, tokens: int, passes: int, cooldown: float) -> Schedule:
+    updates = job.updates or max(100, round(passes * amount.tokens / tokens / 100) * 100)
     return Schedule.of(amount, tokens, updates=updates, cooldown=cooldown)
 
 
-def _draft(wish: RecipeRequest, amount: Amount, schedule: Schedule, **values: Any) -> DraftRecipe:
+def _draft(job: StarterRequest, amount: Amount, schedule: Schedule, **values: Any) -> DraftRecipe:
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -176,5 +197,5 @@ def _draft(wish: RecipeRequest, amount: Amount, schedule: Schedule, **values: An
     )
     templates.filters["toml"] = lambda text: tomlkit.item(text).as_string()
     template = templates.get_template("recipe.toml.jinja")
-    text = template.render(wish=wish, amount=amount, schedule=schedule, **values).rstrip() + "\n"
-    return DraftRecipe(text, recipe_from_mapping(tomllib.loads(text), wish.corpus.name), schedule.passes)
+    text = template.render(job=job, amount=amount, schedule=schedule, **values).rstrip() + "\n"
+    return DraftRecipe(text, recipe_from_mapping(tomllib.loads(text), job.corpus.name), schedule.passes)

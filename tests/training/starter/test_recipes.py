@@ -13,14 +13,20 @@ from models.bundle import Bundle, Corpus, Training
 from models.errors import ConfigError
 from models.search import SearchOptions
 from tests.service.support import tiny_bundle
-from training.data.config import CorpusConfig, NoiseConfig
+from training.data.config import NoiseConfig
 from training.recipe import Recipe, load_recipe, recipe_from_mapping, recipe_mapping
-from training.starter.recipes import DraftRecipe, RecipeRequest, base_recipe, recipe_from_bundle, recipe_from_scratch
+from training.starter.recipes import DraftRecipe, StarterRequest, base_recipe, recipe_from_bundle, recipe_from_scratch
 from training.starter.sizes import Amount
 from training.starter.text import Screened
 
-CORPUS = CorpusConfig("mine", ("mine/{split}.de",), "mine/{split}.en", "ours", 'the "quoted" \\ \x7f firm')
-WISH = RecipeRequest(CORPUS, ("de", "en"), licence="ours")
+WISH = StarterRequest(
+    "mine",
+    Path("mine.de"),
+    Path("mine.en"),
+    languages=("de", "en"),
+    licence="ours",
+    attribution='the "quoted" \\ \x7f firm',
+)
 AMOUNT = Amount(28_000, 366_000, 5.9, 90)
 SCREENED = Screened((), 0, {}, 0.0, 0.0, 1.2, 0.9)
 SMALL = {"width": 16, "hidden": 24, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 64}
