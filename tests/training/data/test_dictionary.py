@@ -7,7 +7,7 @@ import pytest
 
 from models.dictionary import Dictionary
 from training.data import alignment
-from training.data.dictionary import aligned_words, build_dictionary
+from training.data.alignment import aligned_words, build_dictionary
 
 LEXICON = {f"wort{n}": f"word{n}" for n in range(40)}
 
