@@ -60,14 +60,7 @@ class Record:
 
     def map(self, function: Callable[[dataclasses.Field[Any], Tensor], Tensor]) -> Self:
         """The record with ``function`` applied to every tensor."""
-        changes: dict[str, Any] = {}
-        for item in dataclasses.fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, Tensor):
-                changes[item.name] = function(item, value)
-            else:
-                changes[item.name] = tuple(function(item, tensor) for tensor in value)
-        return dataclasses.replace(self, **changes)
+        return self.rebuild(self, {name: function(item, tensor) for name, item, tensor in self.tensors()})
 
     @classmethod
     def rebuild(cls, template: Self, values: Mapping[str, Tensor]) -> Self:

@@ -25,7 +25,8 @@ from deploy.evaluation.systems import (
 from deploy.outputs import check_file, check_folder
 from models.command import AsJson, console
 from models.errors import ConfigError
-from training.significance import DRAWS, compare_systems
+from training.metrics import corpus_metrics
+from training.significance import DRAWS, Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,8 @@ def compare(
         raise ConfigError(f"--baseline must be one of {', '.join(systems)}, but is {chosen!r}")
     unscored = [System(UNEDITED, list(next(iter(columns.values()))[-1]))] if task == "postedit" else []
     unscored += [decode_system(name, bundle, columns[name], decoding) for name, bundle in bundles.items()]
-    scores = compare_systems(task, {system.name: system.texts for system in unscored}, gold, baseline=chosen)
+    counts = Counts(corpus_metrics(task), {system.name: system.texts for system in unscored}, gold)
+    scores = counts.compare(chosen)
     scored = tuple(replace(system, scores=tuple(scores[system.name])) for system in unscored)
     comparison = Comparison(scored, chosen, decoding.setting(len(gold), decoding.beam_size))
     if hypotheses is not None:
