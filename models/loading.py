@@ -41,7 +41,7 @@ def load_bundle_model(bundle: Bundle) -> AnyModel:
 
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> list[str]:
-    """Copy tensors into a model; where some are missing, unknown or of another shape all faults, and nothing is copied."""
+    """Copy tensors into a model; returns what is missing, unknown or of another shape, and then copies nothing."""
     own = model_tensors(model)
     faults = [f"lacks {name}" for name in own if name not in tensors]
     faults += [f"has an unknown tensor {name}" for name in tensors if name not in own]
