@@ -102,23 +102,20 @@ def conditions(sources: Sequence[str], references: Sequence[str], *, seed: int =
     ]
 
 
-def suite(
-    translate: Translate, sources: Sequence[str], references: Sequence[str], *, seed: int = 1
-) -> list[ConditionResult]:
+def suite(translate: Translate, sources: Sequence[str], references: Sequence[str]) -> list[ConditionResult]:
     """Translate and judge every condition.
 
     Args:
         translate: a bundle's translations of lines, as many and in their order.
         sources: one segment a line.
         references: parallel to them.
-        seed: of the typing errors.
 
     Raises:
         CorpusError: there is nothing, or the lines are not parallel.
     """
     found = []
     plain: list[str] = []
-    for condition in conditions(sources, references, seed=seed):
+    for condition in conditions(sources, references):
         if not condition.sources:  # the test set has not the words for one
             continue
         texts = translate(condition.sources)

@@ -196,18 +196,10 @@ def read_table(text: str) -> tuple[CorpusSpec, ...]:
         ConfigError: a key is unknown, missing or ill-typed, or a corpus is not whole.
     """
     table = tomllib.loads(text)
-    ldc = {
-        number: {
-            "name": f"{number} ({title})",
-            "url": f"https://catalog.ldc.upenn.edu/{number}",
-            "terms": "a licence of the LDC",
-        }
-        for number, title in table["ldc"].items()
-    }
     entries: dict[str, dict[str, Any]] = {}
     for name, own in table["corpora"].items():
         entries[name] = merged(entries.get(own.pop("base", ""), {}), own)
-    return tuple(_corpus(name, deepcopy(entry), table["downloads"] | ldc) for name, entry in entries.items())
+    return tuple(_corpus(name, deepcopy(entry), table["downloads"]) for name, entry in entries.items())
 
 
 def _corpus(name: str, entry: dict[str, Any], downloads: Mapping[str, Any]) -> CorpusSpec:
