@@ -19,8 +19,9 @@ from models.folders import is_vacant, whole_folder
 from training.corpora.page import BuildReport, made_by, readme, show_bounds
 from training.corpora.rows import PACKED, Row, plain_name, read_rows
 from training.corpora.specs import CorpusSpec, FeatureSet, Part, Split
-from training.corpora.text import is_clean, process_rows
+from training.corpora.text import process_rows
 from training.data.features import FeatureArray
+from training.data.filters import PairFilter
 from training.data.prefetch import in_order
 
 CHUNK = 2000  # rows that a worker gets at once
@@ -155,15 +156,14 @@ class _Build:
             held = stack.enter_context(self._writer(hold_out.name)) if hold_out else None
             plain = stack.enter_context(self._writer(f"{split.name}_raw")) if split.plain_copy else None
             rows = _copied(self._rows(split, parts), plain)
-            kept = 0
+            kept, clean = 0, PairFilter(corpus.cleaning)
             for chunk in in_order(self.executor, process, _chunks(rows), 2 * self.workers):
-                for row in chunk:
-                    if split.is_training and not is_clean(row, corpus.cleaning):
-                        self.report.dropped += 1
-                        continue
+                left = clean.keep(list(zip(*chunk, strict=True))) if split.is_training else range(len(chunk))
+                for index in left:
                     kept += 1
-                    (held if held and hold_out and kept % hold_out.every == 0 else writer).add(row)
+                    (held if held and hold_out and kept % hold_out.every == 0 else writer).add(chunk[index])
                 self.progress(split.name, kept)
+            self.report.dropped += clean.dropped.total()
 
     @contextmanager
     def _writer(self, name: str) -> Iterator[_RowWriter]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from models.config import load_dataclass, merged
 from models.errors import ConfigError
+from training.data.config import FilterConfig
 
 TABLE = Path(__file__).with_name("corpora.toml")
 
@@ -81,19 +82,6 @@ class HoldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaning:
-    """Which training pairs are left out before the hold-out counts them: the others are a recipe's filters.
-
-    Attributes:
-        max_words: longest side in words.
-        max_ratio: the longer side over the shorter.
-    """
-
-    max_words: int
-    max_ratio: float
-
-
-@dataclass(frozen=True, slots=True)
 class TextProcessing:
     """What happens to every line, in this order; white space is collapsed before, unless nothing happens at all.
 
@@ -146,7 +134,7 @@ class CorpusSpec:
         licence: terms of use.
         attribution: whom to name.
         form: what happens to the text.
-        cleaning: which training pairs are left out; none: only those with an empty side.
+        cleaning: which training pairs are left out before the hold-out counts them, besides those with an empty side.
         hold_out: what is taken out of the training text.
         features: feature matrices beside the text.
         suffix: of every text file, ``""`` or ``".xz"``.
@@ -162,7 +150,7 @@ class CorpusSpec:
     licence: str
     attribution: str
     form: TextProcessing = TextProcessing()
-    cleaning: Cleaning | None = None
+    cleaning: FilterConfig = FilterConfig()
     hold_out: HoldOut | None = None
     features: FeatureSet | None = None
     suffix: Literal["", ".xz"] = ""

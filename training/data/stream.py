@@ -62,7 +62,7 @@ class Stream:
         data: the split.
         accumulate: batches of an update, over all processes.
         processes: those that train together, and which of them this one is.
-        augmentation: rewrites pairs and batches.
+        augmentation: rewrites pairs, and knows their tags.
         limits: what :func:`training.data.plans.plan_epoch` takes besides lengths, groups and epoch.
     """
 
@@ -117,13 +117,13 @@ class Stream:
 
     def _collate(self, place: tuple[list[Planned], int, int]) -> Group:
         planned, epoch, number = place
-        return Group(tuple(self._batch(data, plan, epoch) for data, plan in planned), epoch, number)
+        return Group(tuple(self._batch(data, plan) for data, plan in planned), epoch, number)
 
-    def _batch(self, data: PreparedData, plan: BatchPlan, epoch: int) -> TrainingBatch:
+    def _batch(self, data: PreparedData, plan: BatchPlan) -> TrainingBatch:
+        batch = collate(data, plan, None if self._augmentation is None else self._augmentation.tags_before)
         if not plan.target_length:  # nothing was left for this process: a row that teaches nothing
-            batch = collate(data, plan)
             return replace(batch, target_out=torch.zeros_like(batch.target_out), target_tokens=0, source_tokens=0)
-        return collate(data, plan) if self._augmentation is None else collate(*self._augmentation(data, plan, epoch))
+        return batch
 
     def _shards(self, epoch: int) -> list[NDArray[np.int64] | None]:
         """The blocks of each shard; None is the whole corpus."""

@@ -268,6 +268,6 @@ def test_an_unknown_corpus_lists_the_known() -> None:
 
 def test_the_table_refuses_a_key_that_it_does_not_know() -> None:
     text = TABLE.read_text(encoding="utf-8")
-    for known, wrong in (("segments = 887", "segmenta = 887"), ("max_words = 175", "max_wards = 175")):
+    for known, wrong in (("segments = 887", "segmenta = 887"), ("max_source_words = 175", "max_source_wards = 175")):
         with pytest.raises(ConfigError, match=f"has no key '{wrong.split()[0]}': did you mean '{known.split()[0]}'"):
             read_table(text.replace(known, wrong))
