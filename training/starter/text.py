@@ -95,7 +95,7 @@ def screen(source: Path, target: Path, *, same_language: bool = False) -> Screen
     translated = [pair for pair in lines if same_language or not _is_untranslated(*pair)]
     pairs = PairFilter(FilterConfig(), deduplicate=True)
     kept = tuple(translated[index] for index in pairs.keep(list(zip(*translated, strict=True))))
-    dropped = dict(+Counter(pairs.dropped, untranslated=len(lines) - len(translated)))
+    dropped = dict(pairs.dropped + Counter(untranslated=len(lines) - len(translated)))
     if not kept:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "the files are empty"
         raise CorpusError(f"{source} and {target}: no pair is left of {len(lines):,} lines ({counts})")
