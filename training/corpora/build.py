@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lzma
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -155,7 +155,7 @@ class _Build:
             writer = stack.enter_context(self._writer(split.name))
             held = stack.enter_context(self._writer(hold_out.name)) if hold_out else None
             plain = stack.enter_context(self._writer(f"{split.name}_raw")) if split.plain_copy else None
-            rows = _copied(self._rows(split, parts), plain)
+            rows = self._rows(parts, plain)
             kept, clean = 0, PairFilter(corpus.cleaning)
             for chunk in in_order(self.executor, process, _chunks(rows), 2 * self.workers):
                 left = clean.keep(list(zip(*chunk, strict=True))) if split.is_training else range(len(chunk))
@@ -172,22 +172,18 @@ class _Build:
         self.report.warnings += writer.finish()
         self.report.pairs[name] = writer.rows
 
-    def _rows(self, split: Split, parts: list[FoundPart]) -> Iterator[Row]:
+    def _rows(self, parts: list[FoundPart], plain: _RowWriter | None) -> Iterator[Row]:
+        """The rows of all parts, which are also written as they are where there is a writer for that."""
         for part, files in parts:
             number = 0
             for number, row in enumerate(read_rows(files), 1):  # noqa: B007 (the count is used)
+                if plain:
+                    plain.add(row)
                 yield row
             if part.segments and number != part.segments:
                 fault = f"{plain_name(files[0])} should have {part.segments:,} segments, but has {number:,}"
                 if fault not in self.report.warnings:  # a file may be part of several splits
                     self.report.warnings.append(fault)
-
-
-def _copied(rows: Iterable[Row], writer: _RowWriter | None) -> Iterator[Row]:
-    for row in rows:
-        if writer:
-            writer.add(row)
-        yield row
 
 
 def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
