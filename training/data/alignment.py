@@ -26,12 +26,12 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def sample_pairs(cells: Ids, *, seed: int, most_cells: int = MOST_CELLS) -> list[int]:
+def sample_pairs(cells: Ids, *, seed: int) -> list[int]:
     """All sentence pairs, or as many random ones as have so many cells; ``cells`` are those of each pair."""
-    if cells.sum() <= most_cells:
+    if cells.sum() <= MOST_CELLS:
         return list(range(len(cells)))
     order = np.random.default_rng([seed, 3]).permutation(len(cells))
-    return sorted(order[np.cumsum(cells[order]) <= most_cells].tolist())
+    return sorted(order[np.cumsum(cells[order]) <= MOST_CELLS].tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +172,13 @@ def build_dictionary(columns: Sequence[Sequence[str]], languages: Sequence[str],
     return Dictionary(tuple(held))
 
 
-def aligned_words(
-    source: Sequence[str], target: Sequence[str], *, seed: int, most_cells: int = MOST_CELLS
-) -> dict[str, str]:
+def aligned_words(source: Sequence[str], target: Sequence[str], *, seed: int) -> dict[str, str]:
     """For each source word the target word that it is linked to most often, where that is another word.
 
     Of equally frequent ones the more probable (under both directions) counts, then the first in the text.
     """
     cells = np.fromiter((len(s.split()) * len(t.split()) for s, t in zip(source, target, strict=True)), np.int64)
-    chosen = sample_pairs(cells, seed=seed, most_cells=most_cells)
+    chosen = sample_pairs(cells, seed=seed)
     source_ids, source_words = _numbered([source[index] for index in chosen])
     target_ids, target_words = _numbered([target[index] for index in chosen])
     text = Bitext.of(source_ids, target_ids, len(target_words))
