@@ -88,7 +88,7 @@ def _bundles(settings: Settings) -> Iterator[Check]:
         name = f"bundle {found.name}"
         try:
             loaded = open_bundle(found, settings)
-            prove(loaded, settings)
+            prove(loaded, settings.probe_timeout)
         except TandemError as error:
             yield Check(name, "fault", str(error), "fetch or export it again, or leave it out of TANDEM_BUNDLES")
             continue

@@ -116,7 +116,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 @asynccontextmanager
 async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
-    text_service = TextService(engine, settings.request_limits())
+    text_service = TextService(engine, settings)
     glossaries = await asyncio.to_thread(Glossaries, settings)
     access = await asyncio.to_thread(Access, settings)
     manager = await asyncio.to_thread(ModelManager, engine, settings)
@@ -124,7 +124,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     parts = Parts(
         engine,
         text_service,
-        Readiness(engine, settings),
+        Readiness(engine, settings.probe_timeout, settings.probe_interval),
         metrics,
         settings,
         glossaries,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from service.limits import MAX_GLOSSARY, MAX_TERM
+from service.text.glossary import MAX_GLOSSARY, MAX_TERM
 
 MAX_OTHERS = 15
 MAX_PROTECT = 100

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
 from service.access import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
+from service.api.wording import bound_of, quoted, shown
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.errors import (
     GlossaryLimit,
@@ -37,7 +38,6 @@ from service.files.bounds import FileRefused
 from service.files.records import FilesFull, TooManyFiles
 from service.files.runner import Explanation
 from service.storage.database import StorageError
-from service.wording import bound_of, quoted, shown
 
 _DRAIN_RETRY = 5
 _LONGEST_NAME = 80

@@ -10,10 +10,9 @@ from service.bundles.catalog import Catalog, Route
 from service.bundles.served import Ids, ServedModel
 from service.engine import Job, Priority
 from service.errors import InvalidOption, LanguageNotServed, PairNotServed
-from service.limits import RequestLimits
 from service.text.detection import Guess
 from service.text.languages import base_code
-from service.translation.requests import DecodeRequest, TranslateTask, priority_of
+from service.translation.requests import DecodeRequest, RequestLimits, TranslateTask, priority_of
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _CHANGED = ("length_penalty", "coverage_penalty", "min_length", "max_length", "no_repeat_ngram_size")

@@ -21,7 +21,6 @@ from service.bundles.catalog import Catalog, Route
 from service.bundles.served import Tokeniser
 from service.engine import Decoded, Engine
 from service.errors import InvalidOption
-from service.limits import RequestLimits
 from service.telemetry import tracing
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
@@ -33,6 +32,7 @@ from service.translation.requests import (
     AUTO,
     DecodeRequest,
     PosteditTask,
+    RequestLimits,
     SummarizeTask,
     TranslateTask,
     check_size,
@@ -71,7 +71,7 @@ class TextService:
         self.detector = Detector(self.catalog.source_languages, limits.max_characters)
         self._engine = engine
         self._limits = limits
-        self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="tandem-text")
+        self._threads = ThreadPoolExecutor(limits.text_threads, thread_name_prefix="tandem-text")
 
     def close(self) -> None:
         """End the text threads."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from service.http.errors import InvalidFields
-from service.limits import MAX_GLOSSARY
 from service.storage.glossaries import base_language
+from service.text.glossary import MAX_GLOSSARY
 
 EntriesFormat = Literal["tsv", "csv"]
 
