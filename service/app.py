@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import metadata
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -13,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
+from models.command import installed_version
 from service.access import Access
 from service.bundles.loading import build_engine
 from service.bundles.manager import ModelManager
@@ -53,7 +53,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     Raises (when it starts):
         ConfigError, BundleError: what ``build_engine`` raises.
     """
-    metrics, tracing = Metrics(_version()), open_tracing(settings)
+    metrics, tracing = Metrics(installed_version()), open_tracing(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -65,7 +65,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 
     app = FastAPI(
         title="Tandem",
-        version=_version(),
+        version=installed_version(),
         description=_ABOUT,
         lifespan=lifespan,
         openapi_url=None,  # the document has a route of ours
@@ -141,7 +141,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     try:
         faults = await parts.readiness.faults()
         options = {"workers": engine.options.workers, "data": settings.data is not None, "keys": settings.require_key}
-        _log.info("started", version=_version(), models=list(engine.bundles), **options, not_ready=faults)
+        _log.info("started", version=installed_version(), models=list(engine.bundles), **options, not_ready=faults)
         yield parts
     finally:
         engine.close()
@@ -162,10 +162,3 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 async def _answer_invalid(request: Request, error: Exception) -> Response:
     found = error.errors() if isinstance(error, RequestValidationError) else ()
     return error_response(invalid_parameters(found), request.scope)
-
-
-def _version() -> str:
-    try:
-        return metadata.version("tandem")
-    except metadata.PackageNotFoundError:  # run from a checkout that is not installed
-        return "0"
