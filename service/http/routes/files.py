@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import FileResponse
 from pydantic import Field
 
 from service.api.replies import DetectedFileLanguage, FileStatus, FileUrl
 from service.engine import Draining
 from service.files.formats import FORMATS
 from service.files.records import OPEN, FileJob
-from service.http.attachments import Attachment
 from service.http.credentials import caller_of
 from service.http.dependencies import PartsDep
 from service.http.errors import HttpError
@@ -214,10 +214,18 @@ async def _send_result(parts: PartsDep, job: FileJob) -> Response:
         raise HttpError(409, "file_not_ready", f"the file could not be translated: {job.error}")
     path, form = parts.files.result_path(job), FORMATS[job.format]
     try:
-        return await asyncio.to_thread(Attachment, path, job.result_name, form.media_type)
+        stat = await asyncio.to_thread(path.stat)
     except FileNotFoundError as error:
         message = "the file is gone: it was cancelled, or its time was over; send it again"
         raise HttpError(410, "file_gone", message) from error
+    headers = {"Content-Disposition": _disposition(job.result_name)}
+    return FileResponse(path, headers=headers, media_type=form.media_type, stat_result=stat)
+
+
+def _disposition(name: str) -> str:
+    """A header that any client can read: the name in ASCII, and as it is in UTF-8."""
+    plain = "".join(one if one.isascii() and (one.isalnum() or one in " ._-()+,") else "_" for one in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def _status(job: FileJob) -> FileStatus:
