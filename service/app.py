@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from models.command import installed_version
-from service.access import Access
+from service.access.access import Access
 from service.bundles.loading import build_engine
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness

@@ -16,8 +16,8 @@ from rich.table import Table
 
 from models.command import AsJson, console
 from models.errors import ConfigError
-from service.access import CallerLimits, Key, KeyStore, NewKey
 from service.access.access import make_meter, open_keys
+from service.access.keys import CallerLimits, Key, KeyStore, NewKey
 from service.access.meter import Meter
 from service.configuration import DataFolder, data_flag, read_configuration
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from service.access import Access, Caller
+from service.access.access import Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
-from service.access import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
+from service.access.errors import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
 from service.api.wording import bound_of, quoted, shown
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.errors import (

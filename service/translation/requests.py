@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 from models.search import Sampling
 from service.engine import Priority
 from service.errors import InvalidOption, TooLarge
-from service.text import Splitting
+from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
 
 AUTO = "auto"

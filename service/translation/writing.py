@@ -16,9 +16,9 @@ from service.translation.requests import DecodeRequest, TranslateTask
 from service.translation.results import (
     AlignedSource,
     AlignedWords,
-    AttentionMatrix,
-    ProtectedPart,
-    TermUse,
+    GlossaryTerm,
+    ProtectedSpan,
+    TokenWeights,
     WrittenSentence,
     WrittenText,
 )
@@ -80,7 +80,7 @@ class SentenceWriter:
         fits = alignment.weights.size <= self.room
         self.room -= alignment.weights.size if fits else 0
         weights = [[round(weight, 4) for weight in row] for row in alignment.weights.tolist()] if fits else None
-        tokens = AttentionMatrix(alignment.source, alignment.target, weights)
+        tokens = TokenWeights(alignment.source, alignment.target, weights)
         return AlignedSource(
             tokens, [AlignedWords(read.moved(source), to.moved(target)) for read, to in alignment.words]
         )
@@ -143,7 +143,7 @@ def _sentences(
     return written
 
 
-def _reports(parsed: ParsedText) -> tuple[list[ProtectedPart], list[TermUse]]:
+def _reports(parsed: ParsedText) -> tuple[list[ProtectedSpan], list[GlossaryTerm]]:
     """What is said of hidden parts that were asked for: each once, in order; kept where all of its places are."""
     protected: dict[str, bool] = {}
     terms: dict[tuple[str, str], bool] = {}
@@ -153,8 +153,8 @@ def _reports(parsed: ParsedText) -> tuple[list[ProtectedPart], list[TermUse]]:
         elif part.asked:
             protected[part.source] = protected.get(part.source, True) and kept
     return (
-        [ProtectedPart(text, kept) for text, kept in protected.items()],
-        [TermUse(source, target, kept) for (source, target), kept in terms.items()],
+        [ProtectedSpan(text, kept) for text, kept in protected.items()],
+        [GlossaryTerm(source, target, kept) for (source, target), kept in terms.items()],
     )
 
 

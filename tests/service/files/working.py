@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from models.bundle import Bundle
-from service.access import Access, Caller
+from service.access.access import Access, Caller
 from service.engine import Engine
 from service.files import child
 from service.files.bounds import Bounds

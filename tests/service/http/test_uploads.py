@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from models.bundle import Bundle
-from service.access import Caller, CallerLimits, QuotaUsage
+from service.access.access import Caller, QuotaUsage
+from service.access.keys import CallerLimits
 from service.files.sandbox import Sandbox
 from service.http.uploads import UNKNOWN_UPLOADS
 from tests.service.access.guarded import TRANSLATE, access_of, bearer, guarded, make_key

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from service.access import Caller
+from service.access.access import Caller
 from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.dialects.deepl.document import deepl_body, deepl_errors

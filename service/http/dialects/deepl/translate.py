@@ -17,8 +17,8 @@ from service.http.dialects.deepl.schemas import (
 )
 from service.http.errors import InvalidFields, not_offered
 from service.storage.glossaries import base_language
-from service.text import Splitting
 from service.text.glossary import MAX_GLOSSARY
+from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
 from service.translation.requests import AUTO, TranslateTask
 from service.translation.results import DecodeResult
