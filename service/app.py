@@ -33,7 +33,7 @@ from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, R
 from service.http.routes import detect, info, models, operations, page, texts
 from service.http.routes import files as file_routes
 from service.http.tracing import OFF, TraceContext, open_tracing
-from service.http.uploads import UploadGate
+from service.http.uploads import UNKNOWN_UPLOADS
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
@@ -131,7 +131,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         access,
         manager,
         files,
-        UploadGate(access),
+        asyncio.Semaphore(UNKNOWN_UPLOADS),
     )
     metrics.watch(engine, parts.readiness)
     metrics.watch_files(files)

@@ -275,8 +275,7 @@ class Settings(BaseSettings):
             max_join_tokens=self.max_join_tokens,
             bulk_handicap=self.bulk_handicap,
         )
-        precision = "float32" if self.runtime in ("torch", "torchscript") else self.precision
-        return EngineOptions(self.decode_workers, self.cache_sentences, limits, self.runtime, precision)
+        return EngineOptions(self.decode_workers, self.cache_sentences, limits)
 
 
 def file_content(path: str | Path) -> dict[str, Any]:

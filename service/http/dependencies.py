@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -16,7 +17,6 @@ from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
 from service.http.credentials import admin_of, caller_of
 from service.http.intake import read_fields
-from service.http.uploads import UploadGate
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
@@ -37,7 +37,7 @@ class Parts:
     access: Access
     models: ModelManager
     files: FileJobs
-    uploads: UploadGate
+    unknown_uploads: asyncio.Semaphore
 
 
 async def parts(request: Request) -> Parts:

@@ -79,7 +79,7 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
     Who has none, or a bad one, or is over a rate, is refused before the file is taken in. A refused file counts as a
     request too.
     """
-    async with read_upload(request, parts.uploads) as (upload, caller):
+    async with read_upload(request, parts.access, None) as (upload, caller):
         job = await parts.files.accept(upload, caller)
     response.headers["Location"] = f"/files/{job.id}"
     return _status(job)
@@ -158,7 +158,7 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
     is read too, but few such files may come in at a time; further ones get 503.
     """
     until = asyncio.get_running_loop().time() + parts.settings.request_timeout
-    async with read_upload(request, parts.uploads, key_may_follow=True) as (upload, caller):
+    async with read_upload(request, parts.access, parts.unknown_uploads) as (upload, caller):
         job = await parts.files.accept(upload, caller)
     try:
         done = await parts.files.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
