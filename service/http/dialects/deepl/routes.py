@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -11,9 +12,9 @@ from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.dialects.deepl.document import deepl_body, deepl_errors
 from service.http.dialects.deepl.intake import read_request
-from service.http.dialects.deepl.languages import DeepLLanguage, source_languages, target_languages
 from service.http.dialects.deepl.schemas import (
     DeepLFields,
+    DeepLLanguage,
     DeepLTranslateReply,
     DeepLTranslateRequest,
     DeepLUsage,
@@ -23,8 +24,14 @@ from service.http.dialects.deepl.schemas import (
 )
 from service.http.dialects.deepl.translate import refuse_what_is_not_offered, translate
 from service.storage.glossaries import base_language
+from service.text.languages import language_name
 from service.translation.requests import priority_of
 
+# DeepL's clients refuse these two as targets and ask for a variety. A model of the language serves either.
+_VARIETIES = {
+    "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
+    "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
+}
 _UNLIMITED = 1_000_000_000_000
 """DeepL's number for accounts without a limit."""
 
@@ -73,8 +80,8 @@ async def languages(
     caller_of(request, parts.access, fields.auth_key)
     served = parts.texts.catalog.languages()
     if fields.type == "target":
-        return target_languages(target for language in served for target in language.targets)
-    return source_languages(language.code for language in served if language.targets)
+        return _target_languages(target for language in served for target in language.targets)
+    return _source_languages(language.code for language in served if language.targets)
 
 
 @router.get("/usage", responses=deepl_errors(400, 403, 503))
@@ -98,3 +105,18 @@ def served_pairs(parts: Parts) -> set[tuple[str, str]]:
         for language in parts.texts.catalog.languages()
         for target in language.targets
     }
+
+
+def _source_languages(codes: Iterable[str]) -> list[DeepLLanguage]:
+    """Source languages, each once, in order of their codes."""
+    bases = sorted({base_language(code) for code in codes})
+    return [DeepLLanguage(language=base.upper(), name=language_name(base)) for base in bases]
+
+
+def _target_languages(codes: Iterable[str]) -> list[DeepLLanguage]:
+    """Target languages, a language of which DeepL's clients want a variety by its varieties."""
+    found: dict[str, str] = {}
+    for code in sorted(set(codes)):
+        for name, title in _VARIETIES.get(code.lower(), ((code.upper(), language_name(code)),)):
+            found[name] = title
+    return [DeepLLanguage(language=code, name=name, supports_formality=False) for code, name in sorted(found.items())]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.bundle import Bundle
-from service.http.dialects.deepl.formatting import preserve
+from service.http.dialects.deepl.translate import preserve
 from service.text.layout import Document, Splitting
 from tests.service.support import served
 
