@@ -30,8 +30,8 @@ from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
 from service.http.intake import JsonBounds
 from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
-from service.http.routes import detect, info, models, operations, page, texts
 from service.http.routes import files as file_routes
+from service.http.routes import languages, models, operations, page, texts
 from service.http.tracing import OFF, TraceContext, open_tracing
 from service.http.uploads import UNKNOWN_UPLOADS
 from service.settings import Settings
@@ -74,8 +74,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     )
     for router in (
         texts.router,
-        detect.router,
-        info.router,
+        languages.router,
         models.router,
         operations.router,
         page.router,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
+from pydantic import BaseModel
 
 from service.access.access import Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
@@ -22,6 +23,8 @@ from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
 from service.translation.requests import priority_of
 from service.translation.texts import TextService
+
+Fields = TypeVar("Fields", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +52,18 @@ async def request_id(request: Request) -> str:
     return str(request.state.request_id)
 
 
-async def translate_request(request: Request) -> TranslateRequest:
-    return await read_fields(request, TranslateRequest)
+def fields_of(model: type[Fields]) -> Callable[[Request], Awaitable[Fields]]:
+    """A dependency that reads a request's fields. Raises what ``read_fields`` raises."""
+
+    async def read(request: Request) -> Fields:
+        return await read_fields(request, model)
+
+    return read
 
 
-async def postedit_request(request: Request) -> PosteditRequest:
-    return await read_fields(request, PosteditRequest)
-
-
-async def summarize_request(request: Request) -> SummarizeRequest:
-    return await read_fields(request, SummarizeRequest)
+translate_request = fields_of(TranslateRequest)
+postedit_request = fields_of(PosteditRequest)
+summarize_request = fields_of(SummarizeRequest)
 
 
 def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..., AsyncIterator[Caller]]:
