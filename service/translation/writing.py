@@ -117,7 +117,7 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
     source = target = 0
     for segment in parsed.segments if parsed.plan.request.wants_details else ():
         text, spans = _joined(segment, parsed.plan, 0) if segment.units else (segment.text, [])
-        sentences += [_moved(one, source, target) for one in _sentences(segment, parsed.plan, writer, text, spans)]
+        sentences += _sentences(segment, parsed.plan, writer, text, spans, (source, target))
         source, target = source + len(segment.text) + 1, target + len(text) + 1
     return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed))
 
@@ -133,12 +133,18 @@ def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tu
 
 
 def _sentences(
-    segment: SegmentedText, plan: Plan, writer: SentenceWriter, text: str, spans: Sequence[tuple[int, int]]
+    segment: SegmentedText,
+    plan: Plan,
+    writer: SentenceWriter,
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    before: tuple[int, int] = (0, 0),
 ) -> list[WrittenSentence]:
-    """Of the units that were decoded."""
+    """Of the units that were decoded; ``before``: characters of the source and the target before this segment."""
     written = []
     for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
-        places = Span(piece.start, piece.start + len(piece.text)), Span(start, end)
+        source = Span(piece.start, piece.start + len(piece.text)).moved(before[0])
+        places = source, Span(start, end).moved(before[1])
         written += writer.describe(plan.route, unit.candidates[0], unit.texts, places, text[start:end], unit.ids())
     return written
 
@@ -183,13 +189,3 @@ def _word_pairs(
             continue
         (found,) = align_sources(plan.model, unit.texts, text[start:end], hypothesis, unit.ids())
         yield from ((read.moved(piece.start), written.moved(start)) for read, written in found.words)
-
-
-def _moved(sentence: WrittenSentence, source: int, target: int) -> WrittenSentence:
-    """A sentence of a block that begins so many characters after the texts' beginnings."""
-    alignment = sentence.alignment
-    if alignment is not None:
-        words = [AlignedWords(pair.source.moved(source), pair.target.moved(target)) for pair in alignment.words]
-        alignment = replace(alignment, words=words)
-    source_span, target_span = sentence.source.moved(source), sentence.target.moved(target)
-    return replace(sentence, source=source_span, target=target_span, alignment=alignment)
