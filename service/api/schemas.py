@@ -59,6 +59,12 @@ Glossary = Annotated[
 ]
 
 
+ApiKey = Annotated[
+    Annotated[str, Field(max_length=512)] | None,
+    Field(repr=False, description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`."),
+]
+
+
 def _listed(texts: str | list[str]) -> list[str]:
     return [texts] if isinstance(texts, str) else texts
 
@@ -112,12 +118,7 @@ class DecodingFields(BaseModel):
     sampling: SamplingFields | None = Field(default=None, description="Draw instead of search.")
     timeout: float | None = Field(default=None, gt=0, description="Seconds for the whole request; else the server's.")
     priority: Literal["interactive", "bulk"] | None = Field(default=None, description="By size where not given.")
-    api_key: str | None = Field(
-        default=None,
-        max_length=512,
-        repr=False,
-        description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`.",
-    )
+    api_key: ApiKey = None
 
     @property
     def texts(self) -> list[str]:
@@ -212,9 +213,4 @@ class DetectRequest(BaseModel):
         validation_alias=AliasChoices("q", "text"),
         description="The text; `text` is an alias of `q`.",
     )
-    api_key: str | None = Field(
-        default=None,
-        max_length=512,
-        repr=False,
-        description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`.",
-    )
+    api_key: ApiKey = None

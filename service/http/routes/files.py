@@ -63,7 +63,6 @@ def _form(needed: list[str]) -> dict[str, Any]:
 @router.post(
     "/files",
     status_code=202,
-    response_model=FileStatus,
     response_model_exclude_none=True,
     responses=_ACCEPTED | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 503),
     openapi_extra=_form(["file", "target"]),
@@ -87,7 +86,6 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
 
 @router.get(
     "/files",
-    response_model=list[FileStatus],
     response_model_exclude_none=True,
     responses=error_responses(401, 403, 422, 503),
 )
@@ -114,7 +112,6 @@ async def list_files(
 
 @router.get(
     "/files/{id}",
-    response_model=FileStatus,
     response_model_exclude_none=True,
     responses=error_responses(401, 403, 404, 422, 503),
 )

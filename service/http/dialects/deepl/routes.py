@@ -53,7 +53,6 @@ router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[Depends(traced)])
 
 @router.post(
     "/translate",
-    response_model=DeepLTranslateReply,
     response_model_exclude_none=True,
     responses=deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
     openapi_extra=deepl_body(DeepLTranslateRequest),
