@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
@@ -32,6 +32,7 @@ _VARIETIES = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
+Fields = TypeVar("Fields", bound=DeepLFields)
 _UNLIMITED = 1_000_000_000_000
 """DeepL's number for accounts without a limit."""
 
@@ -41,9 +42,19 @@ async def traced(response: Response, request_id: RequestId) -> None:
     response.headers["X-Trace-ID"] = request_id
 
 
-async def key_only(request: Request, parts: PartsDep) -> Caller:
+def keyed(model: type[Fields]) -> Any:
+    """A dependency that reads a request's fields, and finds its caller. Raises what these two raise."""
+
+    async def read(request: Request, parts: PartsDep) -> tuple[Caller, Fields]:
+        fields = await read_request(request, model)
+        return caller_of(request, parts.access, fields.auth_key), fields
+
+    return Depends(read)
+
+
+async def key_only(given: Annotated[tuple[Caller, DeepLFields], keyed(DeepLFields)]) -> Caller:
     """The caller of a route that takes no fields but the key."""
-    return caller_of(request, parts.access, (await read_request(request, DeepLFields)).auth_key)
+    return given[0]
 
 
 CallerDep = Annotated[Caller, Depends(key_only)]
@@ -57,10 +68,14 @@ router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[Depends(traced)])
     responses=deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
     openapi_extra=deepl_body(DeepLTranslateRequest),
 )
-async def translate_texts(request: Request, parts: PartsDep, request_id: RequestId) -> DeepLTranslateReply:
+async def translate_texts(
+    request: Request,
+    given: Annotated[tuple[Caller, DeepLTranslateRequest], keyed(DeepLTranslateRequest)],
+    parts: PartsDep,
+    request_id: RequestId,
+) -> DeepLTranslateReply:
     """Translate texts as DeepL does. What is asked for and not offered here is refused, never left out silently."""
-    fields = await read_request(request, DeepLTranslateRequest)
-    caller = caller_of(request, parts.access, fields.auth_key)
+    caller, fields = given
     refuse_what_is_not_offered(fields)
     characters = sum(map(len, fields.text))
     note_priority(request, priority_of(characters, None, parts.settings.bulk_characters))
@@ -70,15 +85,13 @@ async def translate_texts(request: Request, parts: PartsDep, request_id: Request
 
 @router.get("/languages", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))
 async def languages(
-    request: Request,
+    given: Annotated[tuple[Caller, LanguagesRequest], keyed(LanguagesRequest)],
     parts: PartsDep,
     type: Annotated[Literal["source", "target"] | None, Query(description="Also read from a form body.")] = None,
 ) -> list[DeepLLanguage]:
     """Languages that texts are translated from, or into; targets by variety where DeepL's clients insist on one."""
-    fields = await read_request(request, LanguagesRequest)
-    caller_of(request, parts.access, fields.auth_key)
     served = parts.texts.catalog.languages()
-    if fields.type == "target":
+    if given[1].type == "target":
         return _target_languages(target for language in served for target in language.targets)
     return _source_languages(language.code for language in served if language.targets)
 
