@@ -215,13 +215,6 @@ class ModelChange(BaseModel):
     unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
 
 
-class DetectedFileLanguage(BaseModel):
-    """The language that a file was found to be in."""
-
-    language: str
-    confidence: float = Field(description="Per cent, 0..100.")
-
-
 class FileStatus(BaseModel):
     """A file that is translated in the background."""
 
@@ -235,7 +228,7 @@ class FileStatus(BaseModel):
     source: str = Field(examples=["de"])
     target: str = Field(examples=["en"])
     model: str | None = None
-    detectedLanguage: DetectedFileLanguage | None = Field(default=None, description="Where `source` was `auto`.")
+    detectedLanguage: DetectedLanguage | None = Field(default=None, description="Where `source` was `auto`.")
     characters: int = Field(examples=[1840], description="To translate.")
     created: datetime = Field(examples=["2030-12-31T09:30:00Z"])
     finished: datetime | None = Field(default=None, examples=["2030-12-31T09:30:04.120000Z"])

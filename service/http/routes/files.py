@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from service.api.replies import DetectedFileLanguage, FileStatus, FileUrl
+from service.api.replies import DetectedLanguage, FileStatus, FileUrl
 from service.engine import Draining
 from service.files.formats import FORMATS
 from service.files.records import OPEN, FileJob
@@ -229,7 +229,7 @@ def _status(job: FileJob) -> FileStatus:
     """What a job looks like from outside: its record without what is nobody else's business, and its result."""
     done, detected = job.status == "done", None
     if job.confidence is not None:
-        detected = DetectedFileLanguage(language=job.source, confidence=round(job.confidence, 2))
+        detected = DetectedLanguage(language=job.source, confidence=round(job.confidence, 2))
     shown = {
         "progress": round(job.progress, 4),
         "detectedLanguage": detected,
