@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from service.text.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
 from service.text.layout import is_translatable
-from service.text.markup import Kind, MarkupOptions, Token, scan_html, scan_xml
+from service.text.markup import DEFAULTS, Kind, MarkupOptions, Token, scan_html, scan_xml
 from service.text.nesting import BLOCKS, DRAWN, Nesting
 
 _KEPT_NAMES = """
@@ -34,16 +34,15 @@ class HtmlDocument:
     parts: tuple[str | MarkupBlock, ...]
 
     @classmethod
-    def parse(cls, text: str, options: MarkupOptions | None = None) -> HtmlDocument:
+    def parse(cls, text: str, options: MarkupOptions = DEFAULTS) -> HtmlDocument:
         """Divide markup.
 
         Raises:
-            MarkupError: more elements, or more of them within one another, than the options allow; XML that is not
-                well-formed. The message says what must be.
+            MarkupError: more elements or end tags, or more elements within one another, than the options allow; XML
+                that is not well-formed. The message says what must be.
         """
-        chosen = options or MarkupOptions()
-        tokens = scan_xml(text) if chosen.xml else scan_html(text)
-        return cls(tuple(_Divider(tokens, chosen).parts()))
+        tokens = scan_xml(text, options) if options.xml else scan_html(text, options)
+        return cls(tuple(_Divider(tokens, options).parts()))
 
     @property
     def blocks(self) -> tuple[MarkupBlock, ...]:

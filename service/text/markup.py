@@ -13,6 +13,7 @@ XML is read by the standard library's expat, which gives byte positions; documen
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -48,7 +49,7 @@ class MarkupOptions:
         non_splitting_tags: elements that never do.
         outline_detection: of XML whether elements that stand in no text end a sentence; else only ``splitting_tags``.
         max_depth: elements within one another.
-        max_elements: elements.
+        max_elements: elements, and end tags: those that close nothing are work too.
     """
 
     xml: bool = False
@@ -58,6 +59,15 @@ class MarkupOptions:
     outline_detection: bool = True
     max_depth: int = 200
     max_elements: int = 20_000
+
+    def check(self, elements: int, ends: int = 0) -> None:
+        """Raises MarkupError where there are more elements or end tags than may be."""
+        for name, count in (("elements", elements), ("end tags", ends)):
+            if count > self.max_elements:
+                raise MarkupError(f"may have at most {self.max_elements} {name}", count)
+
+
+DEFAULTS = MarkupOptions()
 
 
 class Kind(Enum):
@@ -97,11 +107,13 @@ _XML_HEAD = re.compile(r"\s*(?:<\?xml\b[^>]*\?>\s*)?(?:<!DOCTYPE\s[^\[\]>]*>)?",
 _ROOT = "tandem"
 
 
-def scan_html(text: str) -> list[Token]:
-    """The tokens of HTML as a browser finds them. Never raises, whatever the text."""
+def scan_html(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
+    """The tokens of HTML as a browser finds them. Raises MarkupError where there are too many, before any is made."""
     plain, places = _line_ends(text)
     starts = [0, *(match.end() for match in re.finditer("\n", plain))]
     found = list(tokenize(plain, capture_source=True, resolve_references=False))
+    tags = Counter(one.type for one in found)
+    options.check(tags[TokenType.START_TAG], tags[TokenType.END_TAG])
     borders = [starts[one.line - 1] + one.col for one in found] + [len(plain)]
     tokens = [Token(Kind.JUNK, text[: places(borders[0])])] if borders[0] else []
     for one, start, end in zip(found, borders, borders[1:], strict=False):
@@ -134,11 +146,11 @@ def _html_tokens(one: Any, raw: str, plain: str) -> list[Token]:
     return [Token(Kind.TEXT, raw, one.data)]
 
 
-def scan_xml(text: str) -> list[Token]:
+def scan_xml(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
     """The tokens of XML, a document or a part of one.
 
     Raises:
-        MarkupError: it is not well-formed, or declares entities.
+        MarkupError: it is not well-formed, declares entities, or has too many elements.
     """
     head = _XML_HEAD.match(text)
     start = head.end() if head else 0
@@ -146,6 +158,7 @@ def scan_xml(text: str) -> list[Token]:
         body = _Xml(f"<{_ROOT}>{text[start:]}</{_ROOT}>").tokens()
     except (expat.ExpatError, UnicodeEncodeError, _Unbalanced) as error:
         raise MarkupError(f"must be well-formed XML: {_fault(error, text[:start])}") from error
+    options.check(sum(token.kind in (Kind.START, Kind.EMPTY) for token in body))
     return [Token(Kind.OTHER, text[:start]), *body] if start else body
 
 

@@ -67,9 +67,6 @@ class Nesting:
 
     def __post_init__(self) -> None:
         """Match the tags. Raises MarkupError."""
-        elements = sum(token.kind in (Kind.START, Kind.EMPTY) for token in self.tokens)
-        if elements > self.options.max_elements:
-            raise MarkupError(f"may have at most {self.options.max_elements} elements", elements)
         self.partner = [-1] * len(self.tokens)
         if self.options.xml:
             self._match_xml()
