@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from turbohtml import TokenType, tokenize
@@ -81,8 +82,7 @@ class Kind(Enum):
     JUNK = "what no parser makes anything of"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A piece of markup.
 
     Attributes:
@@ -96,7 +96,7 @@ class Token:
     raw: str
     text: str = ""
     name: str = ""
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = MappingProxyType({})
     slashed: bool = False
 
 
@@ -109,25 +109,26 @@ _ROOT = "tandem"
 
 def scan_html(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
     """The tokens of HTML as a browser finds them. Raises MarkupError where there are too many, before any is made."""
-    plain, places = _line_ends(text)
+    plain: str = text
+    places: Sequence[int] = range(len(text) + 1)  # where each of its characters stands in the text
+    if "\r" in text:
+        plain, places = _line_ends(text)
     starts = [0, *(match.end() for match in re.finditer("\n", plain))]
     found = list(tokenize(plain, capture_source=True, resolve_references=False))
     tags = Counter(one.type for one in found)
     options.check(tags[TokenType.START_TAG], tags[TokenType.END_TAG])
     borders = [starts[one.line - 1] + one.col for one in found] + [len(plain)]
-    tokens = [Token(Kind.JUNK, text[: places(borders[0])])] if borders[0] else []
+    tokens = [Token(Kind.JUNK, text[: places[borders[0]]])] if borders[0] else []
     for one, start, end in zip(found, borders, borders[1:], strict=False):
-        tokens += _html_tokens(one, text[places(start) : places(end)], plain[start:end])
+        tokens += _html_tokens(one, text[places[start] : places[end]], plain[start:end])
     return tokens
 
 
-def _line_ends(text: str) -> tuple[str, Callable[[int], int]]:
-    r"""The text with line ends as the tokenizer counts them, and what tells where a character stood before."""
-    if "\r" not in text:
-        return text, lambda place: place
+def _line_ends(text: str) -> tuple[str, list[int]]:
+    r"""The text with line ends as the tokenizer counts them, and where each character stood before."""
     second = {match.start() for match in re.finditer(r"(?<=\r)\n", text)}
     places = [place for place in range(len(text) + 1) if place not in second]
-    return _LINE_END.sub("\n", text), places.__getitem__
+    return _LINE_END.sub("\n", text), places
 
 
 def _html_tokens(one: Any, raw: str, plain: str) -> list[Token]:
@@ -201,7 +202,7 @@ class _Xml:
             if not section:
                 token = Token(kind or Kind.TEXT, raw.decode("utf-8"), text, name, attributes)
                 if token.kind is Kind.END and not token.raw:  # <x/>
-                    token = replace(found.pop(), kind=Kind.EMPTY)
+                    token = found.pop()._replace(kind=Kind.EMPTY)
                 found.append(token)
                 raw, text = b"", ""
         return found[1:-1]
