@@ -1,4 +1,4 @@
-"""``GET /languages`` and ``POST /detect``."""
+"""``POST /detect`` and ``GET /languages``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,6 @@ from service.http.dependencies import PartsDep, fields_of
 from service.http.openapi import error_responses, request_body
 
 router = APIRouter()
-
-
-@router.get("/languages", tags=["information"], response_model=list[Language], response_model_exclude_none=True)
-async def languages(parts: PartsDep) -> list[ServedLanguage]:
-    """Source languages, each with the targets that it can be translated into, alone or together with others."""
-    return parts.texts.catalog.languages()
 
 
 @router.post(
@@ -42,3 +36,9 @@ async def detect(
     await parts.access.charge(caller, 0)  # a request, but no characters: nothing is decoded
     guesses = await asyncio.to_thread(parts.texts.detector.detect, fields.q)
     return [DetectedLanguage(language=guess.language, confidence=guess.confidence) for guess in guesses]
+
+
+@router.get("/languages", tags=["information"], response_model=list[Language], response_model_exclude_none=True)
+async def languages(parts: PartsDep) -> list[ServedLanguage]:
+    """Source languages, each with the targets that it can be translated into, alone or together with others."""
+    return parts.texts.catalog.languages()
