@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from models.command import with_options
+from models.command import installed_version, with_options
 from models.errors import ConfigError, OptionError, TandemError
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
@@ -97,8 +97,18 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tandem {installed_version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def tandem() -> None:
+def tandem(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Train, prove, ship and serve translation and summarization models."""
 
 

@@ -52,7 +52,7 @@ def modules_under(*names: str) -> list[str]:
             id="the NumPy half of models",
         ),
         pytest.param(
-            modules_under("service.engine", "service.text", "service.translation", "service.errors", "service.limits"),
+            modules_under("service.engine", "service.text", "service.translation", "service.errors"),
             ("torch", "onnxruntime", "training", *HTTP),
             id="the domain and the engine",
         ),

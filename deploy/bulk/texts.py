@@ -12,7 +12,7 @@ from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
 from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
-from service.text import Document
+from service.text.layout import Document
 from service.text.loops import cut_loops
 
 

@@ -17,8 +17,8 @@ from deploy.ray.arguments import Arguments, read_arguments
 from deploy.ray.replica import OneRequestId, Replica, take_folder
 from deploy.ray.scaling import METRIC, QueueShare
 from models.errors import ConfigError
-from service.access import CallerLimits, KeyStore
 from service.access.access import open_keys
+from service.access.keys import CallerLimits, KeyStore
 from service.settings import Settings
 from tests.service.support import running
 

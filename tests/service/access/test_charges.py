@@ -11,7 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from service.access import Caller, CallerLimits, QuotaUsage
+from service.access.access import Caller, QuotaUsage
+from service.access.keys import CallerLimits
 from service.engine import DecodingFailed
 from service.settings import Settings
 from service.translation.progress import Progress

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.access import Access, KeyStore
-from service.access.keys import MIGRATIONS
+from service.access.access import Access
+from service.access.keys import MIGRATIONS, KeyStore
 from service.settings import Settings
 from service.storage.database import Database, StorageError
 from tests.service.access.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key

@@ -40,7 +40,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     settings = Settings()
     assert settings.bundles == (Path("one"), Path("two/three"))
     assert settings.port == 9000
-    assert settings.engine_options().precision == "float32"
+    assert settings.runtime == "torch"
     assert settings.decode_workers >= 1
 
 

@@ -97,7 +97,7 @@ async def test_json_beyond_its_bounds_is_refused_before_it_is_parsed(
     def parse(*_: Any, **__: Any) -> Any:
         raise AssertionError("parsed")
 
-    monkeypatch.setattr(json, "loads", parse)
+    monkeypatch.setattr("service.http.intake.from_json", parse)
     response = await service.client.post("/translate", content=body, headers={"Content-Type": "application/json"})
     monkeypatch.undo()
     assert message in assert_error(response, 400, "bad_request")["error"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from service.text import split_sentences
+from service.text.segmentation import split_sentences
 
 ABBREVIATIONS = {
     "de": """z. B.|z.B.|d. h.|d.h.|u. a.|i. d. R.|z. T.|v. a.|s. o.|bzw.|ca.|evtl.|ggf.|inkl.|zzgl.|vgl.|Dr.|Prof.|Nr.

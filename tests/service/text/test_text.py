@@ -7,7 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.text import normalise
-from service.text import Document, cut_to_limit, is_translatable, split_long, split_sentences
+from service.text.layout import Document, is_translatable
+from service.text.segmentation import split_sentences
+from service.text.splitting import cut_to_limit, split_long
 
 LANGUAGES = st.sampled_from(["de", "en", "fr", "ja", "zh", "pt-BR", "xx"])
 PROSE = st.text(st.sampled_from("aZäß é.!?,;:- \n\t\"'«»()12。、あ😀\u0301\u200d\ufe0f\u2028\u00a0*>#"), max_size=200)

@@ -94,7 +94,7 @@ def test_what_was_counted_is_what_is_encoded(tmp_path: Path) -> None:
 
 
 def test_limits_are_the_settings() -> None:
-    limits = Settings(max_texts=2, max_characters=5).request_limits()
+    limits = Settings(max_texts=2, max_characters=5)
     assert check_size(TranslateTask(texts=["ab", "cde"], target="en"), limits) == 5
     with pytest.raises(TooLarge) as large:
         check_size(TranslateTask(texts=["ab", "cdef"], target="en"), limits)
