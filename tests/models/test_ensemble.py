@@ -82,11 +82,6 @@ def test_it_predicts_the_mean_of_the_probabilities() -> None:
     np.testing.assert_allclose(logits_BTV.exp().numpy(), expected_BTV, atol=1e-12)
 
 
-def test_the_mean_is_of_probabilities_and_not_of_their_logarithms() -> None:
-    parts = [torch.tensor([[0.9, 0.1]]).log(), torch.tensor([[0.1, 0.9]]).log()]
-    torch.testing.assert_close(log_mean(parts).exp(), torch.tensor([[0.5, 0.5]]))
-
-
 def test_the_mean_of_tiny_probabilities_is_finite() -> None:
     """Far below what a float32 holds: what is forced may be as improbable as it likes."""
     found = log_mean([torch.tensor([[-200.0, -300.0]]), torch.tensor([[-201.0, -500.0]])])
@@ -98,11 +93,6 @@ def test_the_mean_of_tiny_probabilities_is_finite() -> None:
 def test_an_ensemble_of_one_is_its_member(case: Case) -> None:
     member = case.build(torch.float32)
     assert_same_results(searched(ensemble_of([member], [case])), searched(member))
-
-
-def test_two_equal_members_find_what_one_finds() -> None:
-    members = [DPN.build(torch.float32) for _ in range(2)]
-    assert_same_results(searched(ensemble_of(members, (DPN, DPN))), searched(members[0]))
 
 
 def test_records_are_the_members_side_by_side() -> None:

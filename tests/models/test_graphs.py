@@ -175,16 +175,6 @@ def test_align_graph_is_the_models_alignment(case: Case) -> None:
 
 
 @first_cases
-def test_folding_changes_no_hypothesis(case: Case) -> None:
-    model = case.build(torch.float32)
-    made = arrays(sentences(model, LENGTHS))
-    before = translate_batch(TorchGraphs(model), made, OPTIONS)
-    model.prepare_for_inference()
-    after = translate_batch(TorchGraphs(model), made, OPTIONS)
-    assert [[h.tokens for h in one] for one in before] == [[h.tokens for h in one] for one in after]
-
-
-@first_cases
 def test_the_graphs_follow_the_weights(case: Case) -> None:
     """Validation makes them anew, but nothing may be frozen into them."""
     model = case.build(torch.float32)
