@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
+
+from deploy.cli import app
+from tests.determinism import one_thread, seeded
+
+__all__ = ["one_thread", "seeded"]
 
 RECIPE = """
 name = "copy"
@@ -66,11 +72,10 @@ max_length = 30
 
 
 def tandem(folder: Path, *arguments: str) -> str:
-    """Run the command in a folder; its output."""
-    command = [sys.executable, "-m", "deploy", *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    """Run the command in a folder; its output. In this process: starting one for each takes longer than they do."""
+    with chdir(folder):
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
     return done.stdout
 
 

@@ -21,7 +21,7 @@ from training.export.onnx_graphs import export_graphs, output_names
 from training.export.torchscript import trace_graphs
 
 Opener = Callable[[Exported], Graphs]
-RUNTIMES: dict[str, Opener] = {"onnx": lambda one: one.onnx("float32"), "torchscript": lambda one: one.script()}
+RUNTIMES: dict[str, Opener] = {"onnx": lambda one: one.onnx("float32"), "torchscript": lambda one: one.script}
 runtimes = pytest.mark.parametrize("opener", RUNTIMES.values(), ids=list(RUNTIMES))
 
 
