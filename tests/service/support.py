@@ -14,12 +14,13 @@ import httpx
 import numpy as np
 from fastapi import FastAPI
 
-from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
+from models.bundle import Bundle, Limits, VocabularyFile, write_bundle
 from models.search import Array, GraphSpec, GraphSpecs, SearchOptions, TensorSpec
 from models.vocabulary import SentencePieceVocabulary, train_sentencepiece
 from service.app import create_app
 from service.engine import Engine, EngineOptions, SchedulerLimits
 from service.settings import Settings
+from tests.models.bundle.manifests import small_manifest
 
 LINES = ("wo ist der bahnhof heute", "guten morgen wie geht es dir", "das haus ist gross und alt", "one two three four")
 Begun = TypeVar("Begun")
@@ -45,20 +46,12 @@ def tiny_bundle(folder: Path, name: str = "de-en", **changes: Any) -> Bundle:
     vocabulary = tiny_vocabulary()
     file = VocabularyFile("source.model")
     fields: dict[str, Any] = {
-        "name": name,
-        "task": "translate",
-        "source_languages": ("de",),
-        "target_language": "en",
         "architecture": "copy",
-        "config": {},
         "decoding": SearchOptions(beam_size=4, max_length=200),
         "limits": Limits(max_source_tokens=40, max_target_tokens=200),
-        "vocabularies": Vocabularies((file,), file),
-        "training": Training((), {}, 0, 0),
-        "licence": "CC0-1.0",
     }
     weights = changes.pop("weights", {"weight": np.ones(1, np.float32)})
-    manifest = Manifest(**(fields | changes))
+    manifest = small_manifest((file,), file, **(fields | {"name": name} | changes))
     return write_bundle(folder / name, manifest, weights, {"source.model": vocabulary})
 
 
