@@ -57,4 +57,5 @@ def test_search_finds_the_same_hypotheses(graphs: Graphs, model: AnyModel, beam_
     """With the coverage penalty, which asks the align graph about both sources."""
     made = [tuple(source.numpy() for source in one) for one in sentences(model, (1, 9, 3, 5))]
     options = SearchOptions(beam_size=beam_size, n_best=min(2, beam_size), max_length=9, coverage_penalty=0.2)
-    assert_same_hypotheses(*(translate_batch(runtime, made, options) for runtime in (graphs, TorchGraphs(model))))
+    found, expected = (translate_batch(runtime, made, options) for runtime in (graphs, TorchGraphs(model)))
+    assert_same_hypotheses(found, expected)
