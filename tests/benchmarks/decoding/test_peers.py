@@ -13,7 +13,7 @@ import torch
 from benchmarks.decoding.command import entrants, measure
 from benchmarks.decoding.systems import Task
 from benchmarks.options import DecodeOptions
-from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
+from models.bundle import Bundle, VocabularyFile, write_bundle
 from models.errors import ConfigError
 from models.graphs import TorchGraphs
 from models.loading import model_tensors
@@ -24,6 +24,7 @@ from models.transformer import Transformer
 from models.vocabulary import WordVocabulary
 from tests.determinism import one_thread, seeded
 from tests.models.architectures import BOS, EOS, FIRST, VARIANTS
+from tests.models.bundle.manifests import small_manifest
 
 __all__ = ["one_thread", "seeded"]
 
@@ -125,19 +126,8 @@ def trained(tmp_path: Path) -> Path:
     model = build_model("transformer", load_config("transformer", config, "trained"))
     model.prepare_for_inference()
     file = VocabularyFile("all.words", "words")
-    manifest = Manifest(
-        name="trained",
-        task="translate",
-        source_languages=("de",),
-        target_language="en",
-        architecture="transformer",
-        config=config,
-        decoding=SearchOptions(beam_size=2, max_length=6),
-        limits=Limits(20, 20),
-        vocabularies=Vocabularies((file,), file),
-        training=Training((), {}, 10, 3000, 1.5),
-        licence="CC0-1.0",
-    )
+    fields: dict[str, Any] = {"name": "trained", "architecture": "transformer", "config": config}
+    manifest = small_manifest((file,), file, **fields, decoding=SearchOptions(beam_size=2, max_length=6))
     weights = {key: tensor.detach().numpy() for key, tensor in model_tensors(model).items()}
     return write_bundle(tmp_path / "trained", manifest, weights, {"all.words": vocabulary}).path
 

@@ -110,12 +110,6 @@ async def test_brackets_and_digits_in_a_text_are_text(service: Served) -> None:
         assert response.status_code == 200, response.text
 
 
-@pytest.mark.anyio
-async def test_the_body_bound_of_deepls_route_is_its_own(service: Served) -> None:
-    response = await service.client.post("/v2/translate", content=b"x" * (128 * 1024 + 1))
-    assert response.status_code == 413
-
-
 def accepts(content: str) -> bool:
     try:
         BOUNDS.check(content.encode())

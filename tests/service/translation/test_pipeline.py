@@ -46,12 +46,11 @@ def submissions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Served], list[Any]
 @pytest.mark.anyio
 @pytest.mark.parametrize("fields", [{}, {"source": "auto"}, {"format": "html"}, {"details": True}])
 async def test_a_request_changes_threads_twice(
-    bundles: dict[str, Bundle], submissions: Callable[[Served], list[Any]], fields: dict[str, Any]
+    service: Served, submissions: Callable[[Served], list[Any]], fields: dict[str, Any]
 ) -> None:
-    async with served(bundles) as service:
-        noted = submissions(service)
-        assert (await service.translate([TEXT, "das haus"], **fields)).status_code == 200
-        assert len(noted) == 2
+    noted = submissions(service)
+    assert (await service.translate([TEXT, "das haus"], **fields)).status_code == 200
+    assert len(noted) == 2
 
 
 @pytest.mark.anyio
