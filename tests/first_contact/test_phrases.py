@@ -26,7 +26,7 @@ FLOORS = {"de-en": 0.5, "en-de": 0.5, "fr-en": 0.5}
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with TestClient(create_app(Settings(bundles=ROOT / "bundles"))) as client:
+    with TestClient(create_app(Settings(bundles=(ROOT / "bundles",)))) as client:
         yield client
 
 
