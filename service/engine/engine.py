@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from models.bundle import Bundle
-from models.search import DecodeBatch, Graphs
+from models.search import Batch, Graphs, start_batch
 from models.shortlist import Shortlist
 from service.engine.cache import ResultCache
 from service.engine.dispatcher import DecodedFuture, Dispatcher
@@ -32,13 +32,14 @@ Watch: TypeAlias = Callable[[int, Decoded], None]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What a bundle's graphs run on, for information: a runtime and a precision, such as ``onnx`` and ``int8``."""
+    """What a bundle's graphs run on, for information: such as ``onnx``, ``int8`` and ``cpu``."""
 
     runtime: str
     precision: str
+    device: str = "cpu"
 
     def __str__(self) -> str:
-        return f"{self.runtime} {self.precision}"
+        return f"{self.runtime} {self.precision}" + (f" on {self.device}" if self.device != "cpu" else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class EngineOptions:
         workers: decode threads.
         cache_sentences: results kept; 0 = no cache.
         limits: of the queue and the batches.
-        runtime, precision: what graphs run on where ``Engine.add`` is not told otherwise, for information.
+        runtime, precision, device: what graphs run on where ``Engine.add`` is not told otherwise, for information.
     """
 
     workers: int = 1
@@ -57,6 +58,7 @@ class EngineOptions:
     limits: SchedulerLimits = field(default_factory=SchedulerLimits)
     runtime: str = "onnx"
     precision: str = "int8"
+    device: str = "cpu"
 
 
 class Engine(Dispatcher):
@@ -103,14 +105,14 @@ class Engine(Dispatcher):
             backend: what they run on; None = what the options say.
             shortlist: whether its sentences use the tokens that its shortlist selects, where it has one.
         """
-        name = bundle.manifest.name
+        name, options = bundle.manifest.name, self.options
         self.forget(name)
         self._factories[name] = _factory(graphs, bundle.shortlist if shortlist else None)
         self._aligning.discard(name)
         if "align" in graphs.specs:
             self._aligning.add(name)
         self.backends = MappingProxyType(
-            {**self.backends, name: backend or Backend(self.options.runtime, self.options.precision)}
+            {**self.backends, name: backend or Backend(options.runtime, options.precision, options.device)}
         )
         self.bundles = MappingProxyType({**self.bundles, name: bundle})
         if alias_of(name) not in self.aliases:
@@ -239,7 +241,7 @@ def alias_of(name: str) -> str:
 
 
 def _factory(graphs: Graphs, shortlist: Shortlist | None) -> BatchFactory:
-    def start_batch(lane: Lane) -> DecodeBatch:
-        return DecodeBatch(graphs, beam_size=lane.beam_size, shortlist=shortlist)
+    def start(lane: Lane) -> Batch:
+        return start_batch(graphs, beam_size=lane.beam_size, shortlist=shortlist)
 
-    return start_batch
+    return start
