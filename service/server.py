@@ -70,7 +70,6 @@ def serve_engine(settings: Settings, engine: Engine, sockets: list[socket.socket
         timeout_graceful_shutdown=_LAST_REPLIES,
     )
     server = DrainingServer(config, engine, settings.shutdown_timeout)
-    engine.on_loss = server.stop_now
     server.run(sockets)
     if engine.lost is not None:
         raise engine.lost
@@ -92,6 +91,7 @@ class DrainingServer(uvicorn.Server):
         config.lifespan = "off"
         super().__init__(config)
         self._engine = engine
+        engine.on_loss = self.stop_now
         self._timeout = timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from models.device.counters import DeviceCounters
 from models.device.harvest import Unranked
 from models.device.sizes import Shape
 from models.device.slots import Look
@@ -91,20 +90,12 @@ class StaticBatch:
         step: its buffers are cleared.
         poll_every: steps between two looks at the masks; None = 4 on a GPU, 1 elsewhere.
         lag: whether a look is read when the next is asked for; None = on a GPU.
-        device_counters: to count on.
 
     Raises:
         ConfigError: ``poll_every`` below 1.
     """
 
-    def __init__(
-        self,
-        step: StaticStep,
-        *,
-        poll_every: int | None = None,
-        lag: bool | None = None,
-        device_counters: DeviceCounters | None = None,
-    ) -> None:
+    def __init__(self, step: StaticStep, *, poll_every: int | None = None, lag: bool | None = None) -> None:
         gpu = step.device.type == "cuda"
         self._poll_every = (4 if gpu else 1) if poll_every is None else poll_every
         if self._poll_every < 1:
@@ -120,7 +111,7 @@ class StaticBatch:
         self._faults: dict[Hashable, int] = {}  # the position of what is not finite, until the sentence is removed
         self._left: list[Finished] = []
         self._counters, self._uncounted = Counters(), Counters()
-        self.device_counters = device_counters or DeviceCounters()
+        self.device_counters = step.counters
         self._taken = self._asked = 0  # steps, and looks at the masks
         with step.streams.stepping():
             step.slots.clear()

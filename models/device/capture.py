@@ -139,7 +139,6 @@ class CapturedStep(StaticStep):
     Newcomers are encoded likewise, up to ``ENCODED`` of them at a time in a few sizes.
 
     Args:
-        counters: to count on.
         recorder: makes a recorder, and with it a pool; None = CUDA's, on a GPU.
         compiled: let torch.compile make fewer kernels of each shape before it is captured. The first step of a shape
             then takes many seconds, and needs a C compiler and Triton.
@@ -151,14 +150,12 @@ class CapturedStep(StaticStep):
         self,
         model: Any,
         *,
-        counters: DeviceCounters | None = None,
         recorder: Callable[[], Recorder] | None = None,
         compiled: bool = False,
         most: int = MOST,
         **named: Any,
     ) -> None:
         super().__init__(model, **named)
-        self.counters = counters or DeviceCounters()
         gpu = self.device.type == "cuda"
         recorder = CudaRecorder if recorder is None and gpu else recorder
         # A pool each: encodings are done beside steps.

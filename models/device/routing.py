@@ -174,7 +174,7 @@ class DeviceGraphs:
             DeviceLost: the device does not work any more.
         """
         step = self._step(beam_size, bos, eos)
-        batch = StaticBatch(step, poll_every=self._poll_every, device_counters=self.counters)
+        batch = StaticBatch(step, poll_every=self._poll_every)
         weakref.finalize(batch, self._give_back, beam_size, step).atexit = False
         general = DecodeBatch(self._general, beam_size=beam_size, bos=bos, eos=eos)
         return RoutedBatch(batch, general, partial(self._make_room, weakref.ref(step)))

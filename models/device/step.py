@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from models.device.counters import DeviceCounters
 from models.device.records import RecordBuffers
 from models.device.rules import FREE, append_text, ban_repeats, pay, require
 from models.device.sizes import Shape, Sizes
@@ -56,6 +57,7 @@ class StaticStep(nn.Module):
         beam_size: K.
         sizes: the last bucket of each axis is what is allocated.
         bos, eos: of the target vocabulary.
+        counters: to count on.
 
     Raises:
         ConfigError: more target positions than the model has.
@@ -68,11 +70,19 @@ class StaticStep(nn.Module):
     """
 
     def __init__(
-        self, model: AnyModel, *, beam_size: int, sizes: Sizes | None = None, bos: int = BOS, eos: int = EOS
+        self,
+        model: AnyModel,
+        *,
+        beam_size: int,
+        sizes: Sizes | None = None,
+        bos: int = BOS,
+        eos: int = EOS,
+        counters: DeviceCounters | None = None,
     ) -> None:
         super().__init__()
         self.model, self.beam_size, self.sizes = model, beam_size, sizes or Sizes()
         self.bos, self.eos = bos, eos
+        self.counters = counters or DeviceCounters()
         self.vocabulary_size: int = model.config.target_vocabulary
         positions = getattr(model.config, "max_positions", None)
         if positions is not None and self.sizes.target[-1] > positions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -119,6 +120,18 @@ def test_encoding_in_few_sizes_is_encoding(case: Case) -> None:
     step = Padding(model, beam_size=2, sizes=SIZES)
     assert_same(decoded(StaticBatch(step), joining), expected)
     assert_same(decoded(StaticBatch(step), joining[:1]), {0: expected[0]})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [POOLED, RECURRENT], ids=str)
+def test_a_step_compiles_in_one_piece(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the kernels, which need a compiler: what is traced has no break, and computes the same."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    model = prepared(case)
+    joining = mixed(model, 3)
+    step = CapturedStep(model, beam_size=3, sizes=Sizes((16,), (16,), (16,), required=3), compiled=True)
+    expected = decoded(DecodeBatch(TorchGraphs(model), beam_size=3), joining)
+    assert_same(decoded(StaticBatch(step), joining), expected)
 
 
 def test_graphs_are_kept_by_use_and_given_up_for_room() -> None:
