@@ -100,10 +100,17 @@ class RoutedBatch:
         return left
 
     def remove(self, ids: Iterable[Hashable]) -> None:
-        """Drop sentences without a result; ids that are not in the batch are ignored."""
-        gone = list(ids)
+        """Drop sentences without a result; ids that are not in the batch are ignored.
+
+        Raises:
+            DeviceLost: the device does not work any more.
+        """
+        gone = set(ids)
         self._left = [one for one in self._left if one.id not in gone]
-        self._device.remove(gone)
+        try:
+            self._device.remove(gone)
+        except RuntimeError as error:
+            raise self._told(error) from error
         self._general.remove(gone)
 
     def _told(self, error: Exception) -> Exception:
@@ -174,7 +181,10 @@ class DeviceGraphs:
             DeviceLost: the device does not work any more.
         """
         step = self._step(beam_size, bos, eos)
-        batch = StaticBatch(step, poll_every=self._poll_every)
+        try:
+            batch = StaticBatch(step, poll_every=self._poll_every)
+        except RuntimeError as error:  # where the device was lost by whoever had the buffers before
+            raise lost(self.device, error) or error from error
         weakref.finalize(batch, self._give_back, beam_size, step).atexit = False
         general = DecodeBatch(self._general, beam_size=beam_size, bos=bos, eos=eos)
         return RoutedBatch(batch, general, partial(self._make_room, weakref.ref(step)))

@@ -170,6 +170,8 @@ class Worker:
     def _drop_doomed(self, batch: RunningBatch) -> None:
         try:
             self._remove(batch, self._dispatcher.doomed(batch.members))
+        except DeviceLost:
+            raise
         except Exception:
             self._give_up(batch)
 
@@ -188,6 +190,8 @@ class Worker:
         try:
             self._fail(batch.lane, [batch.members[number].ticket for number in faulty] or batch.tickets)
             self._remove(batch, faulty or list(batch.members))
+        except DeviceLost:
+            raise
         except Exception:
             self._give_up(batch)
 

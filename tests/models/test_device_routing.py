@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from models.device import CapturedStep, DeviceGraphs, RoutedBatch, Sizes, check_device
+from models.device.slots import Slots
 from models.errors import ConfigError, DeviceLost, OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, Sampling, SearchOptions, Sentence, start_batch
@@ -119,14 +120,20 @@ def test_a_step_without_room_gives_up_graphs_and_idle_buffers_for_the_next() -> 
 
 def test_a_lost_device_is_told_from_a_step_that_failed() -> None:
     model = prepared(POOLED)
-    batch = DeviceGraphs(model, sizes=SIZES).start_batch(2)
+    graphs = DeviceGraphs(model, sizes=SIZES)
+    batch = graphs.start_batch(2)
     batch.join(mixed(model, 2)[:2])
     with patch.object(CapturedStep, "_run", side_effect=RuntimeError("a step")):
         with pytest.raises(RuntimeError, match="a step"):
             batch.step()
         gone = DeviceLost("cuda:0 does not work any more: illegal address")
-        with patch("models.device.routing.lost", return_value=gone), pytest.raises(DeviceLost, match="illegal address"):
-            batch.step()
+        with patch("models.device.routing.lost", return_value=gone):
+            with pytest.raises(DeviceLost, match="illegal address"):
+                batch.step()
+            with patch.object(Slots, "drop", side_effect=RuntimeError), pytest.raises(DeviceLost):
+                batch.remove([0])
+            with patch.object(Slots, "clear", side_effect=RuntimeError), pytest.raises(DeviceLost):
+                graphs.start_batch(2)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="of machines without a GPU")
