@@ -90,6 +90,8 @@ FROM base AS service-cpu
 FROM base AS service-gpu
 # What the NVIDIA container runtime reads: which devices, and which parts of the driver.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+# The first GPU that it sees; where there is none the log says so, and the CPU computes.
+ENV TANDEM_RUNTIME=torch TANDEM_DEVICE=auto
 
 
 # --- the service ----------------------------------------------------------------------------------------------------

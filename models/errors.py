@@ -7,7 +7,8 @@
     ├── BundleError        a bundle is refused; ``faults`` lists every reason at once
     ├── CheckpointError    a training checkpoint cannot be read or does not fit the recipe
     ├── OptionError        a decoding option is out of bounds; ``field``, ``bound``, ``value``
-    └── DecodingError      a step produced numbers that cannot be right (NaN, infinity)
+    ├── DecodingError      a step produced numbers that cannot be right (NaN, infinity)
+    └── DeviceLost         a device fails in a way that lasts
 
 A message says what was wrong, the bound and the value, and what to do. The service maps this tree, and its own
 HTTP-level errors, to status codes in one place (``service/http/errors.py``).
@@ -66,3 +67,7 @@ class OptionError(TandemError):
 
 class DecodingError(TandemError):
     """A step produced numbers that cannot be right (NaN or infinity)."""
+
+
+class DeviceLost(TandemError):
+    """A device fails in a way that lasts: whatever this process asks of it from now on fails too."""

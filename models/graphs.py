@@ -31,18 +31,21 @@ Count = Any  # of candidates: a number, or a tensor where a graph is run or trac
 
 
 def sample_sources(model: AnyModel, sentences: int, length: int) -> tuple[Padded, ...]:
-    """Valid sources of a given size, for reading shapes off a model."""
-    lengths = torch.full((sentences,), length)
-    ids = torch.ones(sentences, length, dtype=torch.int64)
+    """Valid sources of a given size where the model lies, for reading shapes off it."""
+    device = next(model.parameters()).device
+    lengths = torch.full((sentences,), length, device=device)
+    ids = torch.ones(sentences, length, dtype=torch.int64, device=device)
     widths = feature_widths(model.config)
-    return tuple(Padded(torch.ones(sentences, length, width) if width else ids, lengths) for width in widths)
+    matrices = (torch.ones(sentences, length, width, device=device) if width else ids for width in widths)
+    return tuple(Padded(values, lengths) for values in matrices)
 
 
 def _spec(name: str, tensor: Tensor, axes: Sequence[str], kind: str, padding: float = 0.0) -> TensorSpec:
     """Axes named "fixed", and those beyond the named ones, are constants of the size found."""
     named = [*axes, *("fixed" for _ in range(tensor.dim() - len(axes)))]
     sized = (f"fixed:{size}" if axis == "fixed" else axis for axis, size in zip(named, tensor.shape, strict=True))
-    return TensorSpec(name, str(tensor.dtype).removeprefix("torch."), tuple(sized), padding, kind)
+    dtype = torch.float32 if tensor.dtype == torch.bfloat16 else tensor.dtype  # NumPy has no bfloat16
+    return TensorSpec(name, str(dtype).removeprefix("torch."), tuple(sized), padding, kind)
 
 
 def _control(name: str, *axes: str, dtype: str = "int64", padding: float = 0.0) -> TensorSpec:
@@ -78,6 +81,11 @@ class GraphModule(nn.Module):
 
     def _state(self, kind: str) -> Iterator[tuple[str, Field[Any], Tensor]]:
         return (entry for entry in self._state_template.tensors() if entry[1].metadata["kind"] == kind)
+
+    def kept_types(self) -> dict[str, torch.dtype]:
+        """In which type the model keeps each tensor of its memory and state; search may know it as another."""
+        parts = (("memory", self._memory_template), ("state", self._state_template))
+        return {f"{part}.{name}": x.dtype for part, record in parts for name, _, x in record.tensors()}
 
     def _named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         return {spec.name: tensor for spec, tensor in zip(self.spec.inputs, tensors, strict=True)}
@@ -315,7 +323,7 @@ def graph_modules(model: AnyModel) -> dict[str, GraphModule]:
     with torch.no_grad():
         memory = model.encode(sample_sources(model, 2, 3))
         state = model.init_state(memory, 1)
-        _, state = model.step(torch.zeros(2, dtype=torch.int64), state, memory)
+        _, state = model.step(torch.zeros_like(state.position_R), state, memory)
     align = AlignStepGraph if model.recurrent else AlignGraph
     classes = (EncodeGraph, StepGraph, StepLogitsGraph, align, StepShortlistGraph)
     return {name: cls(model, memory, state) for name, cls in zip(GRAPH_NAMES, classes, strict=True)}
@@ -326,19 +334,29 @@ class TorchGraphs:
 
     Args:
         model: switched to evaluation by the caller; its parameters are used as they are at each call.
-        device: where the model lies.
+        device: where it shall lie; None = where it does. One that lies there already is not touched: a move and back
+            would part parameters from what others know of them, such as captured graphs and gradients' hooks.
     """
 
-    def __init__(self, model: AnyModel, device: str = "cpu") -> None:
-        self._modules = graph_modules(model) if device == "cpu" else graph_modules(model.cpu())
-        model.to(device)
-        self._device = torch.device(device)
+    def __init__(self, model: AnyModel, device: str | None = None) -> None:
+        if device is not None:
+            model.to(device)
+        self._modules = graph_modules(model)
+        self._types = {name: module.kept_types() for name, module in self._modules.items()}
+        self._device = next(model.parameters()).device
         self.specs: Mapping[str, GraphSpec] = {name: module.spec for name, module in self._modules.items()}
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Run one graph; see :class:`models.search.graphs.Graphs`."""
-        module = self._modules[graph]
-        tensors = [torch.as_tensor(np.asarray(inputs[s.name]), device=self._device) for s in module.spec.inputs]
+        module, types = self._modules[graph], self._types[graph]
+        tensors = [
+            torch.as_tensor(np.asarray(inputs[spec.name]), dtype=types.get(spec.name), device=self._device)
+            for spec in module.spec.inputs
+        ]
         with torch.inference_mode():
             outputs = module(*tensors)
-        return {spec.name: x.cpu().numpy() for spec, x in zip(module.spec.outputs, outputs, strict=True)}
+        return {spec.name: _array(x) for spec, x in zip(module.spec.outputs, outputs, strict=True)}
+
+
+def _array(tensor: Tensor) -> Array:
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().numpy()

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from models.config import bounded
 from models.errors import ConfigError
-from models.layers.attention import additive_mask
+from models.layers.attention import additive_mask, weighted
 from models.layers.dropout import Dropout
 from models.layers.linear import Linear
 from models.layers.recurrent import Gru, GruCell, orthogonal_blocks
@@ -142,7 +142,7 @@ class Attention(nn.Module):
         query_BK1D = self.query(s_RD).reshape(keys_BSD.size(0), -1, 1, keys_BSD.size(2))
         energy_BKS = self.energy(torch.tanh(query_BK1D + keys_BSD[:, None])).squeeze(-1)
         alpha_BKS = torch.softmax(energy_BKS + memory.mask[:, None], dim=-1)
-        c_BKD = alpha_BKS @ memory.values
+        c_BKD = weighted(alpha_BKS, memory.values)
         return c_BKD.reshape(s_RD.shape), alpha_BKS.reshape(s_RD.size(0), alpha_BKS.size(-1))
 
 

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from models.config import bounded
 from models.errors import ConfigError
-from models.layers.attention import additive_mask, by_sentence, made_whole
+from models.layers.attention import additive_mask, by_sentence, made_whole, typed_as, weighted
 from models.layers.dropout import Dropout
 from models.layers.linear import Linear
 from models.layers.recurrent import Gru, GruCell, orthogonal_blocks
@@ -228,7 +228,7 @@ class AttentionStrategy(nn.Module, ABC):
 
 def sum_states(weights_BKS: Tensor, values_BSD: Tensor) -> Tensor:
     """Weighted sums R x D (eq. 3)."""
-    return (weights_BKS @ values_BSD).flatten(0, 1)
+    return weighted(weights_BKS, values_BSD).flatten(0, 1)
 
 
 class Concatenation(AttentionStrategy):
@@ -295,7 +295,7 @@ class Flat(AttentionStrategy):
         for part, value in zip(parts[1:], values[1:], strict=False):
             context = context + sum_states(part, value)
         if own_RA is not None:
-            context = context + parts[-1].flatten(0, 1) * own_RA
+            context = context + typed_as(parts[-1], own_RA).flatten(0, 1) * own_RA
         return Attended((context,), {name: part.flatten(0, 1) for name, part in zip(names, parts, strict=True)})
 
 

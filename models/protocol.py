@@ -22,6 +22,7 @@ S = TypeVar("S", bound=State)
 
 Update = Mapping[str, tuple[Tensor, ...]]
 Weights = dict[str, Tensor]
+NARROW = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,8 +141,10 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
         return tuple(mean.squeeze(1) for mean in self.aligned(weights)), self._one_position(update, state)
 
     def project(self, features: Tensor) -> Tensor:
-        """Logits ... x V of features ... x D."""
+        """Logits ... x V of features ... x D, at least float32 whatever the weights' type."""
         weight, bias = self.output_parameters()
+        if weight.dtype in NARROW:
+            return project_wide(features, weight, bias)
         return F.linear(features, weight, bias)
 
     def prepare_for_inference(self) -> None:
@@ -151,6 +154,18 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
             fold = getattr(module, "fold", None)
             if callable(fold):
                 fold()
+
+
+def project_wide(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Logits ... x V in float32 of features and weights V x D in 16 bits: bfloat16 logits near 8 would lie 0.06 apart.
+
+    On CUDA the product of 16-bit matrices is written as it was summed; elsewhere they are widened first.
+    """
+    if features.is_cuda:
+        flat = torch.mm(features.reshape(-1, features.size(-1)), weight.mT, out_dtype=torch.float32)
+        logits = flat.reshape(*features.shape[:-1], weight.size(0))
+        return logits if bias is None else logits + bias
+    return F.linear(features.float(), weight.float(), None if bias is None else bias.float())
 
 
 def mean_by_source(weights: Weights, sources: int) -> tuple[Tensor, ...]:

@@ -40,6 +40,7 @@ def run(settings: Settings) -> None:
         ConfigError, BundleError: a bundle cannot be served, or a setting does not fit this machine.
         AddressTaken: another program listens there.
         Interrupted: a second signal has ended it.
+        DeviceLost: the GPU has failed in a way that lasts, and only another process can use it again.
     """
     configure_logging(settings)
     sockets = listen(settings.host, settings.port)  # first, for loading takes seconds
@@ -70,6 +71,8 @@ def serve_engine(settings: Settings, engine: Engine, sockets: list[socket.socket
     )
     server = DrainingServer(config, engine, settings.shutdown_timeout)
     server.run(sockets)
+    if engine.lost is not None:
+        raise engine.lost
     if server.signalled_twice:
         raise Interrupted("ended by a second signal, before running work was finished")
 
@@ -88,6 +91,7 @@ class DrainingServer(uvicorn.Server):
         config.lifespan = "off"
         super().__init__(config)
         self._engine = engine
+        engine.on_loss = self.stop_now
         self._timeout = timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
@@ -139,6 +143,11 @@ class DrainingServer(uvicorn.Server):
         self._signalled, self._signal = True, signal.Signals(sig).name
         # In a context of its own: the signal may have arrived amid a request, whose id is not this one's.
         self._loop.call_soon_threadsafe(self._start_drain, context=contextvars.Context())
+
+    def stop_now(self) -> None:
+        """Answer who waits, which has failed by now, and end. May be called from any thread."""
+        _log.critical("device_lost", reason=str(self._engine.lost))
+        self.should_exit = True
 
     def _start_drain(self) -> None:
         self._drain = asyncio.get_running_loop().create_task(self._finish_work())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,6 +28,20 @@ from service.telemetry.cgroups import usable_cores
 
 PREFIX = "TANDEM_"
 _QUEUE_TOKENS = 8_192  # for each decode worker: some four seconds of a model of 12M parameters on an ordinary core
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What the engine may hold where the settings leave it to the device."""
+
+    batch_tokens: int
+    batch_sentences: int
+    join_tokens: int
+
+
+_ON_CPU = _Bounds(8_192, 64, 512)
+_ON_GPU = _Bounds(262_144, 256, 16_384)
+_GPU_QUEUE_TOKENS = 262_144  # seconds of a GPU's work, and as much as one process can take in and give out
 
 
 class Settings(BaseSettings):
@@ -50,10 +65,22 @@ class Settings(BaseSettings):
         " others start with their newest.",
     )
     runtime: Literal["onnx", "torchscript", "torch"] = Field(default="onnx", description="What runs the models.")
-    precision: Literal["int8", "float32", "auto"] = Field(
+    device: str = Field(
+        default="cpu",
+        pattern=r"^(cpu|auto|cuda(:\d+)?)$",
+        description="Where the torch runtime computes: cpu, cuda, cuda:N, or auto, the first GPU where there is one.",
+    )
+    precision: Literal["int8", "float32", "float16", "bf16", "auto"] = Field(
         default="auto",
         description="Which of a bundle's ONNX graphs to run; auto = int8 where it has them and their proof passed, else"
-        " float32.",
+        " float32. On a GPU float32, float16 or bf16; auto = float16.",
+    )
+    gpu_memory: float = Field(
+        default=0.9, gt=0, le=1, description="Share of a GPU's memory that this process may take."
+    )
+    gpu_compile: bool = Field(
+        default=False,
+        description="Compile steps before they are captured on a GPU: fewer kernels, after minutes of preparation.",
     )
     threads: int = Field(
         default=1, ge=1, le=256, description="Threads of one model call; more than 1 gives up byte-identical answers."
@@ -62,7 +89,8 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         le=256,
-        description="Decode workers; 0 = one per core that may be used but one, which is left to the HTTP side.",
+        description="Decode workers; 0 = one per core that may be used but one, which is left to the HTTP side; on a"
+        " GPU one.",
     )
 
     data: Path | None = Field(
@@ -191,18 +219,26 @@ class Settings(BaseSettings):
         default=True, description="Let a sentence use only the target tokens that its bundle's shortlist selects."
     )
     max_batch_tokens: int = Field(
-        default=8_192, ge=16, le=1 << 22, description="Rows (sentences x beam) times the longest source of one batch."
+        default=0,
+        ge=0,
+        le=1 << 22,
+        description="Rows (sentences x beam) times the longest source of one batch; 0 = 8,192, on a GPU 262,144.",
     )
     max_join_tokens: int = Field(
-        default=512, ge=16, le=1 << 20, description="Source tokens encoded between two steps of a running batch."
+        default=0,
+        ge=0,
+        le=1 << 20,
+        description="Source tokens encoded between two steps of a running batch; 0 = 512, on a GPU 16,384.",
     )
-    max_batch_sentences: int = Field(default=64, ge=1, le=4096, description="Sentences of one batch.")
+    max_batch_sentences: int = Field(
+        default=0, ge=0, le=4096, description="Sentences of one batch; 0 = 64, on a GPU 256."
+    )
     max_queue_tokens: int = Field(
         default=0,
         ge=0,
         le=1 << 30,
         description="Predicted tokens, waiting and running, before 503 is answered; 0 = 8,192 for each decode worker,"
-        " a few seconds of work.",
+        " a few seconds of work; on a GPU 262,144.",
     )
     bulk_handicap: float = Field(
         default=5.0, ge=0, le=3600, description="Seconds by which bulk sentences count as younger than they are."
@@ -266,16 +302,19 @@ class Settings(BaseSettings):
         """Number of decode workers, chosen where the setting is 0."""
         return self.workers or max(1, usable_cores() - 1)
 
-    def engine_options(self) -> EngineOptions:
-        """The part that the engine needs."""
+    def engine_options(self, device: str = "cpu") -> EngineOptions:
+        """The part that the engine needs; ``device`` is the one that ``self.device`` stands for on this machine."""
+        gpu = device != "cpu"
+        workers = (self.workers or 1) if gpu else self.decode_workers
+        bounds, queue = (_ON_GPU, _GPU_QUEUE_TOKENS) if gpu else (_ON_CPU, _QUEUE_TOKENS * workers)
         limits = SchedulerLimits(
-            max_queue_tokens=self.max_queue_tokens or _QUEUE_TOKENS * self.decode_workers,
-            max_batch_tokens=self.max_batch_tokens,
-            max_batch_sentences=self.max_batch_sentences,
-            max_join_tokens=self.max_join_tokens,
+            max_queue_tokens=self.max_queue_tokens or queue,
+            max_batch_tokens=self.max_batch_tokens or bounds.batch_tokens,
+            max_batch_sentences=self.max_batch_sentences or bounds.batch_sentences,
+            max_join_tokens=self.max_join_tokens or bounds.join_tokens,
             bulk_handicap=self.bulk_handicap,
         )
-        return EngineOptions(self.decode_workers, self.cache_sentences, limits)
+        return EngineOptions(workers, self.cache_sentences, limits)
 
 
 def file_content(path: str | Path) -> dict[str, Any]:

@@ -1,17 +1,27 @@
-"""From back-pointers to hypotheses, on the host.
+"""From back-pointers to ranked hypotheses, on the host; their attention, where asked for, is computed on the device.
 
 Shape suffixes: N sentences, K rows, L positions, E finished hypotheses of a sentence, H hypotheses of all sentences.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
-from models.search.hypotheses import Ended
+from models.device.transfer import Download, upload
+from models.records import Memory
+from models.search.align import Attention, with_attention
+from models.search.hypotheses import Admitted, Ended, Finished, Hypothesis
+from models.search.ranking import coverage, rank
+from models.vocabulary.base import PAD
+
+if TYPE_CHECKING:
+    from models.device.step import StaticStep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,3 +76,84 @@ class Harvest:
             totals_HL[:, position] = self.totals_LNK[position, place_H, row_H]
             row_H = np.where(here, self.parents_LNK[position, place_H, row_H], row_H)
         return tokens_HL, totals_HL
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unranked:
+    """Sentences that stopped, before their hypotheses are known.
+
+    Attributes:
+        members: the sentences.
+        attending: the places among them of those whose attention must be known, to rank or to return.
+        memory: of these, since their slots may be taken again; None where there are none.
+        dropped: who was removed meanwhile.
+    """
+
+    members: tuple[Admitted, ...]
+    attending: tuple[int, ...]
+    memory: Memory | None
+    dropped: set[Hashable] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, step: StaticStep, members: Sequence[Admitted], slots: Sequence[int]) -> Self:
+        """Sentences by their slots."""
+        options = [one.sentence.options for one in members]
+        attending = [place for place, own in enumerate(options) if own.attention or own.coverage_penalty]
+        memory = None
+        if attending:
+            longest = map(max, zip(*(members[place].sentence.lengths for place in attending), strict=True))
+            memory = step.records.taken(step.index([slots[place] for place in attending]), tuple(longest))
+        return cls(tuple(members), tuple(attending), memory)
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """Of those that are still wanted."""
+        return tuple(one.sentence.id for one in self.members if one.sentence.id not in self.dropped)
+
+    def drop(self, gone: set[Hashable]) -> None:
+        """Let nobody get the results of these."""
+        self.dropped.update(gone.intersection(self.ids))
+
+    def ranked(self, step: StaticStep, harvest: Harvest) -> list[Finished]:
+        """The sentences that are still wanted with their best hypotheses."""
+        ended = harvest.hypotheses()
+        options = [one.sentence.options for one in self.members]
+        seen = self._attention(step, {n: ended[n] for n in self.attending if options[n].coverage_penalty})
+        terms = {place: [coverage(own[one.tokens]) for one in ended[place]] for place, own in seen.items()}
+        best = [rank(ended[place], own, terms.get(place, ())) for place, own in enumerate(options)]
+        asking = [place for place in self.attending if options[place].attention]
+        seen |= self._attention(step, {place: best[place] for place in asking if place not in seen})
+        for place in asking:
+            best[place] = with_attention(best[place], seen[place])
+        found = (Finished(one.sentence.id, own) for one, own in zip(self.members, best, strict=True))
+        return [one for one in found if one.id not in self.dropped]
+
+    def _attention(
+        self, step: StaticStep, wanted: Mapping[int, Sequence[Ended | Hypothesis]]
+    ) -> dict[int, dict[tuple[int, ...], Attention]]:
+        """For each place the attention of hypotheses, by their tokens: it depends on nothing else of them."""
+        if not wanted or self.memory is None:
+            return {}
+        tokens = [[one.tokens for one in group] for group in wanted.values()]
+        most, longest = max(map(len, tokens)), max(len(one) for group in tokens for one in group)
+        target_NHL = np.full((len(tokens), most, longest + 1), PAD, np.int64)
+        target_NHL[:, :, 0] = step.bos
+        for rows, group in zip(target_NHL, tokens, strict=True):
+            for row, one in zip(rows, group, strict=False):
+                row[1 : len(one) + 1] = one
+        memory = self.memory.select(step.index([self.attending.index(place) for place in wanted]))
+        target_RL = upload(target_NHL.reshape(-1, longest + 1), step.device)
+        weights = Download(*(_by_hypothesis(x, most) for x in step.model.alignment(target_RL, memory))).arrays()
+        found = {}
+        for number, (place, group) in enumerate(zip(wanted, tokens, strict=True)):
+            pairs = list(zip(weights, self.members[place].sentence.lengths, strict=True))
+            found[place] = {
+                one: tuple(x[number, row, : len(one) + 1, :length] for x, length in pairs)
+                for row, one in enumerate(group)
+            }
+        return found
+
+
+def _by_hypothesis(weights_RLS: Tensor, most: int) -> Tensor:
+    grouped: Tensor = weights_RLS.float().unflatten(0, (-1, most))
+    return grouped

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
 from models.device.sizes import Shape, Sizes
+from models.device.transfer import upload
 from models.graphs import AnyModel, EncodeGraph, sample_sources
-from models.protocol import Padded, Update
+from models.protocol import Update
 from models.records import Memory, State
 from models.search.graphs import Array, TensorSpec, source_specs
+from models.search.model import encode_inputs
 
 
 class RecordBuffers(nn.Module):
@@ -33,16 +34,16 @@ class RecordBuffers(nn.Module):
     Attributes:
         sources: the model's sources as search knows them.
         device: where everything lies.
+        dtype: of the weights, and so of pools and row state.
         pooled: whether the state has pools.
     """
 
     def __init__(self, model: AnyModel, beam_size: int, sizes: Sizes) -> None:
         super().__init__()
         self._rows, self._slots, self._length = beam_size, sizes.sentences[-1], sizes.target[-1]
-        self.device = next(model.parameters()).device
+        self.device, self.dtype = (first := next(model.parameters())).device, first.dtype
         with torch.no_grad():
-            samples = (Padded(x.values.to(self.device), x.lengths.to(self.device)) for x in sample_sources(model, 1, 1))
-            sample = tuple(samples)
+            sample = sample_sources(model, 1, 1)
             self._memory: Memory = model.encode(sample)
             self._state: State = model.init_state(self._memory, 1)
             self._encode = EncodeGraph(model, self._memory, self._state)
@@ -51,7 +52,7 @@ class RecordBuffers(nn.Module):
             self._allocate(sizes.source[-1])
             # A slot never taken holds some sentence: attention over a memory of nothing would make NaN, which is slow.
             some = tuple(source.values[0].cpu().numpy() for source in sample)
-            self.put(torch.arange(self._slots, device=self.device), [some] * self._slots)
+            self.put(torch.arange(self._slots, device=self.device), self.encode([some] * self._slots))
 
     def _allocate(self, longest: int) -> None:
         dtypes = {name: tensor.dtype for name, _, tensor in self._memory.tensors()}
@@ -81,24 +82,45 @@ class RecordBuffers(nn.Module):
             if item.metadata["kind"] in ("rows", "pool"):
                 yield item.metadata["kind"], name, tensor
 
-    def put(self, slot_N: Tensor, sources: Sequence[tuple[Array, ...]]) -> None:
-        """Encode sentences, and set up their slots as they are before the first symbol.
+    def encode(self, sources: Sequence[tuple[Array, ...]]) -> dict[str, Tensor]:
+        """What the model derives from sentences, by name, for :meth:`put`.
 
         Args:
-            slot_N: a slot each.
             sources: of each sentence: ids S or features S x D, within the buffers' size.
         """
-        inputs: list[Tensor] = []
-        for spec, own in zip(self.sources, zip(*sources, strict=True), strict=True):
-            values = [torch.tensor(np.asarray(one, np.dtype(spec.dtype))) for one in own]
-            inputs.append(pad_sequence(values, batch_first=True, padding_value=spec.padding).to(self.device))
-            inputs.append(torch.tensor([len(one) for one in own], device=self.device))
+        given = encode_inputs({"encode": self._encode.spec}, sources)
+        return self.encoded([upload(given[spec.name], self.device) for spec in self._encode.spec.inputs])
+
+    def encoded(self, inputs: Sequence[Tensor]) -> dict[str, Tensor]:
+        """The same from what :meth:`inputs` returns, on the device."""
         outputs = (spec.name for spec in self._encode.spec.outputs)
-        encoded = dict(zip(outputs, self._encode(*inputs), strict=True))
+        return dict(zip(outputs, self._encode(*inputs), strict=True))
+
+    def inputs(self, sources: Sequence[tuple[Array, ...]], count: int, lengths: Sequence[int]) -> list[Array]:
+        """What encoding reads of sentences: sources padded to these lengths, and their own lengths.
+
+        Args:
+            sources: of each sentence.
+            count: of sentences; those that are missing have sources of one token.
+            lengths: one for each source.
+        """
+        found: list[Array] = []
+        for spec, own, length in zip(self.sources, zip(*sources, strict=True), lengths, strict=True):
+            values = np.full((count, length, *spec.fixed), spec.padding, np.dtype(spec.dtype))
+            for row, one in zip(values, own, strict=False):
+                row[: len(one)] = one
+            found += [values, np.array([*map(len, own)] + [1] * (count - len(own)), np.int64)]
+        return found
+
+    def put(self, slot_N: Tensor, encoded: Mapping[str, Tensor]) -> None:
+        """Set up slots as they are before the first symbol, with what :meth:`encode` made for a sentence each."""
         for spec in self._memory_specs():
-            buffer = self._of(spec.name)
-            fitted = buffer.new_full((len(sources), *buffer.shape[1:]), spec.padding)
-            fitted[tuple(slice(size) for size in encoded[spec.name].shape)] = encoded[spec.name]
+            buffer, made = self._of(spec.name), encoded[spec.name]
+            fitted = buffer.new_full((slot_N.size(0), *buffer.shape[1:]), spec.padding)
+            # Sources are padded in blocks when they are encoded, perhaps to more than there is room for.
+            shared = tuple(slice(min(sizes)) for sizes in zip(made.shape, buffer.shape, strict=True))
+            shared = (slice(slot_N.size(0)), *shared[1:])
+            fitted[shared] = made[shared]
             buffer.index_copy_(0, slot_N, fitted)
         self._start(slot_N, encoded)
 
@@ -111,7 +133,12 @@ class RecordBuffers(nn.Module):
             elif first is None:
                 buffer.index_fill_(0, row_M, 0)
             else:
-                buffer.index_copy_(0, row_M, first.repeat_interleave(self._rows, dim=0))
+                buffer.index_copy_(0, row_M, first[: slot_N.size(0)].repeat_interleave(self._rows, dim=0))
+
+    def taken(self, slot_N: Tensor, sources: Sequence[int]) -> Memory:
+        """A copy of the memory of chosen slots, cut to so many positions of each source."""
+        whole = self.memory(Shape(self._slots, tuple(sources), self._length))
+        return whole.select(slot_N)
 
     def memory(self, shape: Shape) -> Memory:
         """The memory of the first slots, as views cut to the shape."""

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import count
+
+import torch
 
 from models.device.batch import StaticBatch
+from models.device.capture import CapturedStep
+from models.device.counters import DeviceCounters
+from models.device.failures import lost
 from models.device.sizes import Sizes
-from models.device.step import StaticStep
-from models.graphs import AnyModel
+from models.errors import ConfigError
+from models.graphs import AnyModel, TorchGraphs
 from models.search.batch import DecodeBatch
-from models.search.graphs import Graphs
+from models.search.graphs import Array, GraphSpecs
 from models.search.hypotheses import Counters, Finished, Sentence
+from models.shortlist import Shortlist
+from models.vocabulary.base import BOS, EOS
 
 
 class RoutedBatch:
     """Two batches behind the interface of one: each sentence goes to the device where that supports it.
 
+    Where the device fails in a way that lasts, every call raises ``DeviceLost``.
+
     Args:
         device: static buffers.
         general: the same model and beam size.
+        make_room: called where the device's memory does not suffice, before the error goes on.
     """
 
-    def __init__(self, device: StaticBatch, general: DecodeBatch) -> None:
-        self._device, self._general = device, general
+    def __init__(self, device: StaticBatch, general: DecodeBatch, make_room: Callable[[], None] = lambda: None) -> None:
+        self._device, self._general, self._make_room = device, general, make_room
         self._left: list[Finished] = []
 
     def __len__(self) -> int:
@@ -51,67 +63,206 @@ class RoutedBatch:
 
         Raises:
             OptionError, ValueError, SentenceError: as of the batch that would decode the sentence.
+            DeviceLost: the device does not work any more.
         """
         taken = {*self.ids, *(one.id for one in self._left)}
-        groups: dict[bool, list[Sentence]] = {True: [], False: []}
+        here: list[Sentence] = []
+        there: dict[Hashable, str] = {}
         for sentence in sentences:
             if sentence.id in taken:
                 raise ValueError(f"a sentence with the id {sentence.id!r} is already in the batch")
             taken.add(sentence.id)
-            groups[self._device.supports(sentence)].append(sentence)
-        self._general.join(groups[False])
+            if lacking := self._device.lacks(sentence):
+                there[sentence.id] = lacking
+            else:
+                here.append(sentence)
+        self._general.join([one for one in sentences if one.id in there])
         try:
-            self._device.join(groups[True])
-        except Exception:
-            self._general.remove([one.id for one in groups[False]])
-            raise
+            self._device.join(here)
+        except Exception as error:
+            self._general.remove(there)
+            raise self._told(error) from error
+        self._device.device_counters.routed.update(there.values())
 
     def step(self) -> list[Finished]:
-        """Advance both by one token and return the sentences that are done.
+        """Advance both and return the sentences that are done.
 
         Raises:
             SentenceError: of either; what the other has finished comes with the next call.
+            DeviceLost: the device does not work any more.
         """
-        for batch in (self._general, self._device):
-            self._left += batch.step()
+        try:
+            for batch in (self._general, self._device):
+                self._left += batch.step()
+        except RuntimeError as error:
+            raise self._told(error) from error
         left, self._left = self._left, []
         return left
 
     def remove(self, ids: Iterable[Hashable]) -> None:
-        """Drop sentences without a result; ids that are not in the batch are ignored."""
-        gone = list(ids)
+        """Drop sentences without a result; ids that are not in the batch are ignored.
+
+        Raises:
+            DeviceLost: the device does not work any more.
+        """
+        gone = set(ids)
         self._left = [one for one in self._left if one.id not in gone]
-        self._device.remove(gone)
+        try:
+            self._device.remove(gone)
+        except RuntimeError as error:
+            raise self._told(error) from error
         self._general.remove(gone)
 
+    def _told(self, error: Exception) -> Exception:
+        """The error, or that the device is lost where it is."""
+        if isinstance(error, torch.OutOfMemoryError):
+            self._make_room()
+        return lost(self._device.device, error) or error
 
-class DeviceBatches:
-    """Starts batches over one model; the buffers of a batch that nobody holds any more serve the next.
 
-    May be called from several threads.
+class DeviceGraphs:
+    """A model whose searches run where it lies: graphs for whoever asks for one, and batches that search on the device.
+
+    The buffers of a batch that nobody holds any more serve the next of its beam size. May be called from several
+    threads.
 
     Args:
-        model: prepared for inference, where it shall run.
-        graphs: of the same model, for what the device cannot decode.
-        sizes: of the buffers; those of every batch are the same.
-        poll_every: steps between two looks at what is done.
+        model: prepared for inference, where it shall run and in the type it shall compute in. It is not to be moved.
+        sizes: of the buffers; where the device's memory does not suffice there are fewer slots.
+        poll_every: steps between two looks at what is done; see :class:`StaticBatch`.
+        memory: share of the device's memory that this process may take.
+        compiled: see :class:`CapturedStep`.
+
+    Attributes:
+        counters: of the device's work.
+        device: where the model lies.
     """
 
-    def __init__(self, model: AnyModel, graphs: Graphs, *, sizes: Sizes | None = None, poll_every: int = 4) -> None:
-        self._model, self._graphs, self._sizes, self._poll_every = model, graphs, sizes, poll_every
-        self._idle: dict[int, deque[StaticStep]] = {}
+    def __init__(
+        self,
+        model: AnyModel,
+        *,
+        sizes: Sizes | None = None,
+        poll_every: int | None = None,
+        memory: float = 1.0,
+        compiled: bool = False,
+    ) -> None:
+        self._model, self._sizes, self._poll_every, self._compiled = model, sizes or Sizes(), poll_every, compiled
+        self._general = TorchGraphs(model)
+        self._idle: dict[int, list[CapturedStep]] = {}  # by beam size, the one used last comes last
+        self._making = threading.Lock()
+        self.counters = DeviceCounters()
+        self.device = next(model.parameters()).device
+        self._budget = float("inf")
+        if self.device.type == "cuda":
+            torch.cuda.set_per_process_memory_fraction(memory, self.device)
+            self._budget = memory * torch.cuda.get_device_properties(self.device).total_memory
 
-    def start(self, beam_size: int) -> RoutedBatch:
+    @property
+    def specs(self) -> GraphSpecs:
+        """As for any :class:`models.search.graphs.Graphs`."""
+        return self._general.specs
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """As for any :class:`models.search.graphs.Graphs`."""
+        return self._general.run(graph, inputs)
+
+    def start_batch(
+        self, beam_size: int, *, shortlist: Shortlist | None = None, bos: int = BOS, eos: int = EOS
+    ) -> RoutedBatch:
         """An empty batch.
+
+        A shortlist is not used: it estimates scores to spare a processor most of the output layer, which costs a GPU
+        next to nothing.
 
         Raises:
             ConfigError, OptionError: sizes or a beam that the model does not allow.
+            torch.OutOfMemoryError: the device has no room for the smallest buffers.
+            DeviceLost: the device does not work any more.
         """
-        idle = self._idle.setdefault(beam_size, deque())
+        step = self._step(beam_size, bos, eos)
         try:
-            step = idle.pop()
-        except IndexError:
-            step = StaticStep(self._model, beam_size=beam_size, sizes=self._sizes)
-        batch = StaticBatch(step, poll_every=self._poll_every)
-        weakref.finalize(batch, idle.append, step).atexit = False
-        return RoutedBatch(batch, DecodeBatch(self._graphs, beam_size=beam_size))
+            batch = StaticBatch(step, poll_every=self._poll_every)
+        except RuntimeError as error:  # where the device was lost by whoever had the buffers before
+            raise lost(self.device, error) or error from error
+        weakref.finalize(batch, self._give_back, beam_size, step).atexit = False
+        general = DecodeBatch(self._general, beam_size=beam_size, bos=bos, eos=eos)
+        return RoutedBatch(batch, general, partial(self._make_room, weakref.ref(step)))
+
+    def _step(self, beam_size: int, bos: int, eos: int) -> CapturedStep:
+        with self._making:
+            idle = self._idle.get(beam_size, [])
+            for place, step in enumerate(idle):
+                if (step.bos, step.eos) == (bos, eos):
+                    return idle.pop(place)
+            if self.device.type == "cuda" and torch.cuda.memory_reserved(self.device) > self._budget / 2:
+                self._release()
+            sizes = self._sizes
+            for attempt in count():
+                if attempt > 1:  # the second has what others kept
+                    sizes = sizes.halved()
+                if made := self._attempt(beam_size, sizes, bos, eos):
+                    return made
+                self._release()
+            raise AssertionError("there is an end to halving")
+
+    def _attempt(self, beam_size: int, sizes: Sizes, bos: int, eos: int) -> CapturedStep | None:
+        """New buffers; None where there is no room, but for the smallest."""
+        try:
+            return CapturedStep(
+                self._model,
+                counters=self.counters,
+                compiled=self._compiled,
+                beam_size=beam_size,
+                sizes=sizes,
+                bos=bos,
+                eos=eos,
+            )
+        except torch.OutOfMemoryError:
+            self.counters.out_of_memory += 1
+            if sizes.sentences[-1] == 1:
+                raise
+        except RuntimeError as error:
+            raise lost(self.device, error) or error from error
+        return None  # and with the error goes what was allocated so far
+
+    def _give_back(self, beam_size: int, step: CapturedStep) -> None:
+        self._idle.setdefault(beam_size, []).append(step)
+
+    def _make_room(self, step: weakref.ref[CapturedStep]) -> None:
+        """Let go of what can be made anew, that of a step in use included."""
+        self.counters.out_of_memory += 1
+        if (used := step()) is not None:
+            used.release()
+        with self._making:
+            self._release()
+
+    def _release(self) -> None:
+        """Let go of buffers and graphs that nobody uses now."""
+        self._idle.clear()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def check_device(name: str) -> torch.device:
+    """The device of a name: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``, the first GPU where there is one, else the CPU.
+
+    Raises:
+        ConfigError: no such device here.
+    """
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name == "auto":
+        return torch.device("cuda:0" if there else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigError(f"device must be cpu, cuda, cuda:N or auto, but is {name!r}") from error
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if device.type != "cuda":
+        raise ConfigError(f"device must be cpu, cuda, cuda:N or auto, but is {name!r}")
+    number = device.index or 0
+    if number >= there:
+        why = "this PyTorch is built without CUDA" if torch.version.cuda is None else f"PyTorch finds {there} here"
+        raise ConfigError(f"device {name!r} is no GPU of this machine: {why}; look at nvidia-smi, or set device to cpu")
+    return torch.device("cuda", number)

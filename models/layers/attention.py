@@ -64,19 +64,30 @@ def by_sentence(x_RTD: Tensor, sentences: Tensor) -> Tensor:
     return x_RTD.reshape(sentences.size(0), -1, x_RTD.size(-1))
 
 
+def typed_as(weights: Tensor, values: Tensor) -> Tensor:
+    """Weights in the type of what they weigh: masks are float32, and make the weights of a narrow model so."""
+    # Asked for, since a conversion that converts nothing would still be a node of traced graphs.
+    return weights if weights.dtype == values.dtype else weights.to(values.dtype)
+
+
+def weighted(weights: Tensor, values: Tensor) -> Tensor:
+    """``weights @ values`` in the values' type."""
+    return typed_as(weights, values) @ values
+
+
 def attend(
     query_BQD: Tensor, keys_BSD: Tensor, values_BSD: Tensor, mask_BS: Tensor, scale: float
 ) -> tuple[Tensor, Tensor]:
     """One-head attention: contexts B x Q x D and weights B x Q x S (eq. 4 of DPN-S2S, times ``scale``)."""
     weights_BQS = torch.softmax(query_BQD @ keys_BSD.mT * scale + mask_BS[:, None, :], dim=-1)
-    return weights_BQS @ values_BSD, weights_BQS
+    return weighted(weights_BQS, values_BSD), weights_BQS
 
 
 def attend_heads(query_BQD: Tensor, keys_BHSE: Tensor, values_BHSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor]:
     """Multi-head scaled attention: contexts B x Q x D and weights B x H x Q x S."""
     q = split_heads(query_BQD, keys_BHSE.size(1))
     weights_BHQS = torch.softmax(q @ keys_BHSE.mT / math.sqrt(q.size(-1)) + mask_BS[:, None, None, :], dim=-1)
-    return merge_heads(weights_BHQS @ values_BHSE), weights_BHQS
+    return merge_heads(weighted(weights_BHQS, values_BHSE)), weights_BHQS
 
 
 def made_whole(weights_RTS: Tensor) -> Tensor:
@@ -114,7 +125,7 @@ class SelfAttention(nn.Module):
         """Attend over the whole sequence: features B x S x D, and the keys and values B x H x S x E."""
         query, key, value = (split_heads(x, self.heads) for x in self.query_key_value(x_BSD).chunk(3, dim=-1))
         weights = torch.softmax(query @ key.mT / math.sqrt(query.size(-1)) + mask_BS[:, None, None, :], dim=-1)
-        return self.output(merge_heads(self.dropout(weights) @ value)), key, value
+        return self.output(merge_heads(weighted(self.dropout(weights), value))), key, value
 
     def advance(
         self, x_RTD: Tensor, pool_keys_BHPE: Tensor, pool_values_BHPE: Tensor, history_RP: Tensor
@@ -161,7 +172,7 @@ def shared_logits(query_RTHE: Tensor, keys_BHXE: Tensor) -> Tensor:
 
 def shared_context(weights_BHQX: Tensor, values_BHXE: Tensor, length: int) -> Tensor:
     """Contexts R x T x H x E from the values that all rows of a sentence share."""
-    contexts_BQHE = (weights_BHQX @ values_BHXE).transpose(1, 2)
+    contexts_BQHE = weighted(weights_BHQX, values_BHXE).transpose(1, 2)
     return contexts_BQHE.reshape(-1, length, *contexts_BQHE.shape[2:])
 
 
@@ -178,8 +189,8 @@ def causal_context(weights_RHTT: Tensor, value_RTHE: Tensor) -> Tensor:
     """Contexts R x T x H x E from a row's own new positions."""
     length, heads = value_RTHE.shape[1:3]
     if length == 1:
-        return weights_RHTT.reshape(-1, 1, heads, 1) * value_RTHE
-    return (weights_RHTT @ value_RTHE.transpose(1, 2)).transpose(1, 2)
+        return typed_as(weights_RHTT, value_RTHE).reshape(-1, 1, heads, 1) * value_RTHE
+    return weighted(weights_RHTT, value_RTHE.transpose(1, 2)).transpose(1, 2)
 
 
 def over_sentences(x_RHTX: Tensor, sentences: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Beam search and sampling over any runtime's graphs. Needs no torch.
 
-batch = DecodeBatch(graphs, beam_size=5)
+batch = start_batch(graphs, beam_size=5)
 batch.join([Sentence("a", (ids,), options)])
 while len(batch):
     for finished in batch.step(): ...
@@ -23,9 +23,11 @@ from models.search.graphs import (
 from models.search.hypotheses import Counters, Finished, Hypothesis, Sentence, SentenceError
 from models.search.offline import Failed, OfflineDecoder, translate_batch
 from models.search.options import Sampling, SearchOptions
+from models.search.start import Batch, start_batch
 
 __all__ = [
     "Array",
+    "Batch",
     "Counters",
     "DecodeBatch",
     "Failed",
@@ -44,5 +46,6 @@ __all__ = [
     "check_specs",
     "specs_from_json",
     "specs_to_json",
+    "start_batch",
     "translate_batch",
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from models.search.graphs import Array, Graphs, align_steps
+from models.search.hypotheses import Hypothesis
 from models.search.model import encode_inputs
 from models.search.tensors import Tensors, blank, padded_length, slots_for
 from models.vocabulary.base import BOS, PAD
@@ -29,6 +31,15 @@ def align(
     """
     memory = graphs.run("encode", encode_inputs(graphs.specs, sources))
     return attend(graphs, memory, tokens, [tuple(map(len, one)) for one in sources], bos=bos)
+
+
+def with_attention(
+    hypotheses: Sequence[Hypothesis], attention: Mapping[tuple[int, ...], Attention]
+) -> tuple[Hypothesis, ...]:
+    """The hypotheses with copies of their attention: the arrays themselves are cut from those of a whole batch."""
+    return tuple(
+        replace(one, attention=tuple(weights.copy() for weights in attention[one.tokens])) for one in hypotheses
+    )
 
 
 def attend(

@@ -17,7 +17,7 @@ import numpy as np
 
 from models.errors import OptionError
 from models.search import beam
-from models.search.align import Attention, attend
+from models.search.align import Attention, attend, with_attention
 from models.search.graphs import Graphs, source_specs
 from models.search.hypotheses import Admitted, Counters, Ended, Finished, Hypothesis, Sentence
 from models.search.model import Model
@@ -201,7 +201,7 @@ def finish(model: Model, before: Running, after: Running) -> tuple[Running, list
     asking = {place: found for place, found in ranked.items() if options[place].attention}
     # What ranked a sentence is reused; for the others only what is returned is looked at.
     seen |= _attention(model, after, {place: found for place, found in asking.items() if place not in seen})
-    ranked |= {place: _with_attention(found, seen[place]) for place, found in asking.items()}
+    ranked |= {place: with_attention(found, seen[place]) for place, found in asking.items()}
     return after.vacate(list(done)), [Finished(sentences[place].id, found) for place, found in ranked.items()]
 
 
@@ -224,12 +224,3 @@ def _attention(
     attention = attend(model.graphs, memory, tokens, lengths, bos=model.bos)
     pairs = zip(places, tokens, attention, strict=True)
     return {place: dict(zip(group, found, strict=True)) for place, group, found in pairs}
-
-
-def _with_attention(
-    hypotheses: Sequence[Hypothesis], attention: Mapping[tuple[int, ...], Attention]
-) -> tuple[Hypothesis, ...]:
-    """The hypotheses with copies of their attention: the arrays themselves are cut from those of the whole batch."""
-    return tuple(
-        replace(one, attention=tuple(weights.copy() for weights in attention[one.tokens])) for one in hypotheses
-    )

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias, cast
 
-from models.search.batch import DecodeBatch
 from models.search.graphs import Array, Graphs
 from models.search.hypotheses import Counters, Hypothesis, Sentence
 from models.search.options import SearchOptions
+from models.search.start import Batch, start_batch
 from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
@@ -128,12 +128,12 @@ class OfflineDecoder:
         except Exception as error:  # as above
             return Failed(f"{type(error).__name__}: {error}")
 
-    def _batch(self) -> DecodeBatch:
+    def _batch(self) -> Batch:
         beam_size = self.options.beam_size
-        return DecodeBatch(self.graphs, beam_size=beam_size, shortlist=self.shortlist, bos=self.bos, eos=self.eos)
+        return start_batch(self.graphs, beam_size=beam_size, shortlist=self.shortlist, bos=self.bos, eos=self.eos)
 
 
-def _step(batch: DecodeBatch) -> Iterator[tuple[int, NBest]]:
+def _step(batch: Batch) -> Iterator[tuple[int, NBest]]:
     for finished in batch.step():
         yield cast("int", finished.id), finished.hypotheses or Failed("the search found no hypothesis")
 

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from models.bundle import Bundle
+from models.errors import ConfigError
 from service.engine import Backend
 
+_NARROW = ("float16", "bf16")
 
-def backend_of(bundle: Bundle, runtime: str, precision: str) -> Backend:
+
+def backend_of(bundle: Bundle, runtime: str, precision: str, device: str = "cpu") -> Backend:
     """What a bundle runs on.
 
     Whether the bundle has these graphs, and the runtime's package is installed, is for opening to say.
 
     Args:
         bundle: a loaded bundle.
-        runtime: ``onnx``, ``torchscript`` or ``torch``; the torch runtimes compute in float32.
+        runtime: ``onnx``, ``torchscript`` or ``torch``; on the CPU the torch runtimes compute in float32.
         precision: of ONNX graphs, ``int8``, ``float32`` or ``auto``: int8 where the bundle holds such graphs and its
-            proof says that they answer as they should, else float32; what there is where it holds one alone.
+            proof says that they answer as they should, else float32; what there is where it holds one alone. On a GPU
+            ``float32``, ``bf16``, ``float16`` or ``auto``, which is float16.
+        device: ``cpu``, or a GPU such as ``cuda:0``.
+
+    Raises:
+        ConfigError: a precision that the runtime does not have there.
     """
+    if device != "cpu":
+        if precision == "int8":
+            raise ConfigError("precision must be float32, bf16, float16 or auto on a GPU: int8 graphs run on the CPU")
+        return Backend(runtime, "float16" if precision == "auto" else precision, device)
+    if precision in _NARROW:
+        raise ConfigError(f"precision {precision} needs runtime torch and a GPU as device: on the CPU it is slower")
     if runtime != "onnx":
         return Backend(runtime, "float32")
     if precision != "auto":

@@ -20,12 +20,12 @@ import structlog
 from models.bundle import Bundle
 from models.bundle.manifest import NAME, Manifest, read_manifest
 from models.errors import BundleError, ConfigError, TandemError
-from models.search import DecodeBatch, Graphs
+from models.search import Graphs, start_batch
 from service.bundles.backend import backend_of
 from service.bundles.readiness import probe_job
 from service.bundles.switches import Switches
 from service.engine import Backend, Engine, alias_of
-from service.runtimes import open_graphs
+from service.runtimes import Placement, open_graphs, resolve_device
 from service.settings import Settings
 
 _log = structlog.get_logger("tandem.loading")
@@ -69,7 +69,12 @@ def build_engine(settings: Settings) -> Engine:
         ConfigError: a folder is missing or holds no bundle, two bundles have one name, or a version is not there.
         BundleError: a bundle is refused, with every fault, or no route can serve it.
     """
-    engine = Engine(settings.engine_options())
+    device = resolve_device(settings.runtime, settings.device)
+    if device == "cpu" and settings.device == "auto" and settings.runtime == "torch":
+        _log.warning(
+            "no_gpu", remedy="look at nvidia-smi and the container's devices; TANDEM_RUNTIME=onnx is faster here"
+        )
+    engine = Engine(settings.engine_options(device))
     for folder in at_start(list_bundles(settings.bundles), settings):
         add_loaded(engine, open_bundle(folder, settings))
     return engine
@@ -118,15 +123,19 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
         raise BundleError(folder.path, [f"{fault}; decode files with `tandem translate`"])
     shortlist = bundle.shortlist if settings.shortlist else None
     bundle = replace(bundle, manifest=replace(bundle.manifest, name=folder.name), shortlist=shortlist)
-    backend = backend_of(bundle, settings.runtime, settings.precision)
-    return OpenBundle(bundle, open_graphs(bundle, backend.runtime, backend.precision, settings.threads), backend)
+    device = resolve_device(settings.runtime, settings.device)
+    backend = backend_of(bundle, settings.runtime, settings.precision, device)
+    limits = settings.engine_options(device).limits
+    placement = Placement(device, limits.max_batch_sentences, settings.gpu_memory, settings.gpu_compile)
+    graphs = open_graphs(bundle, backend.runtime, backend.precision, settings.threads, placement)
+    return OpenBundle(bundle, graphs, backend)
 
 
 def add_loaded(engine: Engine, loaded: OpenBundle) -> None:
     """Hand a bundle to the engine, and say so in the log."""
     manifest, backend = loaded.bundle.manifest, loaded.backend
     engine.add(loaded.bundle, loaded.graphs, backend, shortlist=True)
-    ran_on = {"runtime": backend.runtime, "precision": backend.precision}
+    ran_on = {"runtime": backend.runtime, "precision": backend.precision, "device": backend.device}
     _log.info("bundle_loaded", bundle=manifest.name, task=manifest.task, **ran_on)
 
 
@@ -139,7 +148,7 @@ def prove(loaded: OpenBundle, seconds: float) -> None:
     bundle, job = loaded.bundle, probe_job(loaded.bundle)
     until = time.monotonic() + seconds
     try:
-        batch = DecodeBatch(loaded.graphs, beam_size=job.options.beam_size, shortlist=bundle.shortlist)
+        batch = start_batch(loaded.graphs, beam_size=job.options.beam_size, shortlist=bundle.shortlist)
         batch.join([job.sentence(0)])
         while time.monotonic() < until:
             for finished in batch.step():

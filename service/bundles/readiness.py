@@ -52,6 +52,8 @@ class Readiness:
 
     def _plain_fault(self) -> str | None:
         """A fault that is seen without decoding anything."""
+        if self._engine.lost is not None:
+            return str(self._engine.lost)
         if self._engine.draining:
             return "the service is shutting down"
         if not self._engine.alive:
@@ -79,9 +81,10 @@ class Readiness:
 
 
 def probe_job(bundle: Bundle, deadline: float | None = None) -> Job:
-    """A sentence that every model can read, searched for greedily and not far, and never answered from the cache."""
+    """A sentence that every model can read, not searched for far, and never answered from the cache.
+
+    The beam is the bundle's own: on a GPU another one would have buffers of its own.
+    """
     tokens = tuple((*vocabulary.encode(_PROBE), vocabulary.eos) for vocabulary in bundle.source_vocabularies)
-    options = replace(
-        bundle.manifest.decoding, beam_size=1, n_best=1, min_length=0, max_length=_PROBE_LENGTH, coverage_penalty=0.0
-    )
+    options = replace(bundle.manifest.decoding, n_best=1, min_length=0, max_length=_PROBE_LENGTH, coverage_penalty=0.0)
     return Job(bundle.manifest.name, tokens, options, deadline=deadline, cache=False, tag="probe")

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
+from models.errors import DeviceLost
 from models.search import Counters
 from service.engine.cache import ResultCache
 from service.engine.counters import EngineCounters
@@ -27,6 +28,10 @@ class Dispatcher:
     """Thread-safe front of a scheduler.
 
     Every sentence that is admitted has one end, and is counted under one: finished, cancelled, expired or failed.
+
+    Attributes:
+        lost: why no worker can go on, where a device is gone; None as long as they can.
+        on_loss: called then, in a worker's thread.
     """
 
     def __init__(self, scheduler: Scheduler, cache: ResultCache, clock: Callable[[], float]) -> None:
@@ -42,6 +47,8 @@ class Dispatcher:
         self._draining = self._closed = self._stopped = False
         self._last_finished: dict[str, float] = {}
         self.counters = EngineCounters()
+        self.lost: DeviceLost | None = None
+        self.on_loss: Callable[[], None] = lambda: None
 
     # ---- the asyncio side
 
@@ -156,6 +163,13 @@ class Dispatcher:
             self._closed = self._stopped = True
             self.drop_waiting(Draining())
             self._work.notify_all()
+
+    def lose(self, error: DeviceLost) -> None:
+        """Take no more work, here or in another thread, and let the workers end: a device does not work any more."""
+        self.lost = error
+        self.close()
+        self.end_workers()
+        self.on_loss()
 
     def drop_waiting(self, error: Exception) -> None:
         """Fail all that waits."""

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from models.bundle import Bundle
-from models.search import DecodeBatch, Graphs
+from models.search import Batch, Graphs, start_batch
 from models.shortlist import Shortlist
 from service.engine.cache import ResultCache
 from service.engine.dispatcher import DecodedFuture, Dispatcher
@@ -32,13 +32,14 @@ Watch: TypeAlias = Callable[[int, Decoded], None]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What a bundle's graphs run on, for information: a runtime and a precision, such as ``onnx`` and ``int8``."""
+    """What a bundle's graphs run on, for information: such as ``onnx``, ``int8`` and ``cpu``."""
 
     runtime: str = "onnx"
     precision: str = "int8"
+    device: str = "cpu"
 
     def __str__(self) -> str:
-        return f"{self.runtime} {self.precision}"
+        return f"{self.runtime} {self.precision}" + (f" on {self.device}" if self.device != "cpu" else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ def alias_of(name: str) -> str:
 
 
 def _factory(graphs: Graphs, shortlist: Shortlist | None) -> BatchFactory:
-    def start_batch(lane: Lane) -> DecodeBatch:
-        return DecodeBatch(graphs, beam_size=lane.beam_size, shortlist=shortlist)
+    def start(lane: Lane) -> Batch:
+        return start_batch(graphs, beam_size=lane.beam_size, shortlist=shortlist)
 
-    return start_batch
+    return start

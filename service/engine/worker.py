@@ -3,7 +3,7 @@
 A worker owns its running batches. Sentences join and leave at step boundaries; the batches are stepped in turn,
 interactive ones first. A crash costs the sentences of that batch, and nobody else. A crash that no batch can be blamed
 for costs what this worker runs and all that waits: nobody is left without an answer, and the next request finds the
-worker at its place.
+worker at its place. A device that is lost costs the same and the engine, which takes no more work.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import cast
 
 import structlog
 
-from models.errors import OptionError
-from models.search import DecodeBatch, Finished, SentenceError
+from models.errors import DeviceLost, OptionError
+from models.search import Batch, Finished, SentenceError
 from service.engine.dispatcher import Dispatcher
 from service.engine.errors import DecodingFailed, Draining, UnknownModel
 from service.engine.jobs import Decoded, Lane, Load, Ticket
 
 _log = structlog.get_logger("tandem.engine")
 
-BatchFactory = Callable[[Lane], DecodeBatch]
+BatchFactory = Callable[[Lane], Batch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class RunningBatch:
     """Sentences of one lane that are decoded together."""
 
     lane: Lane
-    decoder: DecodeBatch
+    decoder: Batch
     factory: BatchFactory
     members: dict[int, RunningSentence] = field(default_factory=dict)
 
@@ -79,6 +79,9 @@ class Worker:
                 self._sweep()
                 self._admit()
                 self._step_all()
+            except DeviceLost as error:
+                self._give_up_all()
+                self._dispatcher.lose(error)
             except Exception:
                 self._give_up_all()
         for batch in list(self._batches.values()):
@@ -105,6 +108,8 @@ class Worker:
                 self._join(self._batch(lane), tickets)
             except UnknownModel as error:
                 self._dispatcher.fail(tickets, error)
+            except DeviceLost:
+                raise
             except Exception:
                 self._fail(lane, tickets)
                 if lane in self._batches:
@@ -124,6 +129,8 @@ class Worker:
         started = self._clock()
         try:
             batch.decoder.join([ticket.job.sentence(ticket.id) for ticket in tickets])
+        except DeviceLost:
+            raise
         except Exception as error:
             batch.decoder.remove([ticket.id for ticket in tickets])  # of a crash half-way something may be left
             if len(tickets) > 1:
@@ -145,6 +152,8 @@ class Worker:
                 self._advance(batch)
         except SentenceError as error:
             self._expel(batch, [number for number in batch.members if number in error.ids])
+        except DeviceLost:
+            raise
         except Exception:
             self._give_up(batch)
         self._close_if_empty(batch)
@@ -161,6 +170,8 @@ class Worker:
     def _drop_doomed(self, batch: RunningBatch) -> None:
         try:
             self._remove(batch, self._dispatcher.doomed(batch.members))
+        except DeviceLost:
+            raise
         except Exception:
             self._give_up(batch)
 
@@ -179,6 +190,8 @@ class Worker:
         try:
             self._fail(batch.lane, [batch.members[number].ticket for number in faulty] or batch.tickets)
             self._remove(batch, faulty or list(batch.members))
+        except DeviceLost:
+            raise
         except Exception:
             self._give_up(batch)
 

@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.search import Graphs
 
 RUNTIMES = ("onnx", "torchscript", "torch")
+_MISSING = "the runtime {!r} needs the package {!r}, which is not installed"
 
 
-def open_graphs(bundle: Bundle, runtime: str = "onnx", precision: str = "int8", threads: int = 1) -> Graphs:
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the torch runtime computes.
+
+    Attributes:
+        device: ``cpu``, ``cuda``, ``cuda:N`` or ``auto``.
+        sentences: that a batch shall have room for on a GPU.
+        memory: share of a GPU's memory that this process may take.
+        compiled: whether steps are compiled before they are captured on a GPU.
+    """
+
+    device: str = "cpu"
+    sentences: int = 256
+    memory: float = 0.9
+    compiled: bool = False
+
+
+def resolve_device(runtime: str, device: str) -> str:
+    """Where a runtime computes: ``cpu``, or a GPU of this machine such as ``cuda:0``.
+
+    Args:
+        runtime: one of ``RUNTIMES``.
+        device: ``cpu``, ``cuda``, ``cuda:N`` or ``auto``, the first GPU where there is one and the runtime can use it.
+
+    Raises:
+        ConfigError: no such device here, or the runtime cannot use it.
+    """
+    if device == "cpu" or (device == "auto" and runtime != "torch"):
+        return "cpu"
+    if runtime != "torch":
+        raise ConfigError(f"runtime must be torch where device is {device!r}: {runtime} graphs run on the CPU")
+    try:
+        from service.runtimes.torch import device_name
+    except ModuleNotFoundError as error:
+        raise ConfigError(_MISSING.format(runtime, error.name)) from error
+    return device_name(device)
+
+
+def open_graphs(
+    bundle: Bundle,
+    runtime: str = "onnx",
+    precision: str = "int8",
+    threads: int = 1,
+    placement: Placement | None = None,
+) -> Graphs:
     """Load a bundle's graphs.
 
     Args:
         bundle: a loaded bundle.
         runtime: ``onnx``, ``torchscript`` or ``torch``.
-        precision: which of the bundle's ONNX graphs, ``int8`` or ``float32``; the torch runtimes compute in float32.
-        threads: of one call. With one, an answer does not depend on its batch-mates.
+        precision: which of the bundle's ONNX graphs, ``int8`` or ``float32``; on a GPU ``float32``, ``float16`` or
+            ``bf16``. On the CPU the torch runtimes compute in float32.
+        threads: of one call on the CPU. With one, an answer does not depend on its batch-mates.
+        placement: of the torch runtime; None = on the CPU.
 
     Raises:
         ConfigError: unknown runtime, or its package is not installed.
@@ -34,11 +83,10 @@ def open_graphs(bundle: Bundle, runtime: str = "onnx", precision: str = "int8", 
         if runtime == "torch":
             from service.runtimes.torch import open_torch_graphs
 
-            return open_torch_graphs(bundle, threads)
+            return open_torch_graphs(bundle, threads, precision, placement or Placement())
     except ModuleNotFoundError as error:
-        message = f"the runtime {runtime!r} needs the package {error.name!r}, which is not installed"
-        raise ConfigError(message) from error
+        raise ConfigError(_MISSING.format(runtime, error.name)) from error
     raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}, but is {runtime!r}")
 
 
-__all__ = ["RUNTIMES", "open_graphs"]
+__all__ = ["RUNTIMES", "Placement", "open_graphs", "resolve_device"]

@@ -1,24 +1,60 @@
-"""PyTorch, eager: the reference that the exported graphs are compared with."""
+"""PyTorch: the runtime for GPUs, and on the CPU the reference that the exported graphs are compared with."""
 
 from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
 
 import torch
 
 from models.bundle import Bundle
-from models.graphs import TorchGraphs
+from models.device import DeviceCounters, DeviceGraphs, Sizes, check_device
+from models.graphs import AnyModel
 from models.loading import load_bundle_model
 from models.search import Graphs
+from service.runtimes import Placement
+
+TYPES = {"float32": torch.float32, "float16": torch.float16, "bf16": torch.bfloat16}
+_CPU_SLOTS = (1, 2, 4, 8, 16)  # what is beyond gains nothing on a few cores
+_opened: weakref.WeakSet[DeviceGraphs] = weakref.WeakSet()
 
 
-def open_torch_graphs(bundle: Bundle, threads: int) -> Graphs:
-    """A bundle's model, built from its weights, in float32 on the CPU.
+def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: Placement) -> Graphs:
+    """A bundle's model, built from its weights where it is to run, with a search of its own.
 
     Raises:
-        ConfigError: the architecture or its configuration is unknown to this version.
+        ConfigError: the architecture or its configuration is unknown to this version, or there is no such device.
         BundleError: the weights do not fit the configuration.
     """
-    torch.set_num_threads(threads)
-    return TorchGraphs(load_bundle_model(bundle))
+    device = check_device(placement.device)
+    gpu = device.type == "cuda"
+    if not gpu:
+        torch.set_num_threads(threads)
+    model: AnyModel = load_bundle_model(bundle).to(device=device, dtype=TYPES[precision] if gpu else torch.float32)
+    sizes = _sizes(bundle, model, placement.sentences)
+    if not gpu:
+        sizes = Sizes(_CPU_SLOTS, sizes.source, sizes.target)
+    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory, compiled=placement.compiled and gpu)
+    _opened.add(graphs)
+    return graphs
+
+
+def _sizes(bundle: Bundle, model: AnyModel, sentences: int) -> Sizes:
+    """Room for every sentence that a request may hold; what is longer goes through the general search."""
+    limits, positions = bundle.manifest.limits, getattr(model.config, "max_positions", None)
+    source, target = limits.max_source_tokens + 1, limits.max_target_tokens + 1
+    return Sizes.within(sentences, source, target if positions is None else min(target, positions))
+
+
+def device_name(name: str) -> str:
+    """The device that a setting means, ``cpu`` or such as ``cuda:0``. Raises ConfigError where it is not here."""
+    return str(check_device(name))
+
+
+def device_work() -> Iterator[tuple[str, DeviceCounters]]:
+    """The device of each model that is open, and what it has done there."""
+    for graphs in list(_opened):
+        yield str(graphs.device), graphs.counters
 
 
 def device_memory() -> dict[tuple[str, str], int]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter as Tally
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import accumulate
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Info, PlatformCollector, ProcessCollector
 from prometheus_client import Histogram as PrometheusHistogram
@@ -49,6 +50,39 @@ _COUNTERS = {
     "cache_hits": ("tandem_cache_hits", "Sentences answered from the result cache."),
     "cache_misses": ("tandem_cache_misses", "Sentences looked up in the result cache in vain."),
 }
+_DEVICE_COUNTERS: tuple[tuple[str, str, str | None, Callable[[Any], Mapping[str, float]]], ...] = (
+    (
+        "tandem_device_steps",
+        "Steps of searches on the device: graphs replayed, or kernels launched one by one.",
+        "how",
+        lambda work: {"replayed": work.replays, "launched": work.eager_steps},
+    ),
+    (
+        "tandem_device_step_seconds",
+        "Seconds of the device in these steps.",
+        None,
+        lambda work: {"": work.step_seconds},
+    ),
+    (
+        "tandem_device_graphs",
+        "Graphs of steps that were captured, that could not be, and that were given up for room.",
+        "event",
+        lambda work: {"captured": work.captures, "failed": work.capture_failures, "evicted": work.evictions},
+    ),
+    ("tandem_device_sentences", "Sentences decoded on the device.", None, lambda work: {"": work.sentences}),
+    (
+        "tandem_device_routed_sentences",
+        "Sentences that went through the general search, by the option that the device does not have.",
+        "option",
+        lambda work: dict(work.routed),
+    ),
+    (
+        "tandem_device_out_of_memory",
+        "Times that the device's memory did not suffice.",
+        None,
+        lambda work: {"": work.out_of_memory},
+    ),
+)
 _OUTCOMES = ("finished", "cancelled", "expired", "failed")
 _REFUSALS = ("queue_full", "draining")  # the engine's, which are counted from the start
 TEXT_ROUTES = ("/translate", "/summarize", "/postedit", "/v2/translate")
@@ -191,11 +225,13 @@ class _EngineCollector(Collector):
         workers, backends = self._engine.options.workers, self._engine.backends.values()
         runtimes = ",".join(sorted({backend.runtime for backend in backends}))
         precisions = ",".join(sorted({backend.precision for backend in backends}))
-        info = {"runtime": runtimes, "precision": precisions, "workers": str(workers)}
+        devices = ",".join(sorted({backend.device for backend in backends}))
+        info = {"runtime": runtimes, "precision": precisions, "workers": str(workers), "device": devices}
         yield InfoMetricFamily("tandem_engine", "What decodes.", value=info)
         yield GaugeMetricFamily("tandem_decode_workers", "Threads that decode.", workers)
         yield self._models()
         yield from _gpu_memory()
+        yield from _device_work()
 
     def _models(self) -> Metric:
         engine, current = self._engine, set(self._engine.aliases.values())
@@ -240,6 +276,23 @@ def _gpu_memory() -> Iterator[Metric]:
     for (device, kind), size in used.items():
         memory.add_metric((device, kind), size)
     yield memory
+
+
+def _device_work() -> Iterator[Metric]:
+    """What the torch runtime's own search has done, by device; looked for only where that runtime was chosen."""
+    runtime = sys.modules.get("service.runtimes.torch")
+    work = list(runtime.device_work()) if runtime is not None else []
+    for name, text, label, count in _DEVICE_COUNTERS:
+        labels = ("device",) if label is None else ("device", label)
+        totals: dict[tuple[str, ...], float] = {}
+        for device, counters in work:
+            for value, number in count(counters).items():
+                key = (device,) if label is None else (device, value)
+                totals[key] = totals.get(key, 0.0) + number
+        family = CounterMetricFamily(name, text, labels=labels)
+        for own, total in totals.items():
+            family.add_metric(own, total)
+        yield family
 
 
 def _labelled(name: str, text: str, label: str, values: dict[str, int]) -> CounterMetricFamily:

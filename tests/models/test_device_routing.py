@@ -6,21 +6,20 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import torch
 
-from models.device import DeviceBatches, RoutedBatch, StaticStep
-from models.errors import OptionError
+from models.device import CapturedStep, DeviceGraphs, RoutedBatch, Sizes, check_device
+from models.device.slots import Slots
+from models.errors import ConfigError, DeviceLost, OptionError
 from models.graphs import TorchGraphs
-from models.search import DecodeBatch, Sampling, SearchOptions, Sentence
+from models.search import DecodeBatch, Sampling, SearchOptions, Sentence, start_batch
 from tests.models.device import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources, static
 from tests.models.search.tables import run_out
 
 UNSUPPORTED: dict[str, dict[str, Any]] = {
     "sampling": {"sampling": Sampling(seed=3)},
-    "no_repeat_ngram_size": {"no_repeat_ngram_size": 2},
-    "max_rounds": {"max_rounds": 2},
-    "coverage_penalty": {"coverage_penalty": 0.2},
     "exhaustive": {"exhaustive": True},
-    "attention": {"attention": True},
+    "required": {"required": (4, 5, 6, 7)},
     "max_length": {"max_length": 16},
 }
 
@@ -45,15 +44,16 @@ def test_what_the_device_does_not_have_is_refused_or_routed(name: str) -> None:
     routed = RoutedBatch(batch, DecodeBatch(general, beam_size=2))
     assert_same(decoded(routed, joining), expected)
     assert routed.counters.steps > 0
+    assert batch.device_counters.routed == {name: 1}
+    assert batch.device_counters.sentences == 1
 
 
 def test_a_routed_batch_refuses_and_removes_from_both() -> None:
     model = prepared(POOLED)
-    batches = DeviceBatches(model, TorchGraphs(model), sizes=SIZES)
-    batch = batches.start(2)
+    batch = DeviceGraphs(model, sizes=SIZES).start_batch(2)
     first, second = sources(model, (4, 3))
     here = Sentence("here", first, options(2))
-    there = Sentence("there", second, SearchOptions(beam_size=2, max_length=9, no_repeat_ngram_size=1))
+    there = Sentence("there", second, SearchOptions(beam_size=2, max_length=9, exhaustive=True))
     with pytest.raises(ValueError, match="already"):
         batch.join([here, there, Sentence("there", first, options(2))])
     assert len(batch) == 0 and batch.rows == 0
@@ -65,17 +65,83 @@ def test_a_routed_batch_refuses_and_removes_from_both() -> None:
 
 def test_buffers_of_a_batch_that_is_gone_serve_the_next() -> None:
     model = prepared(POOLED)
-    batches = DeviceBatches(model, TorchGraphs(model), sizes=SIZES)
+    graphs = DeviceGraphs(model, sizes=SIZES)
     joining = mixed(model, 2)
-    with patch("models.device.routing.StaticStep", wraps=StaticStep) as made:
-        first = batches.start(2)
+    with patch("models.device.routing.CapturedStep", wraps=CapturedStep) as made:
+        first = graphs.start_batch(2)
         first.join(joining)
         first.step()
-        second = batches.start(2)
+        second = start_batch(graphs, beam_size=2)
         assert made.call_count == 2  # the first is still held
         del first
-        third = batches.start(2)
+        third = graphs.start_batch(2)
         assert made.call_count == 2
+        graphs.start_batch(2, bos=4)  # it would begin otherwise
+        assert made.call_count == 3
     expected = decoded(DecodeBatch(TorchGraphs(model), beam_size=2), joining)
     for batch in (third, second):
         assert_same(decoded(batch, joining), expected)
+
+
+def test_without_room_there_are_fewer_slots() -> None:
+    model = prepared(POOLED)
+    graphs = DeviceGraphs(model, sizes=Sizes((4, 16), (16,), (16,)))
+    tried: list[int] = []
+
+    def cramped(*given: Any, sizes: Sizes, **named: Any) -> CapturedStep:
+        tried.append(sizes.sentences[-1])
+        if sizes.sentences[-1] > 4:
+            raise torch.OutOfMemoryError
+        return CapturedStep(*given, sizes=sizes, **named)
+
+    with patch("models.device.routing.CapturedStep", cramped):
+        batch = graphs.start_batch(2)
+    assert tried == [16, 16, 8, 4]  # once more with what others kept, then smaller
+    assert graphs.counters.out_of_memory == 3
+    joining = mixed(model, 2)
+    assert_same(decoded(batch, joining), decoded(DecodeBatch(TorchGraphs(model), beam_size=2), joining))
+    with patch("models.device.routing.CapturedStep", side_effect=torch.OutOfMemoryError), pytest.raises(RuntimeError):
+        graphs.start_batch(3)
+
+
+def test_a_step_without_room_gives_up_graphs_and_idle_buffers_for_the_next() -> None:
+    model = prepared(POOLED)
+    graphs = DeviceGraphs(model, sizes=SIZES)
+    batch = graphs.start_batch(2)
+    batch.join(mixed(model, 2)[:2])
+    with patch.object(CapturedStep, "_run", side_effect=torch.OutOfMemoryError), pytest.raises(RuntimeError):
+        batch.step()
+    assert graphs.counters.out_of_memory == 1
+    batch.remove(batch.ids)
+    joining = mixed(model, 2)
+    expected = decoded(DecodeBatch(TorchGraphs(model), beam_size=2), joining)
+    assert_same(decoded(graphs.start_batch(2), joining), expected)
+
+
+def test_a_lost_device_is_told_from_a_step_that_failed() -> None:
+    model = prepared(POOLED)
+    graphs = DeviceGraphs(model, sizes=SIZES)
+    batch = graphs.start_batch(2)
+    batch.join(mixed(model, 2)[:2])
+    with patch.object(CapturedStep, "_run", side_effect=RuntimeError("a step")):
+        with pytest.raises(RuntimeError, match="a step"):
+            batch.step()
+        gone = DeviceLost("cuda:0 does not work any more: illegal address")
+        with patch("models.device.routing.lost", return_value=gone):
+            with pytest.raises(DeviceLost, match="illegal address"):
+                batch.step()
+            with patch.object(Slots, "drop", side_effect=RuntimeError), pytest.raises(DeviceLost):
+                batch.remove([0])
+            with patch.object(Slots, "clear", side_effect=RuntimeError), pytest.raises(DeviceLost):
+                graphs.start_batch(2)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="of machines without a GPU")
+def test_devices_are_checked() -> None:
+    assert check_device("cpu") == check_device("auto") == torch.device("cpu")
+    for name in ("cuda", "cuda:3"):
+        with pytest.raises(ConfigError, match="is no GPU of this machine"):
+            check_device(name)
+    for name in ("tpu", "mps", "cuda:x"):
+        with pytest.raises(ConfigError, match="must be cpu, cuda, cuda:N or auto"):
+            check_device(name)

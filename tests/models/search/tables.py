@@ -12,14 +12,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from models.search import Array, DecodeBatch, GraphSpec, GraphSpecs, Hypothesis, TensorSpec
-
-if TYPE_CHECKING:
-    from models.device import RoutedBatch, StaticBatch  # which imports torch
+from models.search import Array, Batch, GraphSpec, GraphSpecs, Hypothesis, TensorSpec
 
 BOS, EOS = 2, 3
 Prefix = tuple[int, ...]
@@ -262,7 +259,7 @@ def source(*tokens: int) -> tuple[Array, ...]:
     return (np.array([*tokens, EOS], np.int64),)
 
 
-def run_out(batch: DecodeBatch | StaticBatch | RoutedBatch) -> dict[Hashable, tuple[Hypothesis, ...]]:
+def run_out(batch: Batch) -> dict[Hashable, tuple[Hypothesis, ...]]:
     """Step until nobody is left: the hypotheses of each sentence."""
     hypotheses: dict[Hashable, tuple[Hypothesis, ...]] = {}
     while len(batch):

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from structlog.testing import capture_logs
 
 from models.bundle import Bundle, add_built
+from models.errors import ConfigError
 from models.search import Graphs
 from service.bundles.backend import backend_of, proven
 from service.bundles.loading import build_engine
 from service.engine import Backend
+from service.runtimes import Placement, resolve_device
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
 from tests.service.support import copying, tiny_bundle
@@ -63,7 +66,11 @@ def test_what_a_proof_must_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("runtime", "'onnx', 'torchscript' or 'torch'"), ("precision", "'int8', 'float32' or 'auto'")]
+    ("name", "told"),
+    [
+        ("runtime", "'onnx', 'torchscript' or 'torch'"),
+        ("precision", "'int8', 'float32', 'float16', 'bf16' or 'auto'"),
+    ],
 )
 def test_a_value_that_is_none_is_told_those_that_are(name: str, told: str) -> None:
     with pytest.raises(ValidationError, match=told):
@@ -76,7 +83,8 @@ async def test_the_service_shows_what_each_bundle_runs_on(tmp_path: Path, monkey
     holding(tmp_path, "float32", name="exact")
     opened: list[tuple[str, str, str, int]] = []
 
-    def opener(bundle: Bundle, runtime: str, precision: str, threads: int) -> Graphs:
+    def opener(bundle: Bundle, runtime: str, precision: str, threads: int, placement: Placement) -> Graphs:
+        assert placement.device == "cpu"
         opened.append((bundle.manifest.name, runtime, precision, threads))
         return copying(both)
 
@@ -89,3 +97,47 @@ async def test_the_service_shows_what_each_bundle_runs_on(tmp_path: Path, monkey
     metrics.watch(engine)
     text, _ = metrics.render()
     assert b'precision="float32,int8",runtime="onnx"' in text
+
+
+def test_a_gpu_computes_in_narrow_types_and_the_cpu_does_not(tmp_path: Path) -> None:
+    bundle = holding(tmp_path / "both", "int8", "float32")
+    for asked, found in (("auto", "float16"), ("float32", "float32"), ("bf16", "bf16"), ("float16", "float16")):
+        backend = backend_of(bundle, "torch", asked, "cuda:1")
+        assert backend == Backend("torch", found, "cuda:1")
+        assert str(backend) == f"torch {found} on cuda:1"
+    with pytest.raises(ConfigError, match="int8 graphs run on the CPU"):
+        backend_of(bundle, "torch", "int8", "cuda:0")
+    for runtime in ("torch", "onnx"):
+        with pytest.raises(ConfigError, match="precision bf16 needs runtime torch and a GPU"):
+            backend_of(bundle, runtime, "bf16")
+
+
+def test_devices_belong_to_the_torch_runtime() -> None:
+    assert resolve_device("onnx", "auto") == resolve_device("onnx", "cpu") == resolve_device("torch", "cpu") == "cpu"
+    for runtime in ("onnx", "torchscript"):
+        with pytest.raises(ConfigError, match="runtime must be torch where device is 'cuda'"):
+            resolve_device(runtime, "cuda")
+    for wrong in ("gpu", "cuda:", "cuda:x", "cpu:0"):
+        with pytest.raises(ValidationError, match="device"):
+            Settings(device=wrong)
+
+
+def test_bounds_are_sized_by_the_device_where_they_are_not_set() -> None:
+    settings = Settings(runtime="torch")
+    cpu, gpu = settings.engine_options(), settings.engine_options("cuda:0")
+    assert (cpu.precision, gpu.precision, gpu.device, gpu.workers) == ("float32", "float16", "cuda:0", 1)
+    assert (cpu.limits.max_batch_tokens, cpu.limits.max_batch_sentences, cpu.limits.max_join_tokens) == (8192, 64, 512)
+    for name in ("max_batch_tokens", "max_batch_sentences", "max_join_tokens", "max_queue_tokens"):
+        assert getattr(gpu.limits, name) > getattr(cpu.limits, name)
+    chosen = Settings(max_batch_sentences=7, max_queue_tokens=99, workers=3).engine_options("cuda:0")
+    assert (chosen.limits.max_batch_sentences, chosen.limits.max_queue_tokens, chosen.workers) == (7, 99, 3)
+
+
+def test_without_a_gpu_auto_says_so_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = holding(tmp_path / "de-en", "float32")
+    monkeypatch.setattr("service.bundles.loading.open_graphs", lambda *_: copying(bundle))
+    monkeypatch.setattr("service.bundles.loading.resolve_device", lambda runtime, device: "cpu")
+    with capture_logs() as logs:
+        engine = build_engine(Settings(bundles=(bundle.path,), runtime="torch", device="auto"))
+    assert [entry["log_level"] for entry in logs if entry["event"] == "no_gpu"] == ["warning"]
+    assert engine.options.device == "cpu"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from models.search import DecodeBatch, SearchOptions
-from service.engine import Decoded, DecodingFailed, Lane, Load, Scheduler, Ticket
+from models.errors import DeviceLost
+from models.search import DecodeBatch, Finished, SearchOptions, Sentence
+from service.engine import Decoded, DecodingFailed, Draining, Lane, Load, Scheduler, Ticket
 from tests.models.search.tables import TableGraphs, hashed
 from tests.service.engine.dispatchers import (
     LONG,
@@ -28,6 +29,7 @@ from tests.service.engine.dispatchers import (
     job,
     plain,
 )
+from tests.service.support import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -193,3 +195,36 @@ async def test_a_worker_survives_what_no_batch_can_be_blamed_for() -> None:
         assert running.dispatcher.queued_tokens == 0
         (after,) = await running.outcomes(job(6))
         assert len(hypotheses(after)[0].tokens) == OPTIONS.max_length
+
+
+@pytest.mark.parametrize("where", ["before join", "before step", "start"])
+async def test_a_lost_device_ends_all_that_runs_and_waits_and_refuses_the_rest(where: str) -> None:
+    """Nobody hangs, the workers end, and whoever watches is told."""
+    graphs, told = TableGraphs(hashed(SIZE), SIZE), threading.Event()
+    gone = DeviceLost("cuda:0 does not work any more: an illegal memory access was encountered")
+
+    class Lost(DecodeBatch):
+        def join(self, sentences: Sequence[Sentence]) -> None:
+            if where == "before join":
+                raise gone
+            super().join(sentences)
+
+        def step(self) -> list[Finished]:
+            raise gone
+
+    def start(lane: Lane) -> DecodeBatch:
+        if where == "start":
+            raise gone
+        return Lost(graphs, beam_size=lane.beam_size)
+
+    async with bench(start, workers=2, max_batch_sentences=1) as running:
+        running.dispatcher.on_loss = told.set
+        with capture_logs() as logs:
+            outcomes = await running.settle(running.submit(*(job(number, options=LONG) for number in range(4, 8))))
+            assert await asyncio.to_thread(told.wait, PATIENCE)
+        assert all(isinstance(one, DecodingFailed | Draining) for one in outcomes)
+        assert any(isinstance(one, DecodingFailed) for one in outcomes)
+        assert "worker_crashed" in [entry["event"] for entry in logs]
+        assert running.dispatcher.lost is gone and running.dispatcher.draining
+        with pytest.raises(Draining):
+            running.submit(job(4))

@@ -13,12 +13,14 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+from unittest.mock import Mock
 
 import httpx
 import pytest
 import uvicorn
 
 from models.bundle import Bundle
+from models.errors import DeviceLost
 from service.app import create_app
 from service.http.connections import ConnectionBounds, bounded_protocol
 from service.server import DrainingServer
@@ -131,6 +133,20 @@ async def test_a_second_signal_does_not_wait_for_a_step_that_hangs(service: Live
     assert service.server.signalled_twice
     held.cancel()
     await asyncio.gather(held, return_exceptions=True)
+
+
+async def test_a_lost_device_fails_what_runs_and_ends_the_server(
+    service: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = DeviceLost("cuda:0 does not work any more: an illegal memory access was encountered")
+    monkeypatch.setattr(service.graphs, "run", Mock(side_effect=gone))
+    reply = await service.client.post("/translate", json=FIELDS)
+    assert reply.status_code == 500 and "illegal" not in reply.text
+    async with asyncio.timeout(PATIENCE):
+        await service.serving
+    engine = service.app.state.parts.engine
+    assert engine.lost is gone and engine.draining and not service.server.signalled_twice
+    assert await service.app.state.parts.readiness.faults() == [str(gone)]
 
 
 BOTH_LOOPS = pytest.mark.parametrize(

@@ -164,7 +164,7 @@ async def test_metrics_count_requests_sentences_and_tokens(service: Served) -> N
     assert found["tandem_wait_seconds_count"] == 4
     assert found["tandem_step_seconds_count{phase=decode}"] == found["tandem_decode_steps_total"]
     assert found["tandem_bundles_loaded"] == 2
-    assert found["tandem_engine_info{precision=int8,runtime=onnx,workers=1}"] == 1
+    assert found["tandem_engine_info{device=cpu,precision=int8,runtime=onnx,workers=1}"] == 1
 
 
 async def test_each_app_has_its_own_metrics(bundles: dict[str, Bundle]) -> None:

@@ -60,11 +60,21 @@ async def test_models_and_refusals_are_named(bundles: dict[str, Bundle]) -> None
 async def test_the_memory_of_a_gpu_is_shown_where_torch_uses_one(
     service: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runtime = SimpleNamespace(device_memory=lambda: {("cuda:0", "allocated"): 5})
+    graphs = {"captures": 3, "capture_failures": 0, "evictions": 0, "replays": 21, "eager_steps": 3}
+    work = SimpleNamespace(**graphs, step_seconds=0.25, sentences=9, routed={"sampling": 1}, out_of_memory=0)
+    runtime = SimpleNamespace(
+        device_memory=lambda: {("cuda:0", "allocated"): 5},
+        device_work=lambda: [("cuda:0", work), ("cuda:0", work)],  # two models on one device
+    )
     monkeypatch.setitem(sys.modules, "service.runtimes.torch", runtime)
-    assert (await metrics(service.client))["tandem_gpu_memory_bytes{device=cuda:0,kind=allocated}"] == 5
+    found = await metrics(service.client)
+    assert found["tandem_gpu_memory_bytes{device=cuda:0,kind=allocated}"] == 5
+    assert found["tandem_device_steps_total{device=cuda:0,how=replayed}"] == 42
+    assert found["tandem_device_graphs_total{device=cuda:0,event=captured}"] == 6
+    assert found["tandem_device_step_seconds_total{device=cuda:0}"] == 0.5
+    assert found["tandem_device_routed_sentences_total{device=cuda:0,option=sampling}"] == 2
     monkeypatch.delitem(sys.modules, "service.runtimes.torch")
-    assert not [name for name in await metrics(service.client) if "gpu" in name]
+    assert not [name for name in await metrics(service.client) if "gpu" in name or "tandem_device" in name]
 
 
 def test_without_a_gpu_there_is_no_memory_of_one() -> None:

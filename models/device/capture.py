@@ -1,0 +1,213 @@
+"""Steps as CUDA graphs: the kernels of a step are launched one by one once for each shape, and replayed from then on.
+
+A step of a small model is some hundreds of kernels that take microseconds each: launching them from Python takes the
+most of its time, a replay is one launch. All shapes share one pool of memory for what lives within a step.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from models.device.counters import DeviceCounters
+from models.device.sizes import Shape
+from models.device.step import StaticStep
+from models.device.transfer import upload
+from models.search.graphs import Array
+
+ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
+MOST = 128  # graphs of one beam size; each keeps some hundred kilobytes on the device beside the pool
+_ONE = threading.Lock()  # only one capture may be underway in a process
+
+
+class Replayable(Protocol):
+    """Work that was recorded."""
+
+    def replay(self) -> None:
+        """Do it again, on the same addresses."""
+
+
+class Recorder(Protocol):
+    """Records work without doing it."""
+
+    def record(self, work: Callable[[], None]) -> Replayable:
+        """The work as it can be replayed. What it needs stays allocated until nobody holds any of the recordings."""
+
+
+class CudaRecorder:
+    """Captures into one pool, in the current stream."""
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def record(self, work: Callable[[], None]) -> Replayable:
+        graph = torch.cuda.CUDAGraph()
+        # Not torch.cuda.graph: that waits for the device and gives back all cached memory at every capture. Others may
+        # use the device from their threads meanwhile.
+        graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+        try:
+            work()
+        except BaseException:
+            with suppress(RuntimeError):  # what ended it is the error to know
+                graph.capture_end()
+            raise
+        graph.capture_end()
+        return graph
+
+
+class Captures:
+    """Work that is done as it stands where its key is new, and then captured; replayed from then on.
+
+    Work that cannot be captured is done without. Where there are too many graphs the one that was used least recently
+    goes; where memory does not suffice all go.
+
+    Args:
+        device: where it is done.
+        counters: to count on.
+        recorder: makes a recorder, and with it a pool; None = nothing is captured.
+        most: graphs to keep.
+    """
+
+    def __init__(
+        self, device: torch.device, counters: DeviceCounters, recorder: Callable[[], Recorder] | None, most: int
+    ) -> None:
+        self._device, self._counters, self._new_recorder, self._most = device, counters, recorder, most
+        self._recorder: Recorder | None = None
+        self._graphs: dict[Hashable, Replayable] = {}  # the one used last comes last
+        self._failed: set[Hashable] = set()
+        self._refused: set[Hashable] = set()
+
+    def run(self, key: Hashable, work: Callable[[], None]) -> bool:
+        """Do the work; returns whether it was replayed. It must be the same for the same key, addresses included."""
+        graph = self._graphs.pop(key, None)
+        if graph is not None:
+            self._graphs[key] = graph
+            graph.replay()
+            return True
+        work()  # which also loads kernels and takes workspaces
+        if self._new_recorder is not None and key not in self._refused:
+            self._capture(key, work, self._new_recorder)
+        return False
+
+    def release(self) -> None:
+        """Give up all graphs, and their memory to whoever asks for some next."""
+        if self._graphs and self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)  # a replay may be underway
+        self._counters.evictions += len(self._graphs)
+        self._graphs.clear()
+        self._recorder = None
+
+    def _capture(self, key: Hashable, work: Callable[[], None], new_recorder: Callable[[], Recorder]) -> None:
+        with _ONE:
+            try:
+                self._recorder = self._recorder or new_recorder()
+                self._graphs[key] = self._recorder.record(work)
+            except torch.OutOfMemoryError:
+                self._counters.out_of_memory += 1
+                if key in self._failed:  # there is no room for it even without the others
+                    self._refused.add(key)
+                self._failed.add(key)
+                self.release()
+            except RuntimeError:
+                # Where the device itself is gone the next call says so.
+                self._counters.capture_failures += 1
+                self._refused.add(key)
+            else:
+                self._counters.captures += 1
+        while len(self._graphs) > self._most:
+            del self._graphs[next(iter(self._graphs))]
+            self._counters.evictions += 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Encoding:
+    """Addresses that sources are written to, and those where what the model makes of them lies then."""
+
+    inputs: list[Tensor]
+    outputs: dict[str, Tensor]
+
+
+class CapturedStep(StaticStep):
+    """A :class:`StaticStep` that is replayed where its shape has been seen; on the CPU it is one.
+
+    Newcomers are encoded likewise, up to ``ENCODED`` of them at a time in a few sizes.
+
+    Args:
+        recorder: makes a recorder, and with it a pool; None = CUDA's, on a GPU.
+        compiled: let torch.compile make fewer kernels of each shape before it is captured. The first step of a shape
+            then takes many seconds, and needs a C compiler and Triton.
+        most: graphs of steps to keep.
+        named: as for :class:`StaticStep`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        recorder: Callable[[], Recorder] | None = None,
+        compiled: bool = False,
+        most: int = MOST,
+        **named: Any,
+    ) -> None:
+        super().__init__(model, **named)
+        gpu = self.device.type == "cuda"
+        recorder = CudaRecorder if recorder is None and gpu else recorder
+        # A pool each: encodings are done beside steps.
+        self._steps = Captures(self.device, self.counters, recorder, most)
+        self._encodings = Captures(self.device, self.counters, recorder if gpu else None, most)
+        self._places: dict[Hashable, _Encoding] = {}
+        self._compiled = compiled
+        self._compiled_steps: dict[Shape, Callable[[], None]] = {}
+
+    def forward(self, shape: Shape) -> None:
+        """One step, replayed or as it stands."""
+        if self._steps.run(shape, lambda: self._run(shape)):
+            self.counters.replays += 1
+        else:
+            self.counters.eager_steps += 1
+
+    def encode(self, sources: Sequence[tuple[Array, ...]]) -> dict[str, Tensor]:
+        """As for :class:`StaticStep`; of more rows than there are sources where that has been captured."""
+        if self.device.type != "cuda" or len(sources) > ENCODED[-1]:
+            return super().encode(sources)
+        return self.encode_captured(sources)
+
+    def encode_captured(self, sources: Sequence[tuple[Array, ...]]) -> dict[str, Tensor]:
+        """What sentences become, made at addresses that stay and copied from there."""
+        count = next(size for size in ENCODED if size >= len(sources))
+        shape = self.sizes.shape(1, (max(map(len, column)) for column in zip(*sources, strict=True)), 1)
+        given = self.records.inputs(sources, count, shape.sources)
+        key = (count, *shape.sources)
+        inputs = [upload(array, self.device) for array in given]
+        if key not in self._places:
+            self._places[key] = _Encoding(inputs, self.records.encoded(inputs))
+        place = self._places[key]
+        for tensor, uploaded in zip(place.inputs, inputs, strict=True):
+            tensor.copy_(uploaded)
+
+        def encode() -> None:
+            for name, tensor in self.records.encoded(place.inputs).items():
+                place.outputs[name].copy_(tensor)
+
+        self._encodings.run(key, encode)
+        return {name: tensor.clone() for name, tensor in place.outputs.items()}
+
+    def release(self) -> None:
+        """Give up all graphs, and their memory to whoever asks for some next."""
+        self._steps.release()
+        self._encodings.release()
+        self._places.clear()
+
+    def _run(self, shape: Shape) -> None:
+        if not self._compiled:
+            return super().forward(shape)
+        if shape not in self._compiled_steps:
+            step = super().forward
+            self._compiled_steps[shape] = torch.compile(lambda: step(shape), fullgraph=True, dynamic=False)
+        return self._compiled_steps[shape]()

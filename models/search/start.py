@@ -1,0 +1,47 @@
+"""What runs sentences together, whatever decodes them: the general search, or a runtime's own."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Protocol, cast
+
+from models.search.batch import DecodeBatch
+from models.search.graphs import Graphs
+from models.search.hypotheses import Counters, Finished, Sentence
+from models.shortlist import Shortlist
+from models.vocabulary.base import BOS, EOS
+
+
+class Batch(Protocol):
+    """A continuous batch of one beam size: sentences join and leave between any two steps.
+
+    ``step`` advances by one token or more, and returns sentences some time after they have ended. After a
+    ``SentenceError`` the others go on once its sentences are removed; after any other error of ``step`` the batch is
+    not to be used again.
+    """
+
+    def __len__(self) -> int: ...
+    @property
+    def ids(self) -> tuple[Hashable, ...]: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def counters(self) -> Counters: ...
+    def join(self, sentences: Sequence[Sentence]) -> None: ...
+    def step(self) -> list[Finished]: ...
+    def remove(self, ids: Iterable[Hashable]) -> None: ...
+
+
+class Searching(Protocol):
+    """Graphs whose runtime has a search of its own."""
+
+    def start_batch(self, beam_size: int, *, shortlist: Shortlist | None, bos: int, eos: int) -> Batch: ...
+
+
+def start_batch(
+    graphs: Graphs, *, beam_size: int, shortlist: Shortlist | None = None, bos: int = BOS, eos: int = EOS
+) -> Batch:
+    """An empty batch over a model, in its runtime's own search where it has one; see :class:`DecodeBatch`."""
+    if hasattr(graphs, "start_batch"):
+        return cast("Searching", graphs).start_batch(beam_size, shortlist=shortlist, bos=bos, eos=eos)
+    return DecodeBatch(graphs, beam_size=beam_size, shortlist=shortlist, bos=bos, eos=eos)
