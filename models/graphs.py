@@ -31,11 +31,13 @@ Count = Any  # of candidates: a number, or a tensor where a graph is run or trac
 
 
 def sample_sources(model: AnyModel, sentences: int, length: int) -> tuple[Padded, ...]:
-    """Valid sources of a given size, for reading shapes off a model."""
-    lengths = torch.full((sentences,), length)
-    ids = torch.ones(sentences, length, dtype=torch.int64)
+    """Valid sources of a given size where the model lies, for reading shapes off it."""
+    device = next(model.parameters()).device
+    lengths = torch.full((sentences,), length, device=device)
+    ids = torch.ones(sentences, length, dtype=torch.int64, device=device)
     widths = feature_widths(model.config)
-    return tuple(Padded(torch.ones(sentences, length, width) if width else ids, lengths) for width in widths)
+    matrices = (torch.ones(sentences, length, width, device=device) if width else ids for width in widths)
+    return tuple(Padded(values, lengths) for values in matrices)
 
 
 def _spec(name: str, tensor: Tensor, axes: Sequence[str], kind: str, padding: float = 0.0) -> TensorSpec:
@@ -315,7 +317,7 @@ def graph_modules(model: AnyModel) -> dict[str, GraphModule]:
     with torch.no_grad():
         memory = model.encode(sample_sources(model, 2, 3))
         state = model.init_state(memory, 1)
-        _, state = model.step(torch.zeros(2, dtype=torch.int64), state, memory)
+        _, state = model.step(torch.zeros_like(state.position_R), state, memory)
     align = AlignStepGraph if model.recurrent else AlignGraph
     classes = (EncodeGraph, StepGraph, StepLogitsGraph, align, StepShortlistGraph)
     return {name: cls(model, memory, state) for name, cls in zip(GRAPH_NAMES, classes, strict=True)}
@@ -326,13 +328,15 @@ class TorchGraphs:
 
     Args:
         model: switched to evaluation by the caller; its parameters are used as they are at each call.
-        device: where the model lies.
+        device: where it shall lie; None = where it does. One that lies there already is not touched: a move and back
+            would part parameters from what others know of them, such as captured graphs and gradients' hooks.
     """
 
-    def __init__(self, model: AnyModel, device: str = "cpu") -> None:
-        self._modules = graph_modules(model) if device == "cpu" else graph_modules(model.cpu())
-        model.to(device)
-        self._device = torch.device(device)
+    def __init__(self, model: AnyModel, device: str | None = None) -> None:
+        if device is not None:
+            model.to(device)
+        self._modules = graph_modules(model)
+        self._device = next(model.parameters()).device
         self.specs: Mapping[str, GraphSpec] = {name: module.spec for name, module in self._modules.items()}
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
