@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[type[Any], str]] = {
     "reliability": (options.ReliabilityOptions, "abuse.command"),
     "training": (options.TrainingOptions, "training.speed"),
     "trace": (options.TraceOptions, "trace"),
+    "gpu": (options.GpuOptions, "gpu.command"),
 }
 
 
@@ -34,7 +35,8 @@ def run(given: Any, module: str) -> bool:
     """Measure, and show it or write JSON.
 
     Returns:
-        ``met`` of the result, where it has one: False ends the command with exit status 1.
+        ``met`` of the result, where it has one: False ends the command with exit status 1, or with the result's own
+        ``exit_status``.
     """
     output = ResultOutput.of(given)
     measurement = import_module(f"benchmarks.{module}")
@@ -42,6 +44,8 @@ def run(given: Any, module: str) -> bool:
     output.write(result)
     if not output.as_json:
         measurement.show(result)
+    if status := result.get("exit_status"):
+        raise typer.Exit(status)
     return bool(result.get("met", True))
 
 
