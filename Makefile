@@ -80,6 +80,11 @@ test-slow: git $(READY) ## run the slow tests
 	@status=0; OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "slow and not gpu and not docker" $(PARALLEL) $(ARGS) || status=$$?; \
 	if [ $$status -eq 5 ]; then echo "No test is marked slow."; else exit $$status; fi
 
+.PHONY: test-gpu
+test-gpu: git $(READY) ## run the tests that need a GPU
+	@status=0; $(VENV)/bin/python -m pytest -m gpu $(ARGS) || status=$$?; \
+	if [ $$status -eq 5 ]; then echo "No test is marked gpu."; else exit $$status; fi
+
 .PHONY: loadtest
 loadtest: $(READY) ## load a server that it starts for about a minute: latency over load, and its highest rate
 	OMP_NUM_THREADS=1 $(VENV)/bin/tandem loadtest --bundle bundles/de-en --duration 3 \

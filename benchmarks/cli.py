@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[type[Any], str]] = {
     "reliability": (options.ReliabilityOptions, "abuse.command"),
     "training": (options.TrainingOptions, "training.speed"),
     "trace": (options.TraceOptions, "trace"),
+    "gpu": (options.GpuOptions, "gpu.command"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Option
 
@@ -130,6 +130,26 @@ class TrainingOptions(Measurement):
     warmup: Annotated[int, Option(min=1, help="Updates before them.")] = 3
     repeats: Annotated[int, Option(min=1, help="Turns.")] = 3
     threads: Threads = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuOptions(Measurement):
+    """Prove a GPU, line by line: it finds and learns what the CPU does, and how fast, beside others in the same run.
+
+    Exit status 1 where a line fails, 3 where there is no device. A line that cannot be run says why. Real text for the
+    16-bit lines is that of --source and --references; the service is measured where its packages are installed.
+
+    Example: tandem bench gpu --minutes 8 --bundle bundles/de-en --out gpu.json
+    """
+
+    device: Annotated[Literal["cuda", "cpu"], Option(help="cpu: a rehearsal in small sizes.")] = "cuda"
+    minutes: Annotated[float, Option(min=0.1, max=600, help="For all lines; fewer than 15: the short form.")] = 25.0
+    only: Annotated[str, Option(help="Lines that begin so, such as equal,step. [all]")] = ""
+    bundle: Annotated[Path | None, Option(help="Bundle for the lines with real text and for the service.")] = None
+    source: Annotated[Path | None, Option(help="Real text, one sentence a line (.xz, plain).")] = None
+    references: Annotated[Path | None, Option(help="Its reference translations.")] = None
+    limit: Annotated[int, Option(min=1, help="Lines of real text.")] = 1000
+    table: Annotated[Path | None, Option(help="Also write the table in Markdown to this file.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,7 +65,7 @@ def run_measurement(
 
     Raises:
         ConfigError: ``--out`` cannot be written; nothing has been measured then.
-        typer.Exit: with status 1, where the result says that it is not ``met``.
+        typer.Exit: with the result's own ``exit_status``, or 1 where it says that it is not ``met``.
     """
     check_file(options.out, "--out")
     result = measure(options)
@@ -77,8 +77,8 @@ def run_measurement(
         print(text)
     else:
         show(result)
-    if not result.get("met", True):
-        raise typer.Exit(1)
+    if status := result.get("exit_status", 0 if result.get("met", True) else 1):
+        raise typer.Exit(status)
 
 
 def numbers(text: str, option: str, largest: int = 10**9) -> tuple[int, ...]:

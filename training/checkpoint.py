@@ -82,10 +82,26 @@ def save_checkpoint(
     os.replace(temporary, path)
 
 
+def save_weights(path: Path, tensors: Mapping[str, Tensor], progress: Progress, recipe: Mapping[str, Any]) -> None:
+    """Write weights alone, in 16 bits as a bundle has them: a checkpoint to make a bundle of, not to go on from.
+
+    Raises:
+        CheckpointError: a weight does not fit 16 bits.
+    """
+    narrow = {name: tensor.half().contiguous() for name, tensor in tensors.items()}
+    if wide := [name for name, tensor in narrow.items() if not bool(torch.isfinite(tensor).all())]:
+        raise CheckpointError(
+            f"weights must be below 65,504 to be written in 16 bits, but are not in {', '.join(wide)}"
+        )
+    metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file({f"{_MODEL}{name}": tensor for name, tensor in narrow.items()}, path, metadata)
+
+
 def random_states() -> dict[str, Tensor]:
     """The states of this process's random generators, by their names in a checkpoint."""
     states = {"random.cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
+    if torch.cuda.is_initialized():  # a GPU that is there and not used stays so
         states["random.cuda"] = torch.cuda.get_rng_state()
     return states
 
@@ -173,7 +189,7 @@ def set_random_states(states: Mapping[str, Tensor]) -> None:
     """Set this process's random generators to what :func:`random_states` gave, as far as it is there."""
     if "random.cpu" in states:
         torch.set_rng_state(states["random.cpu"])
-    if torch.cuda.is_available() and "random.cuda" in states:
+    if torch.cuda.is_initialized() and "random.cuda" in states:
         torch.cuda.set_rng_state(states["random.cuda"])
 
 

@@ -135,7 +135,7 @@ def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Repor
         folder,
         processes=processes,
         reporter=reporter,
-        validator=TextValidator(recipe, data, processes.device) if validates else None,
+        validator=TextValidator(recipe, data) if validates else None,
         augmentation=load_augmentation(recipe, data),
     )
 

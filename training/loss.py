@@ -48,8 +48,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             likelihood += (log_sum_N - gold_N).sum(dtype=torch.float64)
             uniform += (log_sum_N - _mean_logit(features_ND[part], mean)).sum(dtype=torch.float64)
             # d loss / d logits = p - (1 - eps) onehot - eps / V; the last term joins below.
-            gold = (torch.arange(len(p_NV), device=p_NV.device), target_N[part])
-            gradient_NV = p_NV.index_put_(gold, p_NV.new_tensor(smoothing - 1), accumulate=True)
+            gradient_NV = add_to_gold(p_NV, target_N[part], smoothing - 1)
             d_features[part] = gradient_NV @ weight
             d_weight += gradient_NV.mT @ x_ND
             if d_bias is not None:  # as a product, which is far quicker than a sum over the first axis
@@ -62,6 +61,50 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         return *scaled(ctx.saved_tensors, gradients[0]), None, None, None
+
+
+class _Rows(torch.autograd.Function):
+    """Some rows ... x M x D -> ... x N x D, each taken once, so that the gradient is laid back instead of added up."""
+
+    @staticmethod
+    def forward(ctx: Any, x_MD: Tensor, place_N: Tensor) -> Tensor:
+        ctx.save_for_backward(place_N)
+        ctx.rows = x_MD.size(-2)
+        return x_MD.index_select(-2, place_N)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (place_N,), (gradient_ND,) = ctx.saved_tensors, gradients
+        *lead, _, width = gradient_ND.shape
+        return gradient_ND.new_zeros(*lead, ctx.rows, width).index_copy_(-2, place_N, gradient_ND), None
+
+
+def chosen_rows(
+    features_BTD: Tensor, target_BT: Tensor, places_N: Tensor | None, padding: int
+) -> tuple[Tensor, Tensor]:
+    """Features ... x N x D and targets N of the positions that count.
+
+    Args:
+        features_BTD: ... x B x T x D.
+        target_BT: gold symbols.
+        places_N: the positions, counted over all rows; None: where there is no padding, which a GPU must be waited for.
+        padding: the symbol to skip.
+    """
+    target_M = target_BT.flatten()
+    if places_N is None:
+        places_N = (target_M != padding).nonzero()[:, 0]
+    rows: Tensor = _Rows.apply(features_BTD.flatten(-3, -2), places_N)  # type: ignore[no-untyped-call]
+    return rows, target_M.index_select(0, places_N)
+
+
+def add_to_gold(x_NV: Tensor, target_N: Tensor, value: float) -> Tensor:
+    """Add a number to the gold symbol's element of every row, in place.
+
+    Read and written back, for each row has one: adding up by index sorts on a GPU, and ``scatter_add_`` copies the
+    whole of N x V on a CPU.
+    """
+    gold = (torch.arange(len(x_NV), device=x_NV.device), target_N)
+    return x_NV.index_put_(gold, x_NV[gold] + x_NV.new_full((), value))
 
 
 def _slices(rows: Tensor, size: int) -> list[slice]:
@@ -156,6 +199,7 @@ def smoothed_cross_entropy(
     smoothing: float,
     padding: int = 0,
     low_precision: bool | torch.dtype = False,
+    places_N: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Summed loss over the targets that are not padding, and the summed negative log-likelihood without smoothing.
 
@@ -169,14 +213,14 @@ def smoothed_cross_entropy(
         smoothing: eps, the mass spread evenly over the vocabulary.
         padding: the symbol to skip.
         low_precision: run the three products in this type, bfloat16 if true (accumulated in float32).
+        places_N: where there is no padding, as :func:`chosen_rows` takes it.
 
     Returns:
         Two float64 scalars; gradients flow through the first. The second is exact where no gradient is asked for; else
         it may be off by 0.002 for each target in bfloat16.
     """
-    keep = target_BT != padding
-    features_ND, products = widened(features_BTD[keep], low_precision)
-    target_N = target_BT[keep]
+    features_ND, target_N = chosen_rows(features_BTD, target_BT, places_N, padding)
+    features_ND, products = widened(features_ND, low_precision)
     if not torch.is_grad_enabled():
         return _evaluated(features_ND, weight_VD, bias_V, target_N, smoothing, products)
     result: tuple[Tensor, Tensor] = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]

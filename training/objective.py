@@ -7,15 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from models.errors import ConfigError
 from models.protocol import Padded, Seq2SeqModel
 from training.data.batches import TrainingBatch
 from training.loss import smoothed_cross_entropy
+from training.precision import NARROW
 from training.r_drop import r_drop_cross_entropy
 from training.recipe import TrainingConfig
 from training.recomputation import recomputed
 
 AnyModel = Seq2SeqModel[Any, Any]
-NARROW = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Objective(nn.Module):
@@ -25,37 +26,48 @@ class Objective(nn.Module):
 
     Args:
         model: what is trained.
-        config: precision, label smoothing, R-Drop and recomputation.
+        config: precision, label smoothing, R-Drop, recomputation and compilation.
+
+    Raises:
+        ConfigError: the model is to be compiled and goes position by position.
     """
 
     def __init__(self, model: AnyModel, config: TrainingConfig) -> None:
         super().__init__()
         self.model, self._config = model, config
+        if config.compile and model.recurrent:
+            raise ConfigError(
+                f"training compile must be false for {type(model).__name__}, which goes from position to position"
+            )
+        # The loss stays outside: it is a few large products, with a gradient of its own.
+        self._compiled = torch.compile(self._features, dynamic=True) if config.compile else self._features
+
+    def _features(self, sources: tuple[Padded, ...], target: Tensor) -> Tensor:
+        return self.model.decode(target, self.model.encode(sources))
 
     def forward(self, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """The summed loss over the target symbols, and the summed negative log-likelihood: two float64 scalars."""
         config, device = self._config, next(self.model.parameters()).device
         narrow = NARROW[config.precision]
         twice = self.model.training and config.r_drop > 0
-        sources = tuple(_to(source, device, twice) for source in batch.sources)
-        target = batch.target_in.to(device)
+        batch = batch.to(device)
+        sources = tuple(_doubled(source) if twice else source for source in batch.sources)
+        target = torch.cat([batch.target_in] * 2) if twice else batch.target_in
+        advance = self._compiled if self.model.training else self._features
         with (
             torch.autocast(device.type, narrow or torch.bfloat16, enabled=narrow is not None),
             recomputed(self.model, config.recompute and self.model.training),
         ):
             # Both passes of R-Drop are one batch: dropout draws for every row.
-            features = self.model.decode(torch.cat([target] * 2) if twice else target, self.model.encode(sources))
+            features = advance(sources, target)
         weight, bias = self.model.output_parameters()
         smoothing, products = config.label_smoothing if self.model.training else 0.0, narrow or False
-        gold = batch.target_out.to(device)
+        output = (weight, bias, batch.target_out)
+        how: dict[str, Any] = {"smoothing": smoothing, "low_precision": products, "places_N": batch.target_places}
         if not twice:
-            return smoothed_cross_entropy(features, weight, bias, gold, smoothing=smoothing, low_precision=products)
-        passes = features.unflatten(0, (2, -1))
-        return r_drop_cross_entropy(
-            passes, weight, bias, gold, smoothing=smoothing, alpha=config.r_drop, low_precision=products
-        )
+            return smoothed_cross_entropy(features, *output, **how)
+        return r_drop_cross_entropy(features.unflatten(0, (2, -1)), *output, alpha=config.r_drop, **how)
 
 
-def _to(source: Padded, device: torch.device, twice: bool) -> Padded:
-    values, lengths = source.values.to(device), source.lengths.to(device)
-    return Padded(torch.cat([values] * 2), torch.cat([lengths] * 2)) if twice else Padded(values, lengths)
+def _doubled(source: Padded) -> Padded:
+    return Padded(torch.cat([source.values] * 2), torch.cat([source.lengths] * 2))

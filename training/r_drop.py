@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from training.loss import scaled, widened
+from training.loss import add_to_gold, chosen_rows, scaled, widened
 
-_CHUNK = 256  # rows of each pass
+_CHUNK = 256  # rows of each pass, whose logits stay in a CPU's cache
+_BLOCK = 2048  # elsewhere, where many rows are one launch
 
 
 class _RDropCrossEntropy(torch.autograd.Function):
@@ -35,14 +36,15 @@ class _RDropCrossEntropy(torch.autograd.Function):
         products: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
         passes, count, width = features_CND.shape
+        rows = _CHUNK if features_CND.device.type == "cpu" else _BLOCK
         weight = weight_VD.to(products)
         d_features = torch.empty_like(features_CND)
         d_weight = torch.zeros_like(weight_VD)
         d_bias = None if bias_V is None else torch.zeros_like(bias_V)
         loss = features_CND.new_zeros((), dtype=torch.float64)
         likelihood = torch.zeros_like(loss)
-        for start in range(0, count, _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for start in range(0, count, rows):
+            part = slice(start, start + rows)
             x = features_CND[:, part].reshape(-1, width).to(products)
             logits = F.linear(x, weight).to(features_CND.dtype)
             if bias_V is not None:
@@ -57,7 +59,7 @@ class _RDropCrossEntropy(torch.autograd.Function):
             loss += _divergence(log_probability, gradient, alpha)
             # (p - (1 - eps) onehot - eps / V) / 2, and the divergence's own, are d loss / d logits.
             gradient.sub_(smoothing / weight.size(0) / passes)
-            gradient.scatter_add_(1, gold_M1, gradient.new_full(gold_M1.shape, (smoothing - 1) / passes))
+            add_to_gold(gradient, gold_M1[:, 0], (smoothing - 1) / passes)
             if d_bias is not None:
                 d_bias += gradient.sum(0)
             low = gradient.to(products)
@@ -100,6 +102,7 @@ def r_drop_cross_entropy(
     alpha: float,
     padding: int = 0,
     low_precision: bool | torch.dtype = False,
+    places_N: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Label-smoothed cross-entropy of two passes with dropout, whose distributions are drawn together.
 
@@ -114,14 +117,14 @@ def r_drop_cross_entropy(
         smoothing: eps, the mass spread evenly over the vocabulary.
         alpha: weight of the divergence.
         padding: the symbol to skip.
-        low_precision: as in :func:`training.loss.smoothed_cross_entropy`.
+        low_precision, places_N: as in :func:`training.loss.smoothed_cross_entropy`.
 
     Returns:
         Two float64 scalars, the loss and the mean of both passes' negative log-likelihoods.
     """
-    keep = target_BT != padding
-    features_CND, products = widened(features_CBTD[:, keep], low_precision)
+    features_CND, target_N = chosen_rows(features_CBTD, target_BT, places_N, padding)
+    features_CND, products = widened(features_CND, low_precision)
     result: tuple[Tensor, Tensor] = _RDropCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        features_CND, weight_VD, bias_V, target_BT[keep], smoothing, alpha, products
+        features_CND, weight_VD, bias_V, target_N, smoothing, alpha, products
     )
     return result

@@ -26,6 +26,7 @@ from training.data.config import FEATURES, NO_LANGUAGE, DataConfig
 from training.data.directions import translated_pairs
 from training.data.summary import PreparedSummary
 from training.optim import OptimiserConfig
+from training.precision import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,14 @@ class TrainingConfig:
         r_drop: weight of R-Drop's divergence between two passes with dropout (Wu et al. 2021, who take 5 for
             translation); 0 = one pass. Two passes cost about twice the time.
         precision: "float32", or "bf16" or "fp16" for narrow products with float32 master weights. "fp16" scales the
-            loss so that small gradients survive, for GPUs without bfloat16.
+            loss so that small gradients survive, for GPUs without bfloat16. "tf32" is float32 whose factors a GPU may
+            shorten to 10 bits behind the point; "float32" never does.
         max_skipped: updates in a row that may be skipped since their gradient is not finite; one more ends training
             with an error.
         recompute: keep only what goes into each layer and compute the rest again in the backward pass (gradient
             checkpointing): less memory, about a third more time, the same weights.
+        compile: compile the model with torch.compile, once for all sizes of batches, which takes a minute at the
+            start. For GPUs: a CPU gains nothing. Not for models that go position by position, nor with ``recompute``.
         deterministic: have torch use only algorithms that give the same result every time. A CPU does so anyway.
         seed: of initialisation, batches and dropout.
         validate_every: updates between validations.
@@ -65,9 +69,10 @@ class TrainingConfig:
     accumulate: int = bounded(1, at_least=1)
     label_smoothing: float = bounded(0.1, at_least=0.0, at_most=0.9)
     r_drop: float = bounded(0.0, at_least=0.0)
-    precision: Literal["float32", "bf16", "fp16"] = "bf16"
+    precision: Precision = "bf16"
     max_skipped: int = bounded(25, at_least=0)
     recompute: bool = False
+    compile: bool = False
     deterministic: bool = False
     seed: int = bounded(1, at_least=0)
     validate_every: int = bounded(1000, at_least=1)
@@ -86,6 +91,10 @@ class TrainingConfig:
         if self.ema_decay and self.average > 1:
             raise ConfigError(
                 f"average must be 1 where ema_decay is above 0, but is {self.average}: choose one of them"
+            )
+        if self.compile and self.recompute:
+            raise ConfigError(
+                "compile and recompute cannot both be true: what is compiled decides by itself what to keep"
             )
         if self.metric != "loss" and not self.validation_sentences:
             raise ConfigError(f"metric = {self.metric!r} needs validation_sentences of at least 1, but it is 0")

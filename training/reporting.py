@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+from torch import Tensor
 
 from training.checkpoint import Progress
 from training.parallel import Processes
@@ -45,22 +46,22 @@ class Window:
     """Losses since the last log line: single batches differ too much, being of one length each.
 
     Attributes:
-        loss: this process's summed loss.
-        nll: this process's summed negative log-likelihood.
+        loss: this process's summed loss, where it was computed.
+        nll: this process's summed negative log-likelihood, likewise.
         tokens: target symbols of all processes.
     """
 
-    loss: float = 0.0
-    nll: float = 0.0
+    loss: Tensor | float = 0.0
+    nll: Tensor | float = 0.0
     tokens: int = 0
 
-    def add(self, loss: float, nll: float, tokens: int) -> None:
+    def add(self, loss: Tensor, nll: Tensor, tokens: int) -> None:
         """Take in an update."""
         self.loss, self.nll, self.tokens = self.loss + loss, self.nll + nll, self.tokens + tokens
 
     def means(self, processes: Processes) -> dict[str, float]:
-        """Means over all target symbols of all processes."""
-        loss, nll = processes.total(self.loss, self.nll)
+        """Means over all target symbols of all processes; waits for the device."""
+        loss, nll = processes.total(float(self.loss), float(self.nll))
         return {"loss": loss / self.tokens, "nll": nll / self.tokens}
 
 

@@ -19,6 +19,7 @@ from training.ema import MovingAverage
 from training.objective import Objective
 from training.optim import build_optimiser
 from training.parallel import Processes
+from training.precision import float32_products
 from training.recipe import Recipe
 
 _SCALE, _SINCE = "scaler.scale", "scaler.growth_tracker"
@@ -29,14 +30,14 @@ class Step:
     """What an update did.
 
     Attributes:
-        loss: this process's summed loss.
-        nll: this process's summed negative log-likelihood.
+        loss: this process's summed loss, a float64 scalar where it was computed: reading it waits for the device.
+        nll: this process's summed negative log-likelihood, likewise.
         norm: of the gradient of the mean loss over all processes' target symbols, before clipping.
         applied: whether the weights changed; a gradient that is not finite changes nothing.
     """
 
-    loss: float
-    nll: float
+    loss: Tensor
+    nll: Tensor
     norm: float
     applied: bool
 
@@ -56,6 +57,7 @@ class Stepper:
         decay = recipe.training.ema_decay
         self.average = MovingAverage(model, decay) if decay else None
         device = torch.device(processes.device)
+        self._precision = recipe.training.precision
         self._scaler = torch.amp.GradScaler(device.type, enabled=recipe.training.precision == "fp16")
         self.objective = Objective(model, recipe.training)
         self._parallel: DistributedDataParallel | None = None
@@ -86,8 +88,12 @@ class Stepper:
             tokens: target symbols of all processes' batches, over which the loss is a mean.
             rate: the learning rate.
         """
+        with float32_products(self._precision):
+            return self._step(batches, tokens, rate)
+
+    def _step(self, batches: Sequence[TrainingBatch], tokens: int, rate: float) -> Step:
         self.model.train()
-        loss = nll = 0.0
+        loss = nll = torch.zeros((), dtype=torch.float64, device=self._processes.device)
         forward = self._parallel or self.objective
         for number, batch in enumerate(batches, start=1):
             with self._exchanging(number == len(batches)):
@@ -96,7 +102,7 @@ class Stepper:
                 if self._parallel is not None:
                     mean = mean * self._processes.count  # its gradients are means over the processes, ours sums
                 self._scaler.scale(mean).backward()
-            loss, nll = loss + smoothed.item(), nll + plain.item()
+            loss, nll = loss + smoothed.detach(), nll + plain
         norm, applied = self._apply(rate)
         return Step(loss, nll, norm, applied)
 
@@ -119,7 +125,10 @@ class Stepper:
         return norm, applied
 
     def _clip(self) -> float:
-        """Shorten the gradient to the recipe's longest, where it is longer or not finite; its norm before."""
+        """Shorten the gradient to the recipe's longest, where it is longer or not finite; its norm before.
+
+        The norm is the one number that an update waits for: it decides whether there is one.
+        """
         gradients = [one.grad for one in self.model.parameters() if one.grad is not None]
         total = torch.nn.utils.get_total_norm(gradients, foreach=True)
         norm, longest = float(total), self._config.clip_norm

@@ -45,6 +45,7 @@ from training.interruption import interruptible
 from training.objective import Objective
 from training.optim import learning_rate
 from training.parallel import Processes
+from training.precision import float32_products
 from training.recipe import Recipe, recipe_mapping
 from training.reporting import Reporter, Window
 from training.resuming import check_recipe, check_same_update, restore_own_states, seed_process, states_of_others
@@ -215,7 +216,7 @@ class Trainer:
 
     def validation_loss(self) -> float:
         """Mean negative log-likelihood per target symbol of the validation set, of the weights to be exported."""
-        objective = Objective(self.stepper.best.eval(), self.recipe.training)
+        objective = Objective(self.stepper.best.eval(), self.recipe.training)  # in evaluation mode nothing is compiled
         plan = plan_epoch(
             self.valid_data.source_lengths,
             self.valid_data.target_lengths,
@@ -225,13 +226,13 @@ class Trainer:
             max_source_tokens=self.recipe.data.max_source_tokens,
             max_target_tokens=self.recipe.data.max_target_tokens,
         )
-        total, tokens = 0.0, 0
-        with torch.no_grad():
+        total, tokens = torch.zeros((), dtype=torch.float64, device=self.processes.device), 0
+        with torch.no_grad(), float32_products(self.recipe.training.precision):
             for item in plan:
                 batch = collate(self.valid_data, item)
-                total += objective(batch)[1].item()
+                total += objective(batch)[1]
                 tokens += batch.target_tokens
-        return total / max(tokens, 1)
+        return float(total) / max(tokens, 1)
 
     def _validate(self) -> bool:
         training, config = self.recipe.training, self.recipe.optimiser

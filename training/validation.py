@@ -28,11 +28,10 @@ class TextValidator:
     Args:
         recipe: decides how many sentences, the search and the metric.
         data: the prepared folder.
-        device: where the model lies.
     """
 
-    def __init__(self, recipe: Recipe, data: Path, device: str = "cpu") -> None:
-        self._recipe, self._device = recipe, device
+    def __init__(self, recipe: Recipe, data: Path) -> None:
+        self._recipe = recipe
         self._vocabularies = load_sources(data)
         sources, target = self._vocabularies
         self._renderer = Renderer(sources, target, recipe.data.target_form, load_dictionary(data))
@@ -54,12 +53,13 @@ class TextValidator:
                     column += islice(iterate_lines(path), share)
 
     def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
-        """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …)."""
+        """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …), where the model lies."""
+        graphs = TorchGraphs(model)
         texts: list[str] = []
         references: list[str] = []
         for language, (*sources, target) in self._columns.items():
             texts += translate_lines(
-                OfflineDecoder(TorchGraphs(model, self._device), replace(self._recipe.decoding, beam_size=1, n_best=1)),
+                OfflineDecoder(graphs, replace(self._recipe.decoding, beam_size=1, n_best=1)),
                 self._tagged(language),
                 sources,
                 max_source_tokens=self._recipe.data.max_source_tokens,

@@ -24,6 +24,7 @@ from training.checkpoint import (
     read_progress,
     restore,
     save_checkpoint,
+    save_weights,
 )
 from training.optim import OptimiserConfig, build_optimiser
 
@@ -214,3 +215,31 @@ def test_averaging_nothing_or_different_models_is_refused(tmp_path: Path) -> Non
     for other in paths[1:]:
         with pytest.raises(CheckpointError, match="belongs to another model than"):
             average([paths[0], other])
+
+
+def test_weights_alone_are_a_checkpoint_in_16_bits(tmp_path: Path) -> None:
+    model, _ = trained(CASE)
+    expected, path = state_of(model), tmp_path / "sent" / "weights.safetensors"
+    save_weights(path, model_tensors(model), PROGRESS, RECIPE)
+    assert read_progress(path) == (PROGRESS, RECIPE)
+    found = average([path])
+    assert found.keys() == model_tensors(model).keys()
+    assert all(tensor.equal(expected[name].half().float()) for name, tensor in found.items())
+    assert path.stat().st_size < 2.2 * sum(tensor.numel() for tensor in found.values()) + 20_000
+
+
+def test_weights_that_16_bits_do_not_hold_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"must be below 65,504 to be written in 16 bits, but are not in large"):
+        save_weights(tmp_path / "weights", {"fine": torch.ones(2), "large": torch.tensor([7e4])}, PROGRESS, RECIPE)
+    assert not (tmp_path / "weights").exists()
+
+
+def test_what_a_gpu_has_drawn_is_nothing_to_a_cpu(tmp_path: Path) -> None:
+    """A checkpoint with the state of a GPU's random numbers goes on where there is none."""
+    model, optimiser = trained(CASE)
+    path = tmp_path / "checkpoint"
+    save_checkpoint(path, model, optimiser, PROGRESS, RECIPE, {"random.cuda": torch.zeros(16, dtype=torch.uint8)})
+    expected = torch.rand(3)
+    other, optimiser = trained(CASE, seed=2)
+    assert restore(path, other, optimiser) == PROGRESS
+    assert torch.rand(3).equal(expected)

@@ -13,6 +13,7 @@ import torch
 from tests.training.toy import Recorder, toy_recipe
 from training.parallel import joined
 from training.trainer import Trainer
+from training.validation import TextValidator
 
 
 def work(
@@ -31,7 +32,9 @@ def work(
     recipe = toy_recipe(model={"dropout": dropout}, **training)
     with joined(device) as processes:
         recorder = Recorder()
-        trainer = Trainer(recipe, data, folder, processes=processes, reporter=recorder)
+        decodes = processes.first and recipe.training.validation_sentences
+        validator = TextValidator(recipe, data) if decodes else None
+        trainer = Trainer(recipe, data, folder, processes=processes, reporter=recorder, validator=validator)
         if processes.rank == term[0]:
             whole = trainer._after_update
 

@@ -1,12 +1,13 @@
 """The tensors of a batch.
 
-B items of a batch, S source positions, T target positions. An item is one pair, or several joined into one sequence.
+B items of a batch, S source positions, T target positions, N target symbols. An item is one pair, or several joined
+into one sequence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -29,6 +30,8 @@ class TrainingBatch:
         target_in: B x T, what the decoder reads: BOS and the target. A row that copies starts with EOS instead, so
             that copying is a task of its own.
         target_out: B x T, what it is to predict: the target and EOS.
+        target_places: N, where in ``target_out``, its rows one after another, there is a symbol. Found
+            before the batch goes to a device: there, how many there are would have to be waited for.
         target_tokens: symbols of ``target_out`` that are not padding.
         source_tokens: symbols of all text sources that are not padding.
     """
@@ -36,8 +39,32 @@ class TrainingBatch:
     sources: tuple[Padded, ...]
     target_in: Tensor
     target_out: Tensor
+    target_places: Tensor
     target_tokens: int
     source_tokens: int
+
+    def to(self, device: torch.device) -> TrainingBatch:
+        """The batch on a device. From pinned memory the copy goes on while the caller does."""
+        return self._with(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> TrainingBatch:
+        """The batch in memory that a GPU reads by itself."""
+        return self._with(Tensor.pin_memory)
+
+    def without_targets(self) -> TrainingBatch:
+        """The same rows, which teach nothing."""
+        nothing = torch.zeros_like(self.target_out)
+        places = self.target_places[:0]
+        return replace(self, target_out=nothing, target_places=places, target_tokens=0, source_tokens=0)
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> TrainingBatch:
+        return replace(
+            self,
+            sources=tuple(Padded(change(source.values), change(source.lengths)) for source in self.sources),
+            target_in=change(self.target_in),
+            target_out=change(self.target_out),
+            target_places=change(self.target_places),
+        )
 
 
 TagCount = Callable[[TokenArray | FeatureArray, NDArray[np.int64]], NDArray[np.int64]]
@@ -84,6 +111,7 @@ def collate(data: PreparedData, plan: BatchPlan, tags_before: TagCount | None = 
         sources=tuple(sources),
         target_in=torch.from_numpy(target_in),
         target_out=torch.from_numpy(target_out),
+        target_places=torch.from_numpy(np.flatnonzero(target_out != PAD)),
         target_tokens=int(lengths_B.sum()) + len(sizes),
         source_tokens=sum(int(source.lengths.sum()) for source in sources if not source.values.is_floating_point()),
     )

@@ -21,7 +21,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from training.data.augmentation import Augmentation
@@ -77,6 +76,7 @@ class Stream:
         self._data, self._accumulate, self._processes, self._augmentation = data, accumulate, processes, augmentation
         self._planner: Callable[..., EpochPlan] = partial(plan_epoch, **limits)
         self._seed = int(limits["seed"])
+        self._pins = processes.device.startswith("cuda")
         self._groups = None if augmentation is None else augmentation.groups(data)
 
     def updates(self, epoch: int = 0, batch: int = 0) -> Generator[Group, None, None]:
@@ -117,12 +117,13 @@ class Stream:
 
     def _collate(self, place: tuple[list[Planned], int, int]) -> Group:
         planned, epoch, number = place
-        return Group(tuple(self._batch(data, plan) for data, plan in planned), epoch, number)
+        batches = (self._batch(data, plan) for data, plan in planned)
+        return Group(tuple(batch.pinned() if self._pins else batch for batch in batches), epoch, number)
 
     def _batch(self, data: PreparedData, plan: BatchPlan) -> TrainingBatch:
         batch = collate(data, plan, None if self._augmentation is None else self._augmentation.tags_before)
         if not plan.target_length:  # nothing was left for this process: a row that teaches nothing
-            return replace(batch, target_out=torch.zeros_like(batch.target_out), target_tokens=0, source_tokens=0)
+            return batch.without_targets()
         return batch
 
     def _shards(self, epoch: int) -> list[NDArray[np.int64] | None]:

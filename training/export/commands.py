@@ -16,7 +16,7 @@ from models.errors import BundleError, CheckpointError, ConfigError, CorpusError
 from models.registry import build_model
 from training.ancestry import read_ancestry
 from training.checkpoint import average as average_checkpoints
-from training.checkpoint import checkpoints, load_into, read_progress
+from training.checkpoint import checkpoints, load_into, read_progress, save_weights
 from training.data.corpus import read_parallel
 from training.data.features import read_columns
 from training.data.summary import PreparedSummary
@@ -34,6 +34,10 @@ def export(
     add: Annotated[
         str | None, typer.Option(help="For a bundle: build float32 ONNX graphs, or torchscript, from its weights.")
     ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For a run: write only its weights, in 16 bits, which --checkpoint takes."),
+    ] = None,
     renew: Annotated[
         list[Path] | None,
         typer.Option(metavar="TEXT", help="For a bundle: make its graphs again, calibrated on lines like its sources."),
@@ -43,7 +47,7 @@ def export(
     """Make a bundle of a run (weights, vocabularies, int8 ONNX graphs), add graphs to a bundle, or renew those it has.
 
     Examples: tandem export runs/de-en --out bundles/de-en    |    tandem export bundles/de-en --add float32    |
-    tandem export bundles/de-en --renew valid.de
+    tandem export bundles/de-en --renew valid.de    |    tandem export runs/de-en --weights de-en.safetensors
     """
     is_bundle = (source / MANIFEST).exists()
     if renew:
@@ -55,7 +59,12 @@ def export(
     elif add is not None:
         raise ConfigError(f"{source} is no bundle: --add builds further graphs of one")
     else:
-        _export_run(source, out, checkpoint, average, force)
+        chosen = _chosen(source, checkpoint, average)
+        if weights is not None:
+            save_weights(weights, average_checkpoints(chosen), *read_progress(chosen[-1]))
+            print(f"{weights}: {weights.stat().st_size / 1e6:.1f} MB")
+        else:
+            _export_run(source, out, chosen, force)
 
 
 def shortlist(
@@ -99,21 +108,27 @@ def shortlist(
     print(added.path)
 
 
-def _export_run(folder: Path, out: Path | None, checkpoint: Path | None, average: int | None, force: bool) -> None:
-    run = Run(folder)
-    chosen = [checkpoint] if checkpoint is not None else checkpoints(run.checkpoints)
-    if not chosen:
+def _chosen(folder: Path, checkpoint: Path | None, average: int | None) -> list[Path]:
+    """The checkpoints whose weights are wanted: those to be averaged, oldest first."""
+    found = [checkpoint] if checkpoint is not None else checkpoints(Run(folder).checkpoints)
+    if not found:
         raise CheckpointError(f"{folder} holds no checkpoint: train first, or name a run")
+    _, mapping = read_progress(found[-1])
+    recipe = recipe_from_mapping(mapping, str(found[-1]))
+    count = 1 if checkpoint is not None else average or recipe.training.average
+    report(f"weights of {', '.join(path.name for path in found[-count:])}")
+    return found[-count:]
+
+
+def _export_run(folder: Path, out: Path | None, chosen: list[Path], force: bool) -> None:
     progress, mapping = read_progress(chosen[-1])
     recipe = recipe_from_mapping(mapping, str(chosen[-1]))
-    count = 1 if checkpoint is not None else average or recipe.training.average
-    report(f"weights of {', '.join(path.name for path in chosen[-count:])}")
     data = folder / "data"
     config = recipe.prepared_config(PreparedSummary.load(data))
     torch.manual_seed(0)
     model = build_model(recipe.architecture, config)
-    load_into(model, average_checkpoints(chosen[-count:]), str(chosen[-1]))
-    shipping = Shipping(progress=progress, ancestry=read_ancestry(run.folder), overwrite=force)
+    load_into(model, average_checkpoints(chosen), str(chosen[-1]))
+    shipping = Shipping(progress=progress, ancestry=read_ancestry(folder), overwrite=force)
     bundle = export_bundle(model, recipe, data, out or Path("bundles") / recipe.name, shipping, report)
     print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB")
 

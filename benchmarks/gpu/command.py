@@ -1,0 +1,155 @@
+"""`tandem bench gpu`: what a GPU is to prove, line by line, in the minutes that there are.
+
+The lines stand in order of what matters most, so that those left out for want of time matter least. The short form
+(less than 15 minutes) takes fewer systems, sizes and types. Each line is run in another process and has a limit of its
+own (``lines.py``); the result is written after every one of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchmarks.gpu.lines import FAILED, OK, Line, run_lines
+from benchmarks.gpu.work import SYSTEMS
+from benchmarks.options import GpuOptions
+from deploy.outputs import check_file
+from deploy.report import as_json, environment, names, say, show_environment
+from models.errors import ConfigError
+from service.telemetry.cgroups import usable_cores
+
+NO_DEVICE = 3  # exit status
+_LONG = 15.0  # minutes from which on everything is measured
+_MEASURED = ("dpn", "convs2s", "transformer")  # those whose steps are timed first
+_SHAPES = ((1, 5), (8, 5), (64, 5), (512, 5))  # sentences x beam
+_SHORT_SHAPES = ((64, 5), (512, 5))
+_TRAINED_TOKENS, _RECURRENT_TOKENS = 25_000, 6_000  # target symbols of a batch
+_HALF = ("float16", "bfloat16")
+
+
+def measure(options: GpuOptions) -> dict[str, Any]:
+    """Run the lines.
+
+    Raises:
+        ConfigError: an option names what is not there, or a file cannot be written.
+    """
+    check_file(options.table, "--table")
+    lines = chosen(list(plan(options)), options.only)
+    result: dict[str, Any] = {
+        "environment": environment(usable_cores()),
+        "device": options.device,
+        "minutes": options.minutes,
+        "lines": [],
+        "count": len(lines),
+    }
+    if options.device == "cuda" and not _has_device():
+        return result | {"met": False, "exit_status": NO_DEVICE}
+    started = time.perf_counter()
+    for outcome in run_lines(lines, 60 * options.minutes):
+        result["lines"].append(outcome)
+        say(_spoken(outcome), error=True)
+        if options.out is not None:
+            options.out.write_text(as_json(result) + "\n", encoding="utf-8")
+    result["seconds"] = time.perf_counter() - started
+    result["met"] = all(one["status"] != FAILED for one in result["lines"])
+    if options.table is not None:
+        options.table.write_text(markdown(result), encoding="utf-8")
+    return result
+
+
+def _has_device() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def plan(options: GpuOptions) -> Iterator[Line]:
+    """The lines of a proof, what matters most first."""
+    long, small = options.minutes >= _LONG, options.device == "cpu"
+    where: dict[str, Any] = {"device": options.device, "small": small}
+    dtype = "float32" if small else "float16"
+    shapes = ((1, 2), (4, 2)) if small else _SHAPES if long else _SHORT_SHAPES
+    yield Line("device", "benchmarks.gpu.machine:device", where, 60)
+    for system in SYSTEMS:
+        yield Line(f"equal {system}", "benchmarks.gpu.equality:float32", {"system": system, **where}, 60)
+    for system in SYSTEMS:
+        yield Line(f"train equal {system}", "benchmarks.gpu.training:equal", {"system": system, **where}, 60)
+    measured = tuple(SYSTEMS) if long else _MEASURED
+    for system in measured:
+        yield Line(f"capture {system}", "benchmarks.gpu.steps:capture", {"system": system, "dtype": dtype, **where}, 90)
+    for captured, how in ((False, "eager"), (True, "graph")):
+        for system in measured:
+            for sentences, beam_size in shapes:
+                size = {"sentences": sentences, "beam_size": beam_size}
+                more = {"system": system, "dtype": dtype, "captured": captured, **size, **where}
+                yield Line(f"step {system} {sentences}x{beam_size} {how}", "benchmarks.gpu.steps:speed", more, 60)
+    yield from _training(long, where)
+    yield from _peers(shapes, dtype, where)
+    files = {"bundle": options.bundle, "source": options.source, "references": options.references}
+    given = {name: str(file or "") for name, file in files.items()}
+    for kind in _HALF:
+        more = {**given, "dtype": kind, "device": options.device, "limit": options.limit}
+        yield Line(f"bundle {kind}", "benchmarks.gpu.equality:half", more, 120)
+    clients, seconds = (4, 2.0) if small else (64, 15.0)
+    more = {"bundle": given["bundle"], "device": options.device, "clients": clients, "seconds": seconds}
+    yield Line("service", "benchmarks.gpu.serving:load", more, 180)
+    yield Line("train two processes", "benchmarks.gpu.training:together", {"system": "transformer", **where}, 120)
+
+
+def _training(long: bool, where: Mapping[str, Any]) -> Iterator[Line]:
+    small = where["small"]
+    for system in SYSTEMS if long else _MEASURED:
+        recurrent = system in ("multisource", "memd")
+        tokens = 100 if small else _RECURRENT_TOKENS if recurrent else _TRAINED_TOKENS
+        size = {"tokens": tokens, "updates": 2 if small else 10 if recurrent else 32}
+        for compiled, how in ((False, "eager"), (True, "compiled")):
+            more = {"system": system, "compiled": compiled, **size, **where}
+            yield Line(f"train {system} {how}", "benchmarks.gpu.training:speed", more, 180 if compiled else 90)
+
+
+def _peers(shapes: Sequence[tuple[int, int]], dtype: str, where: Mapping[str, Any]) -> Iterator[Line]:
+    for name in ("huggingface", "ctranslate2"):
+        for sentences, beam_size in shapes[-2:]:
+            more = {"dtype": dtype, "sentences": sentences, "beam_size": beam_size, **where}
+            yield Line(f"beside {name} {sentences}x{beam_size}", f"benchmarks.gpu.peers:{name}", more, 120)
+
+
+def chosen(lines: list[Line], only: str) -> list[Line]:
+    """The lines whose names begin with one of several words; all where none is given.
+
+    Raises:
+        ConfigError: no line begins so.
+    """
+    kinds = tuple(dict.fromkeys(line.name.partition(" ")[0] for line in lines))
+    wanted = names(only, "--only", kinds)
+    found = [line for line in lines if not wanted or line.name.partition(" ")[0] in wanted]
+    if not found:
+        raise ConfigError(f"--only must be of {', '.join(kinds)}, but is {only!r}")
+    return found
+
+
+def _spoken(outcome: Mapping[str, Any]) -> str:
+    return f"{outcome['status']:<7} {outcome['seconds']:7.1f} s  {outcome['line']}: {outcome['summary']}"
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """The lines as a table of docs/performance.md."""
+    rows = ["| line | | s | |", "|---|---|--:|---|"]
+    for outcome in result["lines"]:
+        summary = " ".join(outcome["summary"].split()).replace("|", "\\|")
+        rows.append(f"| {outcome['line']} | {outcome['status']} | {outcome['seconds']:.1f} | {summary} |")
+    return "\n".join(rows) + "\n"
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """Print how many lines were run, and what became of them."""
+    lines = result["lines"]
+    if not lines:
+        say(f"no device: 0 of {result['count']} lines run")
+        return
+    say(show_environment(result["environment"]), markdown(result).rstrip())
+    counted = Counter(one["status"] for one in lines)
+    rest = ", ".join(f"{number} {status}" for status, number in counted.items() if status != OK)
+    say(f"{counted[OK]} of {result['count']} lines ok{', ' + rest if rest else ''}, {result['seconds']:.0f} s")

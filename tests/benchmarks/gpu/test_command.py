@@ -1,0 +1,129 @@
+"""The proof of a GPU, rehearsed on the CPU: every line that makes sense there holds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.gpu import command
+from benchmarks.gpu.command import chosen, markdown, measure, plan
+from benchmarks.gpu.lines import Line, attempt
+from benchmarks.gpu.work import SYSTEMS
+from benchmarks.options import GpuOptions
+from models.errors import ConfigError
+from models.registry import ARCHITECTURES, build_model
+
+ROOT = Path(__file__).resolve().parents[3]
+REHEARSED = [line for line in plan(GpuOptions(device="cpu", minutes=8)) if line.name.split()[0] != "service"]
+BARE = ("fastapi", "pydantic_settings", "structlog", "uvicorn", "tomlkit", "sacremoses", "rjieba", "onnxruntime")
+"""Packages that a machine may lack which runs this. Typer brings pydantic in newer versions; nothing here needs it."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, id=line.name, marks=[] if line.name in ("device", "equal dpn") else pytest.mark.slow)
+        for line in REHEARSED
+    ],
+)
+def test_a_line_holds_on_the_cpu(line: Line) -> None:
+    """Or says why it is left out; none fails."""
+    outcome, broken = attempt(line)
+    assert not broken
+    left_out = {
+        "bundle": "needs --bundle, --source and --references",
+        "compiled": "is compiled on a GPU only",
+    }
+    words = line.name.split()
+    expected = next((why for word, why in left_out.items() if word in words), None)
+    if {"capture", "graph"} & set(words) and find_spec("models.device.capture") is None:
+        expected = "models.device.capture is not there"
+    if expected is None:
+        assert outcome["status"] == "ok", outcome
+    else:
+        assert (outcome["status"], outcome["summary"]) == ("skipped", expected)
+
+
+def test_every_architecture_is_proved() -> None:
+    assert set(SYSTEMS) == set(ARCHITECTURES) - {"ensemble"}
+    for form in (8.0, 25.0):
+        names = [line.name for line in plan(GpuOptions(minutes=form))]
+        assert len(names) == len(set(names))
+        assert {f"{kind} {system}" for kind in ("equal", "train equal") for system in SYSTEMS} <= set(names)
+    long, short = ([*plan(GpuOptions(minutes=minutes))] for minutes in (25.0, 8.0))
+    assert len(long) > len(short)
+
+
+def test_the_short_form_has_the_steps_that_matter() -> None:
+    names = {line.name for line in plan(GpuOptions(minutes=8))}
+    assert {f"step dpn {size} {how}" for size in ("64x5", "512x5") for how in ("eager", "graph")} <= names
+
+
+def test_lines_are_chosen_by_their_first_word() -> None:
+    lines = [Line(name, "", {}) for name in ("device", "equal dpn", "equal memd", "step dpn 8x5 eager")]
+    assert chosen(lines, "") == lines
+    assert chosen(lines, "equal, device") == lines[:3]
+    with pytest.raises(ConfigError, match="--only must be of device, equal, step, but has speed"):
+        chosen(lines, "speed")
+
+
+def test_without_a_device(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    result = measure(GpuOptions(minutes=8))
+    assert result["exit_status"] == 3 and not result["met"] and result["lines"] == []
+    command.show(result)
+    assert capsys.readouterr().out == f"no device: 0 of {result['count']} lines run\n"
+
+
+def test_the_command_needs_few_packages(tmp_path: Path) -> None:
+    """It runs, fails line by line and writes its files where much is not installed."""
+    for name in BARE:
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError('no {name}', name='{name}')\n")
+    files = ["--out", str(tmp_path / "gpu.json"), "--table", str(tmp_path / "gpu.md")]
+    arguments = ["gpu", "--device", "cpu", "--minutes", "2", "--only", "device,service", *files]
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv[0] = 'benchmarks';"
+    code += "import runpy; runpy.run_module('benchmarks', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "gpu.json").read_text())
+    assert [one["status"] for one in result["lines"]] == ["ok", "skipped"]
+    assert (tmp_path / "gpu.md").read_text() == markdown(result)
+    assert "1 of 2 lines ok, 1 skipped" in done.stdout
+
+
+def test_no_module_of_it_needs_what_a_bare_machine_lacks() -> None:
+    modules = [f"benchmarks.gpu.{path.stem}" for path in (ROOT / "benchmarks/gpu").glob("[!_]*.py")]
+    program = f"import importlib, sys; sys.path.insert(0, {str(ROOT)!r})"
+    program += f"; sys.modules.update(dict.fromkeys({(*BARE, 'pydantic')!r}))"
+    program += f"; [importlib.import_module(name) for name in {['benchmarks.cli', *modules]!r}]"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_failed_line_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def outcomes(lines: Any, seconds: float) -> Any:
+        for line, status in zip(lines, ("ok", "failed"), strict=False):
+            yield {"line": line.name, "status": status, "seconds": 0.0, "summary": "a | b", "figures": {}}
+
+    monkeypatch.setattr(command, "run_lines", outcomes)
+    result = measure(GpuOptions(device="cpu"))
+    assert result["met"] is False
+    assert "| a \\| b |" in markdown(result)
+
+
+def test_models_of_full_size_are_those_of_the_recipes() -> None:
+    from benchmarks.gpu.work import system_config, system_recipe
+
+    for system in SYSTEMS:
+        with torch.device("meta"):
+            model = build_model(system_recipe(system).architecture, system_config(system, small=False))
+        assert 1e6 < sum(p.numel() for p in model.parameters()) < 40e6, system
