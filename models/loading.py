@@ -9,7 +9,7 @@ from models.bundle import Bundle
 from models.errors import BundleError
 from models.graphs import AnyModel
 from models.protocol import feature_widths
-from models.registry import build_model, load_config
+from models.registry import build_model, load_config, stored_keys
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -26,7 +26,8 @@ def load_bundle_model(bundle: Bundle) -> AnyModel:
         BundleError: the sources or the weights do not fit the configuration; every fault is listed.
     """
     manifest = bundle.manifest
-    config = load_config(manifest.architecture, manifest.config, f"{manifest.name} manifest.json [config]")
+    keys = stored_keys(manifest.architecture, manifest.config)
+    config = load_config(manifest.architecture, keys, f"{manifest.name} manifest.json [config]")
     if feature_widths(config) != bundle.feature_widths:
         widths = f"{list(feature_widths(config))}, but its manifest's vocabularies say {list(bundle.feature_widths)}"
         raise BundleError(bundle.path, [f"the model reads sources with the feature widths {widths}"])

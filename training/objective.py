@@ -13,6 +13,7 @@ from training.loss import smoothed_cross_entropy
 from training.r_drop import r_drop_cross_entropy
 from training.recipe import TrainingConfig
 from training.recomputation import recomputed
+from training.selection import Selection
 
 AnyModel = Seq2SeqModel[Any, Any]
 NARROW = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -26,11 +27,12 @@ class Objective(nn.Module):
     Args:
         model: what is trained.
         config: precision, label smoothing, R-Drop and recomputation.
+        selection: what part of the vocabulary each training batch needs; None for all.
     """
 
-    def __init__(self, model: AnyModel, config: TrainingConfig) -> None:
+    def __init__(self, model: AnyModel, config: TrainingConfig, selection: Selection | None = None) -> None:
         super().__init__()
-        self.model, self._config = model, config
+        self.model, self._config, self._selection = model, config, selection
 
     def forward(self, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """The summed loss over the target symbols, and the summed negative log-likelihood: two float64 scalars."""
@@ -47,7 +49,10 @@ class Objective(nn.Module):
             features = self.model.decode(torch.cat([target] * 2) if twice else target, self.model.encode(sources))
         weight, bias = self.model.output_parameters()
         smoothing, products = config.label_smoothing if self.model.training else 0.0, narrow or False
-        gold = batch.target_out.to(device)
+        gold = batch.target_out
+        if self._selection is not None and self.model.training:
+            weight, bias, gold = self._selection.restrict(weight, bias, batch)
+        gold = gold.to(device)
         if not twice:
             return smoothed_cross_entropy(features, weight, bias, gold, smoothing=smoothing, low_precision=products)
         passes = features.unflatten(0, (2, -1))

@@ -97,22 +97,30 @@ class Counts:
         metrics: by name.
         systems: the hypotheses of each system by its name.
         references: one for each hypothesis.
+        further: where there are several references for each, the others, one column after another.
 
     Raises:
         CorpusError: there is nothing to score, or not one hypothesis for each reference.
     """
 
     def __init__(
-        self, metrics: Mapping[str, Metric], systems: Mapping[str, Sequence[str]], references: Sequence[str]
+        self,
+        metrics: Mapping[str, Metric],
+        systems: Mapping[str, Sequence[str]],
+        references: Sequence[str],
+        further: Sequence[Sequence[str]] = (),
     ) -> None:
         for name, hypotheses in systems.items():
             if not references or len(hypotheses) != len(references):
                 raise CorpusError(f"{name} has {len(hypotheses)} hypotheses for {len(references)} references")
+        for column in further:  # sacreBLEU takes a shorter column for segments with fewer references
+            if len(column) != len(references):
+                raise CorpusError(f"there are {len(references)} first references, but {len(column)} further ones")
         self.size = len(references)
         self._metrics, self._systems = dict(metrics), list(systems)
         # What the library's own tests of significance ask its metrics for, and what a metric of it has to implement.
         self._counts_NC = {
-            (system, name): np.array(metric._extract_corpus_statistics(texts, [references]), np.float64)
+            (system, name): np.array(metric._extract_corpus_statistics(texts, [references, *further]), np.float64)
             for system, texts in systems.items()
             for name, metric in metrics.items()
         }
@@ -178,6 +186,7 @@ def compare_systems(
     references: Sequence[str],
     *,
     baseline: str,
+    further: Sequence[Sequence[str]] = (),
     sampling: Bootstrap = Bootstrap(),
 ) -> dict[str, list[ComparedScore]]:
     """The scores of every system by the task's own metrics, in the given order.
@@ -187,12 +196,13 @@ def compare_systems(
         systems: the hypotheses of each system by its name.
         references: one for each hypothesis.
         baseline: the name of the system that the others are compared with.
+        further: further references, one column after another.
         sampling: how test sets are drawn.
 
     Raises:
         CorpusError: there is no such baseline, nothing to score, or not one hypothesis for each reference.
     """
-    return Counts(corpus_metrics(task), systems, references).compare(baseline, sampling=sampling)
+    return Counts(corpus_metrics(task), systems, references, further).compare(baseline, sampling=sampling)
 
 
 def _weights(size: int, sampling: Bootstrap) -> Iterator[Numbers]:

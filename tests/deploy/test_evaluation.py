@@ -207,6 +207,15 @@ def test_the_tasks_own_scores_are_stored(make: Make, text: Write, monkeypatch: p
     assert {(one.test_set, one.command) for one in stored} == {("toy/test", "tandem evaluate x")}
 
 
+def test_every_reference_counts(make: Make, text: Write, tmp_path: Path) -> None:
+    """With the bundle's own output among them, whatever stands first, it is perfect; one alone is another number."""
+    files, written = (make("one", "de"), "--source", text("de")), tmp_path / "written.txt"
+    alone = found_by(*files, "--references", text("en"), "--out", written)
+    both = found_by(*files, "--references", text("en"), "--references", written)
+    assert by_metric(both["scores"]["one"])["chrF"] == 100.0 > by_metric(alone["scores"]["one"])["chrF"]
+    assert all("nrefs:2|" in score["signature"] for score in both["scores"]["one"])
+
+
 def test_a_limit_takes_the_first_hypotheses_too(make: Make, text: Write) -> None:
     files = (make("one", "de"), "--source", text("de"), "--references", text("en"), "--limit", 5)
     found = found_by(*files, "--against", text("en"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.registry import ARCHITECTURES
+from models.registry import ARCHITECTURES, FORMER
 from models.search import SearchOptions
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.optim import OptimiserConfig
@@ -141,7 +141,11 @@ def base_recipe(bundle: Bundle, languages: tuple[str, str]) -> Recipe:
         raise ConfigError(f"{name} is from {listed}, but the text is from {languages[0]} to {languages[1]}")
     if not manifest.training.recipe:
         raise ConfigError(f"{name} does not say what recipe it was trained with, so none can be made for more of it")
-    return recipe_from_mapping(manifest.training.recipe, f"the recipe of {name}")
+    recipe, former = manifest.training.recipe, FORMER.get(manifest.architecture)
+    if former is not None:  # a manifest has every key that the model had when it was written
+        own = {key: manifest.config.get(key, value) for key, value in former.keys.items()}
+        recipe = recipe | {"model": own | recipe.get("model", {})}
+    return recipe_from_mapping(recipe, f"the recipe of {name}")
 
 
 def model_keys(architecture: str, amount: Amount, dropout: float) -> dict[str, Any]:
