@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from models.layers.attention import KeyValueMemory, KeyValueState, merge_heads, split_heads
-from models.layerwise import Layerwise, LayerwiseConfig, MixedAttention
+from models.layerwise import Layer, Layerwise, LayerwiseConfig, MixedAttention
 from models.registry import build_model
 from models.transformer import TransformerConfig
 from tests.models.architectures import BOS, VARIANTS, Case, batch, parts_of, sentences, targets
@@ -105,6 +105,32 @@ def test_deepnorm_starts_with_smaller_maps(share_weights: bool, depth: int) -> N
         small = "attention" in name or name.endswith(("inner.weight", "outer.weight"))
         expected = torch.cat([*unscaled, last * beta if small else last])
         torch.testing.assert_close(scaled[name], expected, msg=name)
+
+
+@pytest.mark.parametrize(("norm", "least", "most"), [("pre", 0.03, 1), ("deepnorm", 0.2, 1), ("post", 0, 0.02)])
+def test_what_reaches_the_queries_of_ten_layers(
+    norm: Literal["pre", "post", "deepnorm"], least: float, most: float
+) -> None:
+    """Gradients of the layer with the smallest, over those of the one with the largest.
+
+    With norms after the residuals the states of the upper layers are all alike, so it does not matter where they look,
+    and they are not taught to: such a stack becomes a language model.
+    """
+    config = LayerwiseConfig((12,), 12, width=64, hidden=256, heads=4, layers=10, norm=norm, dropout=0.0)
+    torch.manual_seed(1)
+    model = build_model("layerwise", config)
+    assert isinstance(model, Layerwise)
+    made, target_BT = sentences(model, (6, 4, 5, 6) * 4), targets(16, 6)
+    with torch.enable_grad():
+        logits_BTV = model.score(target_BT, model.encode(batch(made)))
+        torch.nn.functional.cross_entropy(logits_BTV[:, :-1].flatten(0, 1), target_BT[:, 1:].flatten()).backward()
+    norms = []
+    for layer in model.stack:
+        assert isinstance(layer, Layer)
+        gradient = layer.attention.query_key_value.weight.grad
+        assert gradient is not None
+        norms.append(float(gradient.chunk(3)[0].norm()))
+    assert least < min(norms) / max(norms) < most
 
 
 def layers_of(config: LayerwiseConfig, count: int) -> int:

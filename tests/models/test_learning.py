@@ -119,6 +119,7 @@ def test_learns_what_takes_both_sources() -> None:
     check(train("multisource", configured(keys, 2), "halves", generator), "halves", generator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "layers"),
     [("layerwise", {"layers": 10}), ("transformer", {"encoder_layers": 5, "decoder_layers": 5})],
