@@ -25,15 +25,15 @@ def load_bundle_model(bundle: Bundle) -> AnyModel:
         ConfigError: the architecture or its configuration is unknown to this version.
         BundleError: the sources or the weights do not fit the configuration; every fault is listed.
     """
-    manifest = bundle.manifest
-    keys = stored_keys(manifest.architecture, manifest.config)
+    manifest, weights = bundle.manifest, bundle.weights()
+    keys = stored_keys(manifest.architecture, manifest.config, weights)
     config = load_config(manifest.architecture, keys, f"{manifest.name} manifest.json [config]")
     if feature_widths(config) != bundle.feature_widths:
         widths = f"{list(feature_widths(config))}, but its manifest's vocabularies say {list(bundle.feature_widths)}"
         raise BundleError(bundle.path, [f"the model reads sources with the feature widths {widths}"])
     model = build_model(manifest.architecture, config)
     model.prepare_for_inference()  # a bundle holds what is left then
-    own, weights = model_tensors(model), bundle.weights()
+    own = model_tensors(model)
     faults = [f"the weights lack {name}" for name in sorted(own.keys() - weights.keys())]
     faults += [f"the weights have an unknown tensor {name}" for name in sorted(weights.keys() - own.keys())]
     faults += [

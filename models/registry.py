@@ -53,8 +53,9 @@ def stored_keys(architecture: str, keys: Mapping[str, Any], tensors: Collection[
 
     Args:
         architecture: a name of the registry.
-        keys: from a bundle's manifest, which has every key, or from a recipe, which may leave out what is default.
-        tensors: the names of the model's tensors, which tell what a recipe has left out.
+        keys: as written, all of them or those that were not default.
+        tensors: the names of the model's tensors, which tell a default of today from what was unknown; None where all
+            keys were written.
     """
     former = FORMER.get(architecture)
     if former is None or (tensors is not None and any(name.endswith(former.mark) for name in tensors)):
