@@ -116,7 +116,8 @@ def run_gru(
         h_BSD, _ = torch._VF.gru(x_BSC, start_1BD, weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
     else:
         # A trace has to keep the loop, whose length is that of the sequences.
-        loop = _scripted_loop() if torch.jit.is_tracing() else _reset_before
+        tracing = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        loop = _scripted_loop() if tracing else _reset_before
         h_BSD = loop(F.linear(x_BSC, weight_GC, bias_G), recurrent_GD)
     last_BD = _take(h_BSD, lengths_B[:, None] - 1).squeeze(1)
     h_BSD = h_BSD.masked_fill(~inside_BS[..., None], 0.0)
