@@ -2,7 +2,7 @@
 #
 #   docker build -t tandem .                                      ONNX Runtime on the CPU, no PyTorch
 #   docker build -t tandem:latest-gpu --build-arg VARIANT=gpu .   PyTorch and ONNX Runtime with CUDA from the wheels
-#   docker build -t tandem-loadtest --target loadtest .           Locust and the scenarios of deploy/loadtest
+#   docker build -t tandem-loadtest --target loadtest .           `tandem loadtest`
 #
 # docs/deploy.md says how to run them.
 
@@ -58,16 +58,15 @@ STOPSIGNAL SIGTERM
 
 FROM base AS loadtest
 COPY --from=loadtest-packages /opt/loadtest /opt/loadtest
-# Only what the scenarios need, under the names by which they import one another.
-COPY deploy/__init__.py /opt/loadtest/app/deploy/
-COPY deploy/loadtest/__init__.py deploy/loadtest/texts.py deploy/loadtest/grammar.toml deploy/loadtest/scenarios.py \
-    deploy/loadtest/locustfile.py /opt/loadtest/app/deploy/loadtest/
+# The code as it is: what `tandem loadtest --url` imports of it needs the packages of the lock and no others.
+COPY models /opt/loadtest/app/models
+COPY service /opt/loadtest/app/service
+COPY deploy /opt/loadtest/app/deploy
 ENV PATH=/opt/loadtest/bin:$PATH \
-    PYTHONPATH=/opt/loadtest/app \
-    LOCUST_LOCUSTFILE=/opt/loadtest/app/deploy/loadtest/locustfile.py
+    PYTHONPATH=/opt/loadtest/app
 USER 10001:10001
 WORKDIR /tmp
-ENTRYPOINT ["locust"]
+ENTRYPOINT ["python", "-m", "deploy", "loadtest"]
 # Last, so that a new revision builds nothing anew.
 ARG VERSION=0.2.0
 ARG REVISION=unknown
@@ -75,7 +74,7 @@ ARG CREATED=1970-01-01T00:00:00Z
 ARG SOURCE=
 ARG BASE_IMAGE
 LABEL org.opencontainers.image.title="Tandem load test" \
-      org.opencontainers.image.description="Locust with scenarios of interactive sentences, documents and bulk work" \
+      org.opencontainers.image.description="Latency over load of a server, with sentences, documents and bulk work" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \

@@ -2,6 +2,5 @@
 
 ``decoding``, ``service`` and ``training`` hold what they measure, ``abuse`` what the service must survive. Every
 measurement is a module with ``measure(options)``, which returns plain figures, and ``show(result)``, which prints them;
-``options`` declares what each is asked, ``cli`` lists them, and ``runner`` takes the turns. `tandem bench NAME` and
-``python -m benchmarks NAME`` are the same commands.
+``options`` declares what each is asked, `tandem bench` (``cli``) lists them, and ``runner`` takes the turns.
 """

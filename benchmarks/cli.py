@@ -9,8 +9,8 @@ from typing import Any
 import typer
 
 from benchmarks import options
-from deploy.records import record_command
-from deploy.report import ResultOutput
+from deploy.report import run_measurement
+from models.command import with_options
 
 bench = typer.Typer(
     help="Measure speed, beside other programs in the same run; docs/performance.md says what the figures mean.",
@@ -20,34 +20,24 @@ bench = typer.Typer(
 # Name of the command -> what it is asked, and the module that measures and shows.
 COMMANDS: dict[str, tuple[type[Any], str]] = {
     "decode": (options.DecodeOptions, "decoding.command"),
-    "profile": (options.ProfileOptions, "decoding.profile"),
     "serve": (options.ServeOptions, "service.serve"),
-    "soak": (options.SoakOptions, "service.soak"),
-    "footprint": (options.FootprintOptions, "service.footprint"),
     "reliability": (options.ReliabilityOptions, "abuse.command"),
     "training": (options.TrainingOptions, "training.speed"),
     "trace": (options.TraceOptions, "trace"),
 }
 
 
-def run(given: Any, module: str) -> bool:
-    """Measure, and show it or write JSON.
+def _command(record: type[Any], module: str) -> Callable[..., None]:
+    """A command whose options, and help, are a record's."""
 
-    Returns:
-        ``met`` of the result, where it has one: False ends the command with exit status 1.
-    """
-    output = ResultOutput.of(given)
-    measurement = import_module(f"benchmarks.{module}")
-    result = measurement.measure(given)
-    output.write(result)
-    if not output.as_json:
-        measurement.show(result)
-    return bool(result.get("met", True))
+    def command(options: Any) -> None:
+        measurement = import_module(f"benchmarks.{module}")
+        run_measurement(options, measurement.measure, measurement.show)
+
+    command.__annotations__ = {"options": record}
+    command.__doc__ = record.__doc__
+    return with_options(command)
 
 
-def _runner(module: str) -> Callable[[Any], bool]:
-    return lambda given: run(given, module)
-
-
-for _name, (_options, _module) in COMMANDS.items():
-    bench.command(_name)(record_command(_name, _options, _runner(_module)))
+for _name, (_record, _module) in COMMANDS.items():
+    bench.command(_name)(_command(_record, _module))

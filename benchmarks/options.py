@@ -8,14 +8,11 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.records import Out
+from deploy.report import Out
 from models.command import LARGEST_BEAM, AsJson, Precision
 
 LARGEST_BATCH = 4096  # sentences
 PEERS, SERVICE_PEERS = ("ctranslate2",), ("naive",)
-TRIALS = ("overload", "disconnect", "terminate", "kill", "fault", "fuzz", "memory")
-CONTESTANTS = ("ours", "plain", "huggingface")
-ARCHITECTURES = ("transformer", "dpn", "convs2s")
 
 BundleOption = Annotated[Path, Option(help="Bundle folder, such as bundles/de-en.")]
 Beam = Annotated[int, Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size.")]
@@ -28,7 +25,15 @@ Threads = Annotated[int, Option(min=0, help="Threads of PyTorch; 0 = one per cor
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecodeOptions:
+class Measurement:
+    """What every measurement is asked."""
+
+    as_json: AsJson = False
+    out: Out = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions(Measurement):
     """Measure decoding: sentences a second of batches, latency of one sentence, memory.
 
     The work is made of sentences with a fixed distribution of lengths, each batch decoded to its mean source length,
@@ -57,28 +62,10 @@ class DecodeOptions:
     ct2_from: Annotated[
         Path | None, Option(metavar="BUNDLE", help="Transformer bundle that CTranslate2 runs on real text.")
     ] = None
-    as_json: AsJson = False
-    out: Out = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileOptions:
-    """Show where the time of a decoder step goes, by operator.
-
-    Example: tandem bench profile --bundle bundles/de-en --batch 32
-    """
-
-    bundle: BundleOption
-    batch: Annotated[int, Option(min=1, help="Sentences of the batch.")] = 32
-    beam_size: Beam = 5
-    precision: Precision = "int8"
-    shortlist: Annotated[bool, Option("--shortlist", help="Profile the step that reads the shortlist.")] = False
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServeOptions:
+class ServeOptions(Measurement):
     """Measure the service under load: rates, latencies, rejections, memory, its capacity.
 
     It runs in a process of its own with the result cache off. Clients send their next request when the last one was
@@ -99,45 +86,11 @@ class ServeOptions:
     passes: Passes = 3
     peers: Annotated[str, Option(help="naive: a service around CTranslate2, one call per request.")] = ""
     peer_vocabulary: PeerVocabulary = 10_000
-    as_json: AsJson = False
-    out: Out = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoakOptions:
-    """Watch the service's memory over many different requests; exit status 1 where it grows or a request fails.
-
-    Example: tandem bench soak --bundle bundles/de-en --requests 20000
-    """
-
-    bundle: BundleOption
-    requests: Annotated[int, Option(min=2, help="Requests after the warm-up.")] = 20_000
-    warm_up: Annotated[int, Option("--warmup", min=1, help="Requests before memory is watched.")] = 5_000
-    clients: Clients = 16
-    workers: Workers = 0
-    limit: Annotated[float, Option(min=0, help="MB per 10,000 requests that memory may grow.")] = 1.0
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FootprintOptions:
-    """Measure what each further bundle costs a server in memory and in seconds until it is ready.
-
-    Example: tandem bench footprint --bundle bundles/de-en
-    """
-
-    bundle: BundleOption
-    counts: Annotated[str, Option(help="Numbers of bundles, each for servers of their own.")] = "1,2,4,8"
-    workers: Workers = 0
-    passes: Annotated[int, Option(min=1, help="Servers started for each number.")] = 3
-    as_json: AsJson = False
-    out: Out = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReliabilityOptions:
-    """Put the service through overload, abuse, faults and sudden death; exit status 1 where something is lost.
+class ReliabilityOptions(Measurement):
+    """Put the service through overload, abuse and sudden death; exit status 1 where something is lost.
 
     docs/reliability.md explains the trials and holds what they found.
 
@@ -150,28 +103,23 @@ class ReliabilityOptions:
     clients: Clients = 64
     workers: Workers = 0
     fuzzing: Annotated[int, Option(min=1, max=3600, help="Seconds of generated requests.")] = 300
-    requests: Annotated[int, Option(min=8, help="Requests of the soak, after a quarter as many.")] = 12_000
-    as_json: AsJson = False
-    out: Out = None
+    requests: Annotated[int, Option(min=8, help="Requests of the trial of memory, after a quarter as many.")] = 12_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """Measure training beside other trainers.
+class TrainingOptions(Measurement):
+    """Measure training beside the trainer of transformers.
 
-    Contestants train on a run's prepared pairs, of one text source each, a Transformer of the same layers, width,
+    Both train on a run's prepared pairs, of one text source each, a Transformer of the same layers, width,
     hidden units, heads and vocabularies, the decoder's embeddings tied to its output, dropout and label smoothing 0.1,
     Adam, bfloat16 by autocast, about the same padded symbols a batch. They take turns, each with other batches every
     time, and every turn begins with updates that are not timed. Use 50 updates or a multiple: grouped by length,
     transformers gives 50 batches from the longest pairs to the shortest.
 
-    Example: tandem bench training --run runs/de-en --threads 2 --contestants ours,plain,huggingface
+    Example: tandem bench training --run runs/de-en --threads 2
     """
 
     run: Annotated[Path, Option(help="A run's folder with the data that `tandem prepare` has made.")]
-    architecture: Annotated[str, Option(help="transformer, or the model of a shipped recipe: dpn, convs2s.")] = (
-        "transformer"
-    )
     layers: Annotated[int, Option(min=1, help="Of the Transformer's encoder, and of its decoder.")] = 4
     width: Annotated[int, Option(min=1, help="Of the Transformer.")] = 256
     hidden: Annotated[int, Option(min=1, help="Units of its feed-forward blocks.")] = 1024
@@ -182,13 +130,10 @@ class TrainingOptions:
     warmup: Annotated[int, Option(min=1, help="Updates before them.")] = 3
     repeats: Annotated[int, Option(min=1, help="Turns.")] = 3
     threads: Threads = 0
-    contestants: Annotated[str, Option(help=f"Of {', '.join(CONTESTANTS)}; a,b.")] = ",".join(CONTESTANTS)
-    as_json: AsJson = False
-    out: Out = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceOptions:
+class TraceOptions(Measurement):
     """Trace one request: how many of our functions in how many files it passes, and how often it changes threads.
 
     One POST /translate of one sentence goes through the application, in this process, after one that is not counted.
@@ -198,5 +143,3 @@ class TraceOptions:
 
     bundle: BundleOption
     text: Annotated[str, Option(help="The sentence.")] = "Wo ist der Bahnhof?"
-    as_json: AsJson = False
-    out: Out = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import sys
 import threading
 from collections import Counter
@@ -14,8 +13,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import httpx
+
 from benchmarks.options import TraceOptions
-from benchmarks.service.requests import check_servable, tandem_body, tandem_path
+from benchmarks.workload import check_servable, tandem_body, tandem_path
 from deploy.report import console, say, table
 from models.bundle import Bundle
 from models.errors import ConfigError
@@ -24,6 +25,7 @@ from service.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("models", "service")
+_JSON = {"content-type": "application/json"}
 _INLINE = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")  # no functions of their own from Python 3.12 on
 
 
@@ -86,43 +88,20 @@ async def traced(app: Any, path: str, body: bytes) -> dict[str, Any]:
     threading.setprofile(recorder)
     sys.setprofile(recorder)
     try:
-        async with app.router.lifespan_context(app):
-            await post(app, path, body)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://trace") as client,
+        ):
+            await client.post(path, content=body, headers=_JSON)
             recorder.active = True
-            status, reply = await post(app, path, body)
+            reply = await client.post(path, content=body, headers=_JSON)
             recorder.active = False
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    if status != 200:
-        raise ConfigError(f"POST {path} must answer 200, but answered {status}: {reply.decode(errors='replace')}")
-    return {**recorder.figures(), "reply": json.loads(reply)}
-
-
-async def post(app: Any, path: str, body: bytes) -> tuple[int, bytes]:
-    """One request to an ASGI application; status and body of its answer."""
-    head = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http"}
-    names = {"host": "trace", "content-type": "application/json", "content-length": str(len(body))}
-    headers = [(name.encode(), value.encode()) for name, value in names.items()]
-    route = {"method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": ""}
-    scope = {**head, **route, "headers": headers, "client": ("127.0.0.1", 1), "server": ("trace", 80), "state": {}}
-    requests = iter([{"type": "http.request", "body": body, "more_body": False}])
-    answered, messages = asyncio.Event(), list[dict[str, Any]]()
-
-    async def receive() -> dict[str, Any]:
-        if (message := next(requests, None)) is not None:
-            return message
-        await answered.wait()  # the client stays until it has its answer
-        return {"type": "http.disconnect"}
-
-    async def send(message: dict[str, Any]) -> None:
-        messages.append(message)
-        if message["type"] == "http.response.body" and not message.get("more_body"):
-            answered.set()
-
-    await app(scope, receive, send)
-    status = next(message["status"] for message in messages if message["type"] == "http.response.start")
-    return status, b"".join(message.get("body", b"") for message in messages)
+    if reply.status_code != 200:
+        raise ConfigError(f"POST {path} must answer 200, but answered {reply.status_code}: {reply.text}")
+    return {**recorder.figures(), "reply": reply.json()}
 
 
 def show(result: Mapping[str, Any]) -> None:

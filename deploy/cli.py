@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from models.command import with_options
+from models.command import installed_version, with_options
 from models.errors import ConfigError, OptionError, TandemError
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
@@ -46,10 +46,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
     "keys": ("service.access.commands:keys", "Keys of a server: make, list, limit, rotate and revoke them"),
     "backup": ("service.storage.backup:backup", "Copy what a server keeps"),
-    "doctor": ("deploy.doctor:doctor", "Look at this machine as `tandem serve` would find it"),
     "bench": ("benchmarks.cli:bench", "Measure speed, beside other programs in the same run"),
-    "loadtest": ("deploy.loadtest.cli:loadtest", "Find out what load a service bears"),
-    "size": ("deploy.loadtest.cli:size", "Tell how many replicas a load takes"),
+    "loadtest": ("deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }
 
 _EXTRAS = {  # packages that another extra than [serve] brings
@@ -57,8 +55,8 @@ _EXTRAS = {  # packages that another extra than [serve] brings
         *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
         *("sacremoses", "tensorboard", "tomlkit", "torch"),
     ),
-    "[loadtest]": ("aiohttp", "locust"),
-    "[bench]": ("accelerate", "ctranslate2", "schemathesis", "transformers"),
+    "[loadtest]": ("aiohttp",),
+    "[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers"),
     "[ray]": ("pyarrow", "ray"),
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT)  # a write that finds no room names no file
@@ -99,8 +97,18 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tandem {installed_version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def tandem() -> None:
+def tandem(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Train, prove, ship and serve translation and summarization models."""
 
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.text.languages import NAMES, bare_code, is_language_code, language_name
-from training.starter.corpus import Made, StarterRequest, make_corpus
+from training.starter.corpus import Made, make_corpus
+from training.starter.recipes import StarterRequest
 
 console = Console()
 _COMPRESSED = (".xz", ".gz")
@@ -74,7 +75,7 @@ def _ending(path: Path) -> str:
 
 
 def _tell(job: StarterRequest, made: Made) -> None:
-    screened, schedule, recipe = made.screened, made.draft.schedule, made.draft.recipe
+    screened, recipe = made.screened, made.draft.recipe
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in screened.dropped.items()) or "none"
     _say(f"{screened.lines:,} lines; left out: {left_out}")
     pairs = ", ".join(f"{count:,} {name}" for name, count in made.pairs.items())
@@ -83,8 +84,8 @@ def _tell(job: StarterRequest, made: Made) -> None:
         _say(f"warning: {warning}")
     names = " to ".join(language_name(code) for code in recipe.languages)
     _say(
-        f"{job.recipe_file}: {names}, {recipe.architecture}, {schedule.updates:,} updates of about"
-        f" {recipe.training.batch_tokens:,} target tokens ({schedule.passes:.1f} passes over the text)"
+        f"{job.recipe_file}: {names}, {recipe.architecture}, {recipe.training.updates:,} updates of about"
+        f" {recipe.training.batch_tokens:,} target tokens ({made.draft.passes:.1f} passes over the text)"
     )
 
 

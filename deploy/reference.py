@@ -20,8 +20,7 @@ import training
 from models.registry import ARCHITECTURES
 from models.search import SearchOptions
 from service.app import create_app
-from service.configuration import flag_of, is_secret, variable_of
-from service.flags import plain_default
+from service.configuration import flag_of, is_secret, plain_default, variable_of
 from service.http.openapi import FORM
 from service.settings import Settings
 from training.corpora.page import corpora_page

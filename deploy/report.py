@@ -1,4 +1,4 @@
-"""How measurements are shown: a table for people, JSON for programs; and the machine that they were made on."""
+"""Commands that measure: what they are asked, the machine that they ran on, a table for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 
-from deploy.outputs import check_file, check_folder
+from deploy.outputs import check_file
 from models.command import console as console
+from models.errors import ConfigError
 from service.telemetry.cgroups import ROOT, usable_cores
 
+Out = Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")]
 _PACKAGES = (
     "tandem",
     "numpy",
@@ -47,34 +49,52 @@ def as_json(result: Mapping[str, Any]) -> str:
     return json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ResultOutput:
-    """Where results go.
+def run_measurement(
+    options: Any,
+    measure: Callable[[Any], dict[str, Any]],
+    show: Callable[[dict[str, Any]], None],
+    draw: Callable[[dict[str, Any]], None] = lambda result: None,
+) -> None:
+    """What a command that measures does: its result is written (``--out``), drawn, and shown or printed as JSON.
 
-    Attributes:
-        as_json: print JSON instead of tables.
-        file: also write the JSON there.
-        plot: folder for curves.
+    Args:
+        options: of the command, with ``as_json`` and ``out``.
+        measure: gives plain figures.
+        show: prints them for people.
+        draw: draws them.
+
+    Raises:
+        ConfigError: ``--out`` cannot be written; nothing has been measured then.
+        typer.Exit: with status 1, where the result says that it is not ``met``.
     """
+    check_file(options.out, "--out")
+    result = measure(options)
+    text = as_json(result)
+    if options.out is not None:
+        options.out.write_text(text + "\n", encoding="utf-8")
+    draw(result)
+    if options.as_json:
+        print(text)
+    else:
+        show(result)
+    if not result.get("met", True):
+        raise typer.Exit(1)
 
-    as_json: bool = False
-    file: Path | None = None
-    plot: Path | None = None
 
-    @classmethod
-    def of(cls, options: Any) -> ResultOutput:
-        """From a command's options. Raises ConfigError for a path that cannot be written."""
-        output = cls(options.as_json, options.out, getattr(options, "plot", None))
-        check_file(output.file, "--out")
-        check_folder(output.plot, "--plot")
-        return output
+def numbers(text: str, option: str, largest: int = 10**9) -> tuple[int, ...]:
+    """Whole numbers from ``1,32,64``, each once. Raises ConfigError for anything else."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isdecimal() and 1 <= int(part) <= largest for part in parts):
+        raise ConfigError(f"{option} must be whole numbers from 1 to {largest}, such as 1,32,64, but is {text!r}")
+    return tuple(dict.fromkeys(map(int, parts)))
 
-    def write(self, result: Mapping[str, Any]) -> None:
-        """The JSON, where it was asked for."""
-        if self.file is not None:
-            self.file.write_text(as_json(result) + "\n", encoding="utf-8")
-        if self.as_json:
-            print(as_json(result))
+
+def names(text: str, option: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Names from ``a,b``, each once, all of them known; none is allowed. Raises ConfigError otherwise."""
+    given = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if unknown := [name for name in given if name not in known]:
+        raise ConfigError(f"{option} must be of {', '.join(known)}, but has {', '.join(unknown)}")
+    return given
 
 
 def environment(threads: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -47,6 +48,14 @@ Workers = Annotated[int, typer.Option(min=0, help="Processes that translate; 0 =
 
 class Without(frozenset[str]):
     """Beside a record that a command takes: fields of it that are no options of this command."""
+
+
+def installed_version() -> str:
+    """Of this program, as it is installed; ``0`` where it runs from a checkout that is not."""
+    try:
+        return metadata.version("tandem")
+    except metadata.PackageNotFoundError:
+        return "0"
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:

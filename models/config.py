@@ -105,7 +105,8 @@ def _convert(hint: Any, value: Any, where: str, faults: list[str]) -> Any:
         if not isinstance(value, Mapping):
             faults.append(f"{where} must be a table, but is {value!r}")
             return {}
-        return dict(value)
+        item = arguments[1] if arguments else Any
+        return {str(key): _convert(item, each, f"{where} {key}", faults) for key, each in value.items()}
     if dataclasses.is_dataclass(hint):
         return _build(typing.cast("type[Any]", hint), value, where, faults)
     return _scalar(hint, value, where, faults)

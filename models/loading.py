@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -33,17 +35,23 @@ def load_bundle_model(bundle: Bundle) -> AnyModel:
         raise BundleError(bundle.path, [f"the model reads sources with the feature widths {widths}"])
     model = build_model(manifest.architecture, config)
     model.prepare_for_inference()  # a bundle holds what is left then
-    own = model_tensors(model)
-    faults = [f"the weights lack {name}" for name in sorted(own.keys() - weights.keys())]
-    faults += [f"the weights have an unknown tensor {name}" for name in sorted(weights.keys() - own.keys())]
-    faults += [
-        f"{name} has the shape {weights[name].shape} instead of {tuple(tensor.shape)}"
-        for name, tensor in own.items()
-        if name in weights and weights[name].shape != tuple(tensor.shape)
-    ]
-    if faults:
-        raise BundleError(bundle.path, faults)
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(torch.from_numpy(weights[name]))
+    if faults := fill(model, {name: torch.from_numpy(array) for name, array in weights.items()}):
+        raise BundleError(bundle.path, [f"the weights: {fault}" for fault in faults])
     return model
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> list[str]:
+    """Copy tensors into a model; returns what is missing, unknown or of another shape, and then copies nothing."""
+    own = model_tensors(model)
+    faults = [f"lacks {name}" for name in own if name not in tensors]
+    faults += [f"has an unknown tensor {name}" for name in tensors if name not in own]
+    faults += [
+        f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(tensor.shape)}"
+        for name, tensor in own.items()
+        if name in tensors and tensors[name].shape != tensor.shape
+    ]
+    if not faults:
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(tensors[name])
+    return faults

@@ -60,14 +60,7 @@ class Record:
 
     def map(self, function: Callable[[dataclasses.Field[Any], Tensor], Tensor]) -> Self:
         """The record with ``function`` applied to every tensor."""
-        changes: dict[str, Any] = {}
-        for item in dataclasses.fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, Tensor):
-                changes[item.name] = function(item, value)
-            else:
-                changes[item.name] = tuple(function(item, tensor) for tensor in value)
-        return dataclasses.replace(self, **changes)
+        return self.rebuild(self, {name: function(item, tensor) for name, item, tensor in self.tensors()})
 
     @classmethod
     def rebuild(cls, template: Self, values: Mapping[str, Tensor]) -> Self:
@@ -115,12 +108,6 @@ class State(Record):
         ``parent_R`` indexes the old rows; the new number of rows per sentence may differ from the old.
         """
         return self.map(lambda item, x: x if item.metadata["kind"] == "pool" else x.index_select(0, parent_R))
-
-    def select_sentences(self, sentence: Tensor, rows_per_sentence: int) -> Self:
-        """The state of the chosen sentences with all their rows, in that order."""
-        offsets = torch.arange(rows_per_sentence, device=sentence.device)
-        row = (sentence[:, None] * rows_per_sentence + offsets).reshape(-1)
-        return self.map(lambda item, x: x.index_select(0, sentence if item.metadata["kind"] == "pool" else row))
 
     def advance(self, update: Mapping[str, tuple[Tensor, ...]], sentences: int) -> Self:
         """The state after one position: rows replaced, pools grown by one slot per row, history extended.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import metadata
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -13,7 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from service.access import Access
+from models.command import installed_version
+from service.access.access import Access
 from service.bundles.loading import build_engine
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
@@ -30,10 +30,10 @@ from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
 from service.http.intake import JsonBounds
 from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
-from service.http.routes import detect, info, models, operations, page, texts
 from service.http.routes import files as file_routes
+from service.http.routes import languages, models, operations, page, texts
 from service.http.tracing import OFF, TraceContext, open_tracing
-from service.http.uploads import UploadGate
+from service.http.uploads import UNKNOWN_UPLOADS
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
@@ -53,7 +53,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     Raises (when it starts):
         ConfigError, BundleError: what ``build_engine`` raises.
     """
-    metrics, tracing = Metrics(_version()), open_tracing(settings)
+    metrics, tracing = Metrics(installed_version()), open_tracing(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -65,7 +65,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 
     app = FastAPI(
         title="Tandem",
-        version=_version(),
+        version=installed_version(),
         description=_ABOUT,
         lifespan=lifespan,
         openapi_url=None,  # the document has a route of ours
@@ -74,8 +74,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     )
     for router in (
         texts.router,
-        detect.router,
-        info.router,
+        languages.router,
         models.router,
         operations.router,
         page.router,
@@ -116,7 +115,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 @asynccontextmanager
 async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
-    text_service = TextService(engine, settings.request_limits())
+    text_service = TextService(engine, settings)
     glossaries = await asyncio.to_thread(Glossaries, settings)
     access = await asyncio.to_thread(Access, settings)
     manager = await asyncio.to_thread(ModelManager, engine, settings)
@@ -124,14 +123,14 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     parts = Parts(
         engine,
         text_service,
-        Readiness(engine, settings),
+        Readiness(engine, settings.probe_timeout, settings.probe_interval),
         metrics,
         settings,
         glossaries,
         access,
         manager,
         files,
-        UploadGate(access),
+        asyncio.Semaphore(UNKNOWN_UPLOADS),
     )
     metrics.watch(engine, parts.readiness)
     metrics.watch_files(files)
@@ -141,7 +140,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     try:
         faults = await parts.readiness.faults()
         options = {"workers": engine.options.workers, "data": settings.data is not None, "keys": settings.require_key}
-        _log.info("started", version=_version(), models=list(engine.bundles), **options, not_ready=faults)
+        _log.info("started", version=installed_version(), models=list(engine.bundles), **options, not_ready=faults)
         yield parts
     finally:
         engine.close()
@@ -162,10 +161,3 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 async def _answer_invalid(request: Request, error: Exception) -> Response:
     found = error.errors() if isinstance(error, RequestValidationError) else ()
     return error_response(invalid_parameters(found), request.scope)
-
-
-def _version() -> str:
-    try:
-        return metadata.version("tandem")
-    except metadata.PackageNotFoundError:  # run from a checkout that is not installed
-        return "0"

@@ -17,8 +17,7 @@ import typer
 from rich.table import Table
 
 from models.command import AsJson, console
-from service.configuration import Configuration, is_secret, read_configuration, shown
-from service.flags import Flags, with_settings
+from service.configuration import Configuration, Flags, is_secret, read_configuration, shown, with_settings
 
 ServedBundles = Annotated[
     list[Path] | None,

@@ -23,7 +23,6 @@ from pydantic_settings import (
 from models.bundle.manifest import NAME
 from models.errors import ConfigError
 from service.engine import EngineOptions, SchedulerLimits
-from service.limits import RequestLimits
 from service.telemetry.cgroups import usable_cores
 
 PREFIX = "TANDEM_"
@@ -276,22 +275,7 @@ class Settings(BaseSettings):
             max_join_tokens=self.max_join_tokens,
             bulk_handicap=self.bulk_handicap,
         )
-        precision = "float32" if self.runtime in ("torch", "torchscript") else self.precision
-        return EngineOptions(self.decode_workers, self.cache_sentences, limits, self.runtime, precision)
-
-    def request_limits(self) -> RequestLimits:
-        """The part that the text service needs."""
-        return RequestLimits(
-            max_characters=self.max_characters,
-            max_texts=self.max_texts,
-            max_markup_depth=self.max_markup_depth,
-            max_markup_elements=self.max_markup_elements,
-            max_beam_size=self.max_beam_size,
-            max_decoding_cost=self.max_decoding_cost,
-            bulk_characters=self.bulk_characters,
-            seconds=self.request_timeout,
-            threads=self.text_threads,
-        )
+        return EngineOptions(self.decode_workers, self.cache_sentences, limits)
 
 
 def file_content(path: str | Path) -> dict[str, Any]:

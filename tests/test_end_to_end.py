@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
+
+from deploy.cli import app
+from tests.determinism import one_thread, seeded
+
+__all__ = ["one_thread", "seeded"]
 
 RECIPE = """
 name = "copy"
@@ -35,7 +41,7 @@ licence = "CC0-1.0"
 attribution = "made by the test"
 
 [data.vocabulary]
-size = 360
+size = 340
 
 [model]
 width = 64
@@ -47,13 +53,13 @@ dropout = 0.0
 
 [optimiser]
 learning_rate = 3e-3
-warmup = 100
-cooldown = 200
+warmup = 50
+cooldown = 120
 
 [training]
-updates = 700
+updates = 360
 batch_tokens = 500
-validate_every = 350
+validate_every = 180
 validation_sentences = 40
 save_every = 200
 metric = "bleu"
@@ -66,11 +72,10 @@ max_length = 30
 
 
 def tandem(folder: Path, *arguments: str) -> str:
-    """Run the command in a folder; its output."""
-    command = [sys.executable, "-m", "deploy", *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    """Run the command in a folder; its output. In this process: starting one for each takes longer than they do."""
+    with chdir(folder):
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
     return done.stdout
 
 
@@ -79,12 +84,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle that learnt to copy sentences of made-up syllables."""
     folder = tmp_path_factory.mktemp("copy")
     chance = random.Random(5)
-    syllables = [c + v for c in "bdfgklmnprst" for v in "aeiou"]
+    syllables = [c + v for c in "bdfgkl" for v in "aeiou"]
 
     def line() -> str:
         return " ".join(chance.choice(syllables) for _ in range(chance.randint(2, 7)))
 
-    for split, size in (("train", 3000), ("valid", 60), ("test", 60)):
+    for split, size in (("train", 1500), ("valid", 60), ("test", 60)):
         text = "".join(f"{line()}\n" for _ in range(size))
         for side in ("de", "en"):
             (folder / f"{split}.{side}").write_text(text, encoding="utf-8")
@@ -133,20 +138,15 @@ def test_evaluate_scores_the_test_set(bundle: Path) -> None:
 
 def test_analyse_writes_tables_and_figures(bundle: Path) -> None:
     folder = bundle.parent.parent
-    arguments = ("--source", "test.de", "--references", "test.en", "--limit", "20", "--heat-maps", "1")
-    output = tandem(folder, "analyse", "bundles/copy", *arguments, "--beam-sizes", "1,2", "--passes", "1")
+    output = tandem(folder, "analyse", "bundles/copy", "--source", "test.de", "--limit", "20", "--heat-maps", "1")
     written = output.split()
     assert written[0] == "analysis/copy/analysis.json"
     assert all((folder / name).stat().st_size > 0 for name in written)
-    assert {"sentence-1/cnn-san.svg", "by-length.png", "by-beam.png"} <= {
-        name.removeprefix("analysis/copy/") for name in written
-    }
+    assert "analysis/copy/sentence-1/cnn-san.svg" in written
     result = json.loads((folder / written[0]).read_text(encoding="utf-8"))
     assert {(row["path"], row["over"]) for row in result["entropy"]} == {
         (path, over) for path in ("cnn", "san") for over in ("cnn", "san")
     }
-    assert [row["beam_size"] for row in result["by_beam"]] == [1, 2]
-    assert sum(row["sentences"] for row in result["by_length"]) == 20
 
 
 @pytest.mark.slow

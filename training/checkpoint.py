@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from models.errors import CheckpointError
-from models.loading import model_tensors
+from models.loading import fill, model_tensors
 from models.registry import stored_keys
 
 EMA = "ema."
@@ -143,19 +143,8 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> No
     Raises:
         CheckpointError: a tensor is missing, unknown or of another shape; the message lists them.
     """
-    own = model_tensors(model)
-    faults = [f"lacks {name}" for name in own if name not in tensors]
-    faults += [f"has an unknown tensor {name}" for name in tensors if name not in own]
-    faults += [
-        f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(tensor.shape)}"
-        for name, tensor in own.items()
-        if name in tensors and tensors[name].shape != tensor.shape
-    ]
-    if faults:
+    if faults := fill(model, tensors):
         raise CheckpointError(f"{where} does not fit the model: {'; '.join(faults)}")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(tensors[name])
 
 
 def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 
 import numpy as np
 
 LEAST_LETTERS = 4  # of a word that gets an error; shorter ones become other words
-_RESERVED = re.compile(r"⟨[\w-]{1,20}⟩")
+_RESERVED = re.compile(r"(⟨[\w-]{1,20}⟩)")  # split by it, every second part of a text is reserved
 _MARK = re.compile(r"[^\w\s]")
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(rf"{_RESERVED.pattern}|[^\W\d_]+")
 _SPACES = re.compile(r" {2,}")
 # Beside each key of the Latin keyboard, of the rows that all of its national forms share.
 _BESIDE = {
@@ -29,7 +28,7 @@ _BESIDE = {
 
 def lower_case(text: str) -> str:
     """The text in lower case."""
-    return "".join(part if reserved else part.lower() for part, reserved in _parts(text))
+    return "".join(part if number % 2 else part.lower() for number, part in enumerate(_RESERVED.split(text)))
 
 
 def without_punctuation(text: str) -> str:
@@ -37,9 +36,8 @@ def without_punctuation(text: str) -> str:
 
     A text of nothing else stays as it is.
     """
-    kept = []
-    for part, reserved in _parts(text):
-        kept.append(part if reserved else _MARK.sub(_unmarked, part))
+    parts = enumerate(_RESERVED.split(text))
+    kept = [part if number % 2 else _MARK.sub(_unmarked, part) for number, part in parts]
     stripped = _SPACES.sub(" ", "".join(kept)).strip()
     return stripped or text
 
@@ -54,12 +52,7 @@ def with_typos(text: str, rate: float, rng: np.random.Generator) -> str:
         rate: share of those words that get an error, at least one.
         rng: decides which words, and what happens to them.
     """
-    skipped = [match.span() for match in _RESERVED.finditer(text)]
-    words = [
-        match
-        for match in _WORD.finditer(text)
-        if len(match[0]) >= LEAST_LETTERS and not any(start <= match.start() < end for start, end in skipped)
-    ]
+    words = [match for match in _WORD.finditer(text) if not match[1] and len(match[0]) >= LEAST_LETTERS]
     if not words:
         return text
     count = max(1, int(rng.binomial(len(words), rate)))
@@ -87,16 +80,6 @@ def _misspelt(word: str, rng: np.random.Generator) -> str:
         return word[: place + 1] + letter + word[place + 1 :]
     struck = beside[int(rng.integers(len(beside)))]
     return word[:place] + (struck.upper() if letter.isupper() else struck) + word[place + 1 :]
-
-
-def _parts(text: str) -> Iterator[tuple[str, bool]]:
-    """The text in pieces, and whether each is a reserved string."""
-    done = 0
-    for match in _RESERVED.finditer(text):
-        yield text[done : match.start()], False
-        yield match[0], True
-        done = match.end()
-    yield text[done:], False
 
 
 def _unmarked(match: re.Match[str]) -> str:

@@ -9,9 +9,9 @@ seed of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -92,35 +92,30 @@ def conditions(sources: Sequence[str], references: Sequence[str], *, seed: int =
         raise CorpusError(f"sources and references must be equally many, at least 1, but are {counts}")
     rng = np.random.default_rng([seed, 11])
     gold = tuple(references)
-    joined = tuple(_groups(sources, references, lambda group: len(group) == AT_ONCE))
-    long = tuple(_groups(sources, references, lambda group: len(" ".join(group).split()) >= LONG_WORDS))
     return [
         Condition(PLAIN, tuple(sources), gold),
         Condition("lower case", tuple(map(lower_case, sources)), gold, cased=False),
         Condition("no punctuation", tuple(map(without_punctuation, sources)), gold),
         Condition("typing errors", tuple(with_typos(text, TYPO_RATE, rng) for text in sources), gold),
-        _joined(f"{AT_ONCE} sentences at once", joined),
-        _joined(f"{LONG_WORDS} words at once", long),
+        _joined(f"{AT_ONCE} sentences at once", sources, gold, lambda lines: len(lines) == AT_ONCE),
+        _joined(f"{LONG_WORDS} words at once", sources, gold, lambda lines: len(" ".join(lines).split()) >= LONG_WORDS),
     ]
 
 
-def suite(
-    translate: Translate, sources: Sequence[str], references: Sequence[str], *, seed: int = 1
-) -> list[ConditionResult]:
+def suite(translate: Translate, sources: Sequence[str], references: Sequence[str]) -> list[ConditionResult]:
     """Translate and judge every condition.
 
     Args:
         translate: a bundle's translations of lines, as many and in their order.
         sources: one segment a line.
         references: parallel to them.
-        seed: of the typing errors.
 
     Raises:
         CorpusError: there is nothing, or the lines are not parallel.
     """
     found = []
     plain: list[str] = []
-    for condition in conditions(sources, references, seed=seed):
+    for condition in conditions(sources, references):
         if not condition.sources:  # the test set has not the words for one
             continue
         texts = translate(condition.sources)
@@ -154,20 +149,14 @@ def _joined_alike(condition: Condition, plain: Sequence[str]) -> list[str]:
     return [" ".join(islice(rest, size)) for size in condition.sizes] or list(plain)
 
 
-def _groups(
-    sources: Sequence[str], references: Sequence[str], full: Callable[[Sequence[str]], bool]
-) -> Iterator[tuple[str, str, int]]:
-    """Neighbouring lines joined until they are enough, and how many; what is left at the end is left out."""
-    group: list[str] = []
-    gold: list[str] = []
-    for source, reference in zip(sources, references, strict=True):
-        group.append(source)
-        gold.append(reference)
-        if full(group):
-            yield " ".join(group), " ".join(gold), len(group)
-            group, gold = [], []
-
-
-def _joined(name: str, groups: Sequence[tuple[str, str, int]]) -> Condition:
-    sources, references, sizes = zip(*groups, strict=True) if groups else ((), (), ())
-    return Condition(name, tuple(sources), tuple(references), sizes=tuple(sizes))
+def _joined(
+    name: str, sources: Sequence[str], references: Sequence[str], full: Callable[[Sequence[str]], bool]
+) -> Condition:
+    """Neighbouring lines joined until they are enough; what is left at the end is left out."""
+    ends = [0]
+    for end in range(1, len(sources) + 1):
+        if full(sources[ends[-1] : end]):
+            ends.append(end)
+    runs = [slice(*run) for run in pairwise(ends)]
+    texts, gold = (tuple(" ".join(lines[run]) for run in runs) for lines in (sources, references))
+    return Condition(name, texts, gold, sizes=tuple(run.stop - run.start for run in runs))

@@ -16,7 +16,7 @@ from models.errors import ConfigError, CorpusError
 from models.shortlist import Shortlist, Table
 from models.text import normalise
 from models.vocabulary import BOS, EDITS, EOS, PAD, Vocabulary
-from training.data.alignment import MOST_CELLS, Bitext, Ids, sample_pairs
+from training.data.alignment import Bitext, Ids, sample_pairs
 
 _NO_LETTERS = frozenset("NPSZ")  # Unicode's numbers, punctuation, symbols and spaces
 
@@ -42,8 +42,6 @@ def build_shortlist(
     *,
     per_word: int,
     common: int,
-    seed: int = 1,
-    most_cells: int = MOST_CELLS,
 ) -> Shortlist:
     """The shortlist of a training text.
 
@@ -52,8 +50,6 @@ def build_shortlist(
         columns: parallel lines, the text sources in order and the target last.
         per_word: targets of a source piece beside its copy.
         common: most frequent target pieces, which every list holds.
-        seed: of the sampling of very large text.
-        most_cells: as in ``training.data.alignment``.
 
     Raises:
         ConfigError: ``per_word`` below 1 or ``common`` below 0.
@@ -70,7 +66,7 @@ def build_shortlist(
     pairs = []
     for lines in encoded[:-1]:
         cells = np.array([len(s) * len(t) for s, t in zip(lines, encoded[-1], strict=True)], np.int64)
-        chosen = sample_pairs(cells, seed=seed, most_cells=most_cells)
+        chosen = sample_pairs(cells, seed=1)
         pairs.append(([lines[index] for index in chosen], [encoded[-1][index] for index in chosen]))
     counts = np.bincount(np.concatenate(encoded[-1]), minlength=target.size)
     return shortlist_of(vocabularies, pairs, counts, per_word=per_word, common=common)

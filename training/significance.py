@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.errors import CorpusError
-from training.metrics import corpus_metrics
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -178,31 +177,6 @@ class Counts:
     def _scores(self, metric: str, sums_DC: Numbers) -> list[float]:
         score = self._metrics[metric]._compute_score_from_stats
         return [float(score(row).score) for row in sums_DC.tolist()]
-
-
-def compare_systems(
-    task: str,
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
-    *,
-    baseline: str,
-    further: Sequence[Sequence[str]] = (),
-    sampling: Bootstrap = Bootstrap(),
-) -> dict[str, list[ComparedScore]]:
-    """The scores of every system by the task's own metrics, in the given order.
-
-    Args:
-        task: "translate", "postedit" or "summarize".
-        systems: the hypotheses of each system by its name.
-        references: one for each hypothesis.
-        baseline: the name of the system that the others are compared with.
-        further: further references, one column after another.
-        sampling: how test sets are drawn.
-
-    Raises:
-        CorpusError: there is no such baseline, nothing to score, or not one hypothesis for each reference.
-    """
-    return Counts(corpus_metrics(task), systems, references, further).compare(baseline, sampling=sampling)
 
 
 def _weights(size: int, sampling: Bootstrap) -> Iterator[Numbers]:

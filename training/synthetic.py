@@ -7,7 +7,6 @@ direction makes sources for text of the target language.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
 from collections import Counter
@@ -19,10 +18,8 @@ from typing import Annotated
 
 import typer
 
-from models.config import bounded, to_mapping
-from models.errors import ConfigError
-from models.text import normalise
-from training.data.corpus import CHUNK, parallel_chunks
+from models.config import to_mapping
+from training.data.corpus import CHUNK, clean_line, parallel_chunks
 from training.symptoms import is_loop
 
 PROVENANCE = "synthetic.json"
@@ -30,27 +27,16 @@ PROVENANCE = "synthetic.json"
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
-    """Which pairs are kept; words are separated by white space.
-
-    Attributes:
-        deduplicate: keep the first of equal pairs.
-    """
+    """Which pairs are kept; words are separated by white space. Preparation leaves out the second of equal pairs."""
 
     max_length_ratio: Annotated[
         float,
         typer.Option(min=1.0, help="A pair is dropped whose longer side has more than so many times the words."),
-    ] = bounded(3.0, at_least=1.0)
+    ] = 3.0
     min_chrf: Annotated[
         float,
         typer.Option(min=0.0, max=100.0, help="Drop translations less like their reference than this chrF."),
-    ] = bounded(0.0, at_least=0.0, at_most=100.0)
-    deduplicate: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.max_length_ratio >= 1:
-            raise ConfigError(f"max_length_ratio must be at least 1, but is {self.max_length_ratio}")
-        if not 0 <= self.min_chrf <= 100:
-            raise ConfigError(f"min_chrf must be between 0 and 100, but is {self.min_chrf}")
+    ] = 0.0
 
 
 @dataclass(slots=True)
@@ -59,8 +45,6 @@ class Sifter:
 
     sieve: Sieve
     dropped: Counter[str] = field(default_factory=Counter)
-    kept: int = 0
-    _seen: set[bytes] = field(default_factory=set)
 
     def keep(self, text: str, translation: str, reference: str | None = None) -> bool:
         """Whether a text and its translation are worth training on.
@@ -71,10 +55,7 @@ class Sifter:
             reference: what people wrote in its place, if anybody did.
         """
         reason = self._reason(text, translation, reference)
-        if reason:
-            self.dropped[reason] += 1
-        else:
-            self.kept += 1
+        self.dropped.update([reason] if reason else [])
         return not reason
 
     def _reason(self, text: str, translation: str, reference: str | None) -> str:
@@ -90,13 +71,6 @@ class Sifter:
             return "loop"
         if self.sieve.min_chrf and reference is not None and chrf(translation, reference) < self.sieve.min_chrf:
             return "unlike_reference"
-        return self._repeated(f"{text}\n{translation}") if self.sieve.deduplicate else ""
-
-    def _repeated(self, pair: str) -> str:
-        digest = hashlib.blake2b(pair.encode("utf-8", "replace"), digest_size=12).digest()
-        if digest in self._seen:
-            return "duplicate"
-        self._seen.add(digest)
         return ""
 
 
@@ -173,7 +147,7 @@ def parallel_lines(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
     """
     for chunk in parallel_chunks(paths, CHUNK):
         for row in zip(*chunk, strict=True):
-            yield tuple(normalise(line).replace("\n", " ").strip() for line in row)
+            yield tuple(map(clean_line, row))
 
 
 def file_names(languages: tuple[str, str]) -> tuple[str, str]:

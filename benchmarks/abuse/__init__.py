@@ -1,1 +1,1 @@
-"""What the service must survive: overload, clients that leave, faults, generated requests, and its own death."""
+"""What the service must survive: overload, clients that leave, generated requests, and its own death."""

@@ -6,51 +6,25 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.abuse.disconnect import disconnect
-from benchmarks.abuse.fault import fault
+from benchmarks.abuse.endings import disconnect, kill, terminate
 from benchmarks.abuse.fuzz import fuzz
+from benchmarks.abuse.memory import memory
 from benchmarks.abuse.overload import overload
-from benchmarks.abuse.termination import kill, terminate
 from benchmarks.abuse.trials import Setting, TrialFinding
-from benchmarks.options import TRIALS, ReliabilityOptions, SoakOptions
-from benchmarks.service import soak
-from benchmarks.service.verdicts import Verdict, in_words
+from benchmarks.options import ReliabilityOptions
+from benchmarks.service.verdicts import in_words
 from deploy.loadtest.server import settings_in_force
-from deploy.records import names
-from deploy.report import cell, environment, say, show_environment
+from deploy.report import cell, environment, names, say, show_environment
 from service.telemetry.cgroups import usable_cores
 
-
-def watch_memory(setting: Setting) -> TrialFinding:
-    """The soak of mixed traffic."""
-    given = setting.options
-    warm_up = given.requests // 4
-    options = SoakOptions(bundle=given.bundle, requests=given.requests, warm_up=warm_up, workers=given.workers)
-    result = soak.measure(options)
-    growth = result["targets"]["growth"]
-    proven = growth["value"] - 2 * growth["standard_error"]
-    text = f"MB that memory grows for certain per {soak.PER:,} requests: the slope less two standard errors"
-    memory = [row["rss_mb"] for row in result["rows"] if row["phase"] == "watched"]
-    return TrialFinding(
-        "memory",
-        "Does memory grow with the requests?",
-        f"{given.requests:,} distinct texts with mixed options (plain, HTML, alternatives, alignments, protected"
-        f" spans, glossaries, sampling) after {warm_up:,} of the same kind, the result cache off.",
-        [Verdict(text, proven, growth["bound"], clean=not growth["not_answered"])],
-        {
-            "slope": growth["value"],
-            "standard_error": growth["standard_error"],
-            "first_mb": round(memory[0], 1),
-            "last_mb": round(memory[-1], 1),
-        },
-        fault=result["fault"],
-    )
-
-
-_RUN: tuple[Callable[[Setting], TrialFinding], ...] = (
-    *(overload, disconnect, terminate, kill, fault, fuzz),
-    watch_memory,
-)
+TRIALS: dict[str, Callable[[Setting], TrialFinding]] = {
+    "overload": overload,
+    "disconnect": disconnect,
+    "terminate": terminate,
+    "kill": kill,
+    "fuzz": fuzz,
+    "memory": memory,
+}
 
 
 def measure(options: ReliabilityOptions) -> dict[str, Any]:
@@ -63,14 +37,12 @@ def measure(options: ReliabilityOptions) -> dict[str, Any]:
         ConfigError: an unknown trial, or a service that does not start.
         BundleError: the bundle cannot be used.
     """
-    wanted = names(options.only, "--only", TRIALS) or TRIALS
-    trials, setting = dict(zip(TRIALS, _RUN, strict=True)), Setting(options)
-    findings = []
-    for name in wanted:
+    setting, findings = Setting(options), []
+    for name in names(options.only, "--only", tuple(TRIALS)) or TRIALS:
         started = time.perf_counter()
-        finding = trials[name](setting)
+        finding = TRIALS[name](setting)
         seconds = time.perf_counter() - started
-        findings.append({**finding.mapping(), "seconds": round(seconds)})
+        findings.append({"name": name, **finding.mapping(), "seconds": round(seconds)})
         say(f"{name}: {'good' if finding.met else 'NOT good'}, {seconds:.0f} s", error=True)
     return {
         "bundle": setting.bundle.manifest.name,
@@ -81,7 +53,7 @@ def measure(options: ReliabilityOptions) -> dict[str, Any]:
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Print the findings as docs/reliability.md holds them."""
+    """Print the findings."""
     say(as_markdown(result))
 
 

@@ -11,7 +11,8 @@ from benchmarks.abuse.trials import Setting, TrialFinding
 from benchmarks.service.loaded import LoadedService
 from benchmarks.service.verdicts import Verdict
 from deploy.loadtest.client import LoadRun, RequestOutcome, arrivals, open_loop, percentile
-from deploy.loadtest.server import DIRECT, Server
+from deploy.loadtest.scenarios import DIRECT
+from deploy.loadtest.server import Server
 
 FACTOR = 5.0
 _LOST = 0.1  # share of the capacity that overload may cost
@@ -41,7 +42,6 @@ def overload(setting: Setting) -> TrialFinding:
         run = load.result()
     refused, figures = [one for one in run.outcomes if one.ending == "rejected"], run.record()
     return TrialFinding(
-        "overload",
         f"What happens at {FACTOR:g} times the capacity?",
         f"Poisson arrivals at {FACTOR:g} times the highest rate whose p99 is at most a second, found in the same run,"
         f" for {given.duration:g} s; then a short text again and again until it is answered within {_SLOW:g} s.",

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-import aiohttp
-
 from benchmarks.options import ReliabilityOptions
-from benchmarks.service.requests import ForcedText, forced_bodies, forced_texts, tandem_path
 from benchmarks.service.verdicts import Verdict
-from deploy.loadtest.client import RequestOutcome, connect, send
-from deploy.loadtest.server import Sample, Server, tandem_server
+from benchmarks.workload import ForcedText, forced_bodies, forced_texts, tandem_path
+from deploy.loadtest.server import Server, tandem_server
 from models.bundle import Bundle
 
 BEAM = 5  # of every request
 _TEXTS = 4_096  # distinct; a trial that needs more begins again
-_PATIENCE = 60.0  # seconds in which all requests are being decoded
 
 
 @dataclass(frozen=True)
@@ -55,9 +49,9 @@ class Setting:
         """Requests with those texts."""
         return forced_bodies(self.bundle, self.texts, BEAM)
 
-    def long_bodies(self, count: int, length: int, **changes: Any) -> list[bytes]:
-        """Requests whose translations all get the same number of tokens, as many as the bundle allows at most."""
-        forced = {"min_length": length, "max_length": length, **changes}
+    def long_bodies(self, count: int, length: int) -> list[bytes]:
+        """Requests whose translations all get the same number of tokens."""
+        forced = {"min_length": length, "max_length": length}
         return [json.dumps(json.loads(body) | forced).encode() for body in self.bodies[:count]]
 
 
@@ -66,7 +60,6 @@ class TrialFinding:
     """What a trial has shown.
 
     Attributes:
-        name: of the trial.
         question: that it asks.
         method: how, in a sentence or two.
         verdicts: the answers.
@@ -74,7 +67,6 @@ class TrialFinding:
         fault: what came most often where something else was expected.
     """
 
-    name: str
     question: str
     method: str
     verdicts: Sequence[Verdict]
@@ -91,26 +83,6 @@ class TrialFinding:
         return {**asdict(self), "met": self.met, "verdicts": [verdict.mapping() for verdict in self.verdicts]}
 
 
-@asynccontextmanager
-async def decoding(
-    root: str, path: str, bodies: Sequence[bytes]
-) -> AsyncIterator[tuple[aiohttp.ClientSession, list[asyncio.Task[RequestOutcome]]]]:
-    """Requests that are all being decoded from here on; what is left of them at the end is given up."""
-    async with connect() as session:
-        tasks = [asyncio.ensure_future(send(session, root + path, body)) for body in bodies]
-
-        def all_running() -> bool:
-            return Sample.fetch(root).values["tandem_running_sentences"] >= len(bodies)
-
-        await asyncio.to_thread(wait_for, all_running, _PATIENCE)
-        try:
-            yield session, tasks
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
 def wait_for(condition: Callable[[], bool], seconds: float, pause: float = 0.02) -> float | None:
     """Seconds until a condition holds; None where it does not within so many."""
     started = time.perf_counter()
@@ -119,9 +91,3 @@ def wait_for(condition: Callable[[], bool], seconds: float, pause: float = 0.02)
             return None
         time.sleep(pause)
     return time.perf_counter() - started
-
-
-def busy(url: str) -> float:
-    """Sentences that wait or run in a service."""
-    values = Sample.fetch(url).values
-    return values["tandem_queue_sentences"] + values["tandem_running_sentences"]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.decoding.contestants import Entrant, entrants
-from benchmarks.decoding.passes import Case, MeasuredCase, Workload, against, measure_cases, row_of
-from benchmarks.decoding.systems import DecodingSystem, Task
-from benchmarks.options import LARGEST_BATCH, DecodeOptions
+from benchmarks.decoding.passes import Case, Kind, MeasuredCase, Workload, against, measure_cases, row_of
+from benchmarks.decoding.systems import TANDEM, DecodingSystem, Label, Task
+from benchmarks.decoding.tandem import SHORTLIST_GRAPH, Tandem
+from benchmarks.options import LARGEST_BATCH, PEERS, DecodeOptions
 from benchmarks.runner import in_own_process
 from benchmarks.workload import check_one_text, texts
 from deploy.loadtest.server import memory_of
-from deploy.records import numbers
-from deploy.report import cell, console, environment, say, show_environment, table
+from deploy.report import console, environment, names, numbers, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores
@@ -39,6 +43,90 @@ _COLUMNS = {
     "loaded": "MB loaded",
     "peak": "MB peak",
 }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entrant:
+    """A system that takes part.
+
+    Attributes:
+        label: of its rows.
+        open: loads it; plain data behind it, so that another process can load it as well.
+        kinds: of workload that it does.
+    """
+
+    label: Label
+    open: Callable[[], DecodingSystem]
+    kinds: tuple[Kind, ...]
+
+
+def entrants(
+    bundle: Bundle, options: DecodeOptions, workers: int, stack: ExitStack
+) -> tuple[list[Entrant], dict[str, str]]:
+    """Those that take part, and why a peer does not.
+
+    Args:
+        bundle: Tandem's.
+        options: of the benchmark.
+        workers: threads of each system.
+        stack: keeps the peers' models on disk for as long as it is open.
+
+    Raises:
+        ConfigError: a peer that nobody knows, or a shortlist that the bundle does not have; ``ct2_from`` names a bundle
+            that is not a Transformer with one source.
+    """
+    kinds: tuple[Kind, ...] = ("forced", "text") if options.source else ("forced",)
+    taking_part, left_out = list(_tandem(bundle, options, workers, kinds)), dict[str, str]()
+    if names(options.peers, "--peers", PEERS):
+        if find_spec("ctranslate2") is None:
+            left_out["ctranslate2"] = "not installed: install tandem with its extra [bench]"
+        else:
+            taking_part += _ctranslate2(bundle, None, options, workers, stack)
+            if options.source and options.ct2_from:
+                taking_part += _trained(bundle, options.ct2_from, options, workers, stack)
+            elif options.source:
+                left_out["ctranslate2, text"] = "real text needs a trained model: --ct2-from BUNDLE"
+    return taking_part, left_out
+
+
+def _tandem(bundle: Bundle, options: DecodeOptions, workers: int, kinds: tuple[Kind, ...]) -> Iterator[Entrant]:
+    """With the whole vocabulary, and with the shortlist where that is asked for or simply there."""
+    has = bundle.shortlist is not None and SHORTLIST_GRAPH in bundle.graph_specs(options.precision)
+    for shortlist in (False, True) if options.shortlist or (options.shortlist is None and has) else (False,):
+        label = Label(TANDEM, bundle.manifest.name, options.precision, shortlist)
+        yield Entrant(label, partial(Tandem.open, label, bundle.path, options.beam_size, workers), kinds)
+
+
+def _trained(bundle: Bundle, path: Path, options: DecodeOptions, workers: int, stack: ExitStack) -> Iterator[Entrant]:
+    """CTranslate2 with our trained Transformer, and Tandem with the same bundle beside it."""
+    trained = Bundle.load(path)
+    check_one_text(trained)
+    if trained.path.resolve() != bundle.path.resolve():
+        yield from _tandem(trained, replace(options, shortlist=False), workers, ("text",))
+    yield from _ctranslate2(trained, trained, options, workers, stack)
+
+
+def _ctranslate2(
+    bundle: Bundle, trained: Bundle | None, options: DecodeOptions, workers: int, stack: ExitStack
+) -> Iterator[Entrant]:
+    """With the weights of a bundle on real text, else with random ones, behind a bundle's vocabularies."""
+    from benchmarks.decoding import conversion
+    from benchmarks.decoding.ctranslate2 import Ct2
+    from benchmarks.workload import TransformerSize
+
+    size, types = TransformerSize(), options.peer_vocabulary
+    random = f"random Transformer {size.layers}+{size.layers}, d={size.width}, f={size.hidden}, V={types}"
+    for precision in names(options.peer_precisions, "--peer-precisions", ("int8", "float32")):
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="tandem-bench-")))
+        if trained is None:
+            pieces = (conversion.random_tokens(types),) * 2
+            conversion.write_random(folder, size, types, precision)
+        else:
+            pieces = (conversion.pieces(trained.source_vocabularies[0]), conversion.pieces(trained.target_vocabulary))
+            conversion.write_bundle_model(folder, trained, precision)
+        label = Label("ctranslate2", random if trained is None else trained.manifest.name, precision)
+        opening = partial(Ct2, label, folder, pieces, bundle.path, options.beam_size, workers)
+        yield Entrant(label, opening, ("forced",) if trained is None else ("text",))
 
 
 def measure(options: DecodeOptions) -> dict[str, Any]:
@@ -166,7 +254,7 @@ def measure_memory(
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Print the environment, a table for each kind of work, and the phases."""
+    """Print the environment, and a table for each kind of work."""
     screen, settings, rows = console(), result["settings"], result["rows"]
     say(show_environment(result["environment"]))
     for work, title in _TITLES.items():
@@ -180,9 +268,6 @@ def show(result: Mapping[str, Any]) -> None:
             heading = f"{title}; beam {settings['beam']}, medians of {settings['passes']} passes"
             screen.print(table(heading, _COLUMNS | ratios, own))
     say(*dict.fromkeys(f"{_system(row)}: {row['model']}" for row in rows))
-    if phases := [_phases(row) for row in rows if "step" in row["phases"]]:
-        names = dict.fromkeys(name for row in phases for name in row)
-        screen.print(table("Phases: microseconds of a sentence (of a step)", {name: name for name in names}, phases))
     say(*(f"{name}: {reason}" for name, reason in result["left_out"].items()))
 
 
@@ -193,11 +278,3 @@ def name_of(row: Mapping[str, Any]) -> str:
 
 def _system(row: Mapping[str, Any]) -> str:
     return " ".join([row["system"], row["precision"], *(["shortlist"] if row["shortlist"] else [])])
-
-
-def _phases(row: Mapping[str, Any]) -> dict[str, Any]:
-    cells = {
-        phase: f"{cell(spent['us_per_sentence'])} ({cell(spent['us_per_step'])})"
-        for phase, spent in row["phases"].items()
-    }
-    return {"system": name_of(row), "work": row["workload"], "batch": row["batch"], **cells}

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from ctranslate2.specs import transformer_spec
 
-from benchmarks.transformers import TransformerSize
+from benchmarks.workload import TransformerSize
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.loading import load_bundle_model
@@ -85,7 +85,13 @@ def write_bundle_model(folder: Path, bundle: Bundle, precision: str) -> None:
 
 def write_model(folder: Path, model: Transformer, source: Sequence[str], target: Sequence[str], precision: str) -> None:
     """A model of ours, with names for the types of its vocabularies by id."""
-    _write(transformer_specification(model), folder, source, target, precision)
+    made = transformer_specification(model)
+    made.register_source_vocabulary(list(source))
+    made.register_target_vocabulary(list(target))
+    made.config.add_source_eos = False  # our ids end with it
+    made.validate()
+    made.optimize(quantization="int8" if precision == "int8" else None)
+    made.save(str(folder))
 
 
 def transformer_specification(model: Transformer) -> Any:
@@ -157,12 +163,3 @@ def _embeddings(spec: Any) -> Any:
 def _array(tensor: Any) -> Array:
     array: Array = tensor.detach().float().numpy().copy()
     return array
-
-
-def _write(made: Any, folder: Path, source: Sequence[str], target: Sequence[str], precision: str) -> None:
-    made.register_source_vocabulary(list(source))
-    made.register_target_vocabulary(list(target))
-    made.config.add_source_eos = False  # our ids end with it
-    made.validate()
-    made.optimize(quantization="int8" if precision == "int8" else None)
-    made.save(str(folder))

@@ -12,7 +12,7 @@ from typing import Any
 
 import ctranslate2
 
-from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task
+from benchmarks.decoding.systems import Ids, Label, Task
 from benchmarks.workload import check_one_text
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
@@ -60,14 +60,14 @@ class Ct2:
         """Ids of every text, EOS last, cut at the bundle's limit."""
         return encode_lines(self._source, texts, self._most)
 
-    def decode(self, tasks: Sequence[Task]) -> list[DecodedBatch]:
+    def decode(self, tasks: Sequence[Task]) -> list[list[Hypothesis]]:
         """All tasks, queued at once."""
         running = [self._translate(task, asynchronous=True) for task in tasks]
-        return [DecodedBatch(tuple(self._hypothesis(one.result()) for one in batch)) for batch in running]
+        return [[self._hypothesis(one.result()) for one in batch] for batch in running]
 
-    def decode_alone(self, task: Task) -> DecodedBatch:
+    def decode_alone(self, task: Task) -> list[Hypothesis]:
         """One task; one worker takes it."""
-        return DecodedBatch(tuple(self._hypothesis(one) for one in self._translate(task, asynchronous=False)))
+        return [self._hypothesis(one) for one in self._translate(task, asynchronous=False)]
 
     def detokenise(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[str]:
         """Hypotheses as text. Types that only a random model has count as others, so that it is as much work."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from benchmarks.decoding.systems import TANDEM, DecodedBatch, DecodingSystem, Task
+from benchmarks.decoding.systems import TANDEM, DecodingSystem, Task
 from benchmarks.runner import MedianSpread, median_ratio, take_turns
 from benchmarks.workload import Batch, batches, sample
 from deploy.loadtest.client import percentile
@@ -78,16 +78,12 @@ class DecodingPass:
         seconds: from text in to text out.
         decode_seconds: of these, from token ids to hypotheses.
         latencies: seconds of each sentence alone, text in to text out; empty for larger batches.
-        phases: seconds by phase, added up over the workers.
-        steps: of the search, added up over the batches.
         hypotheses, texts: by index into the workload.
     """
 
     seconds: float
     decode_seconds: float
     latencies: tuple[float, ...]
-    phases: dict[str, float]
-    steps: int
     hypotheses: dict[int, Hypothesis]
     texts: dict[int, str]
 
@@ -130,7 +126,7 @@ def measure_cases(
 def run(case: Case, batches: Sequence[Batch]) -> DecodingPass:
     """One pass: all text in, batches on all workers, all text out; at batch size 1 sentence after sentence."""
     alone = case.batch_size == 1
-    decoded, spans = list[DecodedBatch](), list[tuple[float, float, float]]()
+    spans: list[tuple[float, float]] = []  # of each part: seconds in all, and those of decoding
     hypotheses, texts = dict[int, Hypothesis](), dict[int, str]()
     for part in [[batch] for batch in batches] if alone else [batches]:
         order = [index for batch in part for index in batch.indices]
@@ -141,31 +137,14 @@ def run(case: Case, batches: Sequence[Batch]) -> DecodingPass:
         tasks = [Task(tuple(ids[index] for index in batch.indices), batch.target) for batch in part]
         results = [case.system.decode_alone(tasks[0])] if alone else case.system.decode(tasks)
         searched = time.perf_counter()
-        best = [hypothesis for result in results for hypothesis in result.hypotheses]
+        best = [hypothesis for result in results for hypothesis in result]
         written = case.system.detokenise(sources, best)
-        spans.append((tokenised - started, searched - tokenised, time.perf_counter() - searched))
-        decoded += results
+        spans.append((time.perf_counter() - started, searched - tokenised))
         hypotheses |= zip(order, best, strict=True)
         texts |= zip(order, written, strict=True)
-    tokenise, decode, detokenise = (sum(times) for times in zip(*spans, strict=True))
-    latencies = tuple(map(sum, spans)) if alone else ()
-    return DecodingPass(
-        tokenise + decode + detokenise,
-        decode,
-        latencies,
-        {"tokenise": tokenise, **_sum(decoded), "detokenise": detokenise},
-        sum(result.steps for result in decoded),
-        hypotheses,
-        texts,
-    )
-
-
-def _sum(decoded: Sequence[DecodedBatch]) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for result in decoded:
-        for phase, seconds in result.phases.items():
-            total[phase] = total.get(phase, 0.0) + seconds
-    return total
+    seconds, decode_seconds = (sum(times) for times in zip(*spans, strict=True))
+    latencies = tuple(whole for whole, _ in spans) if alone else ()
+    return DecodingPass(seconds, decode_seconds, latencies, hypotheses, texts)
 
 
 def output_hash(tokens: Sequence[Sequence[int]]) -> str:
@@ -204,7 +183,6 @@ def row_of(measured: MeasuredCase, beam_size: int) -> dict[str, Any]:
         "passes": len(passes),
         "output_hash": passes[0].output_hash,
         "stable": len({one.output_hash for one in passes}) == 1,
-        "phases": _phases(passes, count),
     }
 
 
@@ -225,12 +203,3 @@ def against(measured: MeasuredCase, others: Sequence[MeasuredCase]) -> dict[str,
 
 def _latency(passes: Sequence[DecodingPass], percent: float) -> float:
     return 1e3 * MedianSpread.of([percentile(one.latencies, percent) for one in passes]).median
-
-
-def _phases(passes: Sequence[DecodingPass], count: int) -> dict[str, dict[str, float | None]]:
-    phases: dict[str, dict[str, float | None]] = {}
-    steps = passes[0].steps
-    for phase in passes[0].phases:
-        median = 1e6 * MedianSpread.of([one.phases[phase] for one in passes]).median
-        phases[phase] = {"us_per_sentence": median / count, "us_per_step": median / steps if steps else None}
-    return phases

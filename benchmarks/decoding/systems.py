@@ -6,8 +6,8 @@ from text in to text out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -57,21 +57,6 @@ class Task:
         return max(len(source) for source in self.sources) - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DecodedBatch:
-    """What came of a task.
-
-    Attributes:
-        hypotheses: the best of each sentence.
-        phases: seconds by phase, where a system tells.
-        steps: of the search, first steps included; 0 where a system does not tell.
-    """
-
-    hypotheses: tuple[Hypothesis, ...]
-    phases: Mapping[str, float] = field(default_factory=dict)
-    steps: int = 0
-
-
 class DecodingSystem(Protocol):
     """Something that translates batches of text on several workers."""
 
@@ -81,10 +66,10 @@ class DecodingSystem(Protocol):
     def tokenise(self, texts: Sequence[str]) -> list[Ids]:
         """Ids of every text, EOS last."""
 
-    def decode(self, tasks: Sequence[Task]) -> list[DecodedBatch]:
-        """All tasks, on all workers, in the order given."""
+    def decode(self, tasks: Sequence[Task]) -> list[list[Hypothesis]]:
+        """The best hypothesis of each sentence of all tasks, on all workers, in the order given."""
 
-    def decode_alone(self, task: Task) -> DecodedBatch:
+    def decode_alone(self, task: Task) -> list[Hypothesis]:
         """One task on one thread, with nothing beside it."""
 
     def detokenise(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[str]:

@@ -5,48 +5,23 @@ No sentence joins a running batch here, since no peer could do the same; `tandem
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task
+from benchmarks.decoding.systems import Ids, Label, Task
 from benchmarks.workload import check_one_text
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.rendering import Renderer
-from models.search import Array, Graphs, GraphSpecs, Hypothesis, SearchOptions
+from models.search import Graphs, Hypothesis, SearchOptions
 from models.search.offline import Failed, OfflineDecoder
 from models.translator import encode_lines
 from service.runtimes import open_graphs
 
 SHORTLIST_GRAPH = "step_shortlist"
 _UNBOUNDED = 10**9  # a batch is what the task says, however many tokens it has
-
-
-class TimedGraphs:
-    """Graphs with a stopwatch: the seconds spent in each, for one batch on one thread."""
-
-    def __init__(self, graphs: Graphs) -> None:
-        self._graphs = graphs
-        self.specs: GraphSpecs = graphs.specs
-        self.seconds: dict[str, float] = defaultdict(float)
-
-    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Every output of a graph, by name."""
-        started = time.perf_counter()
-        outputs = self._graphs.run(graph, inputs)
-        self.seconds[graph] += time.perf_counter() - started
-        return outputs
-
-    def phases(self, whole: float) -> dict[str, float]:
-        """Seconds by phase; ``whole`` are the batch's, of which the search's bookkeeping is what is left."""
-        step = sum(seconds for graph, seconds in self.seconds.items() if graph.startswith("step"))
-        rest = {graph: seconds for graph, seconds in self.seconds.items() if not graph.startswith("step")}
-        found = {"encode": 0.0, **rest, "step": step}
-        return {**found, "search": whole - sum(found.values())}
 
 
 class Tandem:
@@ -87,27 +62,24 @@ class Tandem:
         """Ids of every text, EOS last, cut at the bundle's limit."""
         return encode_lines(self._source, texts, self._most)
 
-    def decode(self, tasks: Sequence[Task]) -> list[DecodedBatch]:
+    def decode(self, tasks: Sequence[Task]) -> list[list[Hypothesis]]:
         """All tasks, each by the next worker that is free."""
         return list(self._pool.map(self.decode_alone, tasks))
 
-    def decode_alone(self, task: Task) -> DecodedBatch:
+    def decode_alone(self, task: Task) -> list[Hypothesis]:
         """One batch from its first step to its last, in the calling thread.
 
         Raises:
             ConfigError: the search found nothing for a sentence.
         """
-        started = time.perf_counter()
-        timed = TimedGraphs(self._graphs)
         options = search_options(self._options, task.target)
-        decoder = OfflineDecoder(timed, options, self._shortlist, _UNBOUNDED, window=len(task.sources))
+        decoder = OfflineDecoder(self._graphs, options, self._shortlist, _UNBOUNDED, window=len(task.sources))
         best: list[Hypothesis] = []
         for nbest in decoder.decode((source,) for source in task.sources):
             if isinstance(nbest, Failed):
                 raise ConfigError(f"{self.label}: {nbest.why}")
             best.append(nbest[0])
-        phases = timed.phases(time.perf_counter() - started)
-        return DecodedBatch(tuple(best), phases, decoder.counters.steps)
+        return best
 
     def detokenise(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[str]:
         """Hypotheses as text."""

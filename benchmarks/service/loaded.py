@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop
+from deploy.loadtest.command import not_answered
 from deploy.loadtest.measure import highest_rate
-from deploy.loadtest.results import not_answered
-from deploy.loadtest.server import Reading, Server
+from deploy.loadtest.server import Server, watched
 from deploy.report import say
 
 CAPACITY_P99 = 1.0  # seconds
@@ -46,15 +47,13 @@ class LoadedService:
     def closed(self, purpose: str, number: int = 0) -> dict[str, Any]:
         """Closed loop; ``number`` is the pass."""
         head = {"mode": "closed", "purpose": purpose, "pass": number, "clients": self.clients}
-        before = self._reading()
-        return self._row(head, closed_loop(self.url, self.bodies, self.clients, self.duration), before)
+        return self._row(head, lambda: closed_loop(self.url, self.bodies, self.clients, self.duration))
 
     def open(self, rate: float, purpose: str, number: int = 0, patience: float = 120.0) -> dict[str, Any]:
         """Poisson arrivals; ``number`` is the pass, which has its own moments."""
         head = {"mode": "open", "purpose": purpose, "pass": number, "rate": round(rate, 2)}
         schedule = arrivals(rate, self.duration, number)
-        before = self._reading()
-        return self._row(head, open_loop(self.url, self.bodies, schedule, patience), before)
+        return self._row(head, lambda: open_loop(self.url, self.bodies, schedule, patience))
 
     def capacity(self, closed_rate: float) -> float:
         """The highest rate with a p99 of at most a second; ``closed_rate`` says where to begin."""
@@ -71,12 +70,9 @@ class LoadedService:
         """Of the route."""
         return self.server.url + self.path
 
-    def _reading(self) -> Reading:
-        return Reading.of(self.server, metrics=self.system == "tandem")
-
-    def _row(self, head: dict[str, Any], run: LoadRun, before: Reading) -> dict[str, Any]:
-        row = {"system": self.system, **head, **run.record(), **self._reading().since(before, run)}
-        row |= {name: round(value, 1) for name, value in self.server.memory().items()}
+    def _row(self, head: dict[str, Any], load: Callable[[], LoadRun]) -> dict[str, Any]:
+        run, figures = watched(self.server, load, metrics=self.system == "tandem")
+        row = {"system": self.system, **head, **run.record(), **figures}
         self.rows.append(row)
         times = f"{row['requests_per_s']:g}/s answered, p50 {row['p50_ms']} ms, p99 {row['p99_ms']} ms"
         rest = f"not answered: {not_answered(row)}"

@@ -18,12 +18,11 @@ from benchmarks.options import SERVICE_PEERS, ServeOptions
 from benchmarks.runner import take_turns
 from benchmarks.service import verdicts
 from benchmarks.service.loaded import LoadedService, offered
-from benchmarks.service.requests import forced_bodies, forced_texts, naive_bodies, tandem_path
 from benchmarks.service.verdicts import Verdict
-from deploy.loadtest.results import disturbance, not_answered
+from benchmarks.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
+from deploy.loadtest.command import disturbance, not_answered
 from deploy.loadtest.server import Server, settings_in_force, tandem_server
-from deploy.records import names
-from deploy.report import console, environment, say, show_environment, table
+from deploy.report import console, environment, names, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores
@@ -95,7 +94,7 @@ def measure(options: ServeOptions) -> dict[str, Any]:
 def naive_server(options: ServeOptions, stack: ExitStack, workers: int) -> Server:
     """The naive service, with a random model in a folder that goes when ``stack`` does."""
     from benchmarks.decoding.conversion import write_random
-    from benchmarks.transformers import TransformerSize
+    from benchmarks.workload import TransformerSize
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tandem-bench-"))) / "model"
     folder.mkdir()

@@ -20,8 +20,7 @@ import torch
 from torch.utils.data import Dataset
 
 from benchmarks.training.work import DROPOUT, RATE, SMOOTHING, Count, TrainingPass, TrainingWork, padded
-from benchmarks.transformers import marian
-from models.vocabulary import EOS, PAD, UNK
+from models.vocabulary import BOS, EOS, PAD, UNK
 
 INSTALL = 'pip install "tandem[bench]"'
 IGNORED = -100  # what the library's loss skips
@@ -66,7 +65,7 @@ class HuggingFace:
         self._work, self._pairs = work, Pairs(work)
         self.rows, self.plan = fit_rows(work, places)
         rates = {"dropout": DROPOUT, "activation_dropout": DROPOUT, "attention_dropout": attention_dropout}
-        self._model = marian(work.size, work.vocabularies, **rates)
+        self._model = _marian(work, **rates)
         self._tokenizer = _tokenizer(max(work.vocabularies))
         self.parameters = sum(one.numel() for one in self._model.parameters() if one.requires_grad)
 
@@ -163,3 +162,33 @@ def _tokenizer(vocabulary: int) -> Any:
     words = {f"w{index}": index for index in range(vocabulary)}
     model = tokenizers.models.WordLevel(words, unk_token=f"w{UNK}")
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizers.Tokenizer(model), pad_token=f"w{PAD}")
+
+
+def _marian(work: TrainingWork, **rates: float) -> Any:
+    """MarianMT of the work's size, always with the same random weights; ``rates`` are those of its dropout."""
+    transformers, size, vocabularies = _library(), work.size, work.vocabularies
+    config = transformers.MarianConfig(
+        vocab_size=vocabularies[0],
+        decoder_vocab_size=vocabularies[1],
+        share_encoder_decoder_embeddings=False,
+        tie_word_embeddings=True,
+        max_position_embeddings=size.positions,
+        encoder_layers=size.layers,
+        encoder_ffn_dim=size.hidden,
+        encoder_attention_heads=size.heads,
+        decoder_layers=size.layers,
+        decoder_ffn_dim=size.hidden,
+        decoder_attention_heads=size.heads,
+        d_model=size.width,
+        activation_function="relu",
+        scale_embedding=True,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        decoder_start_token_id=BOS,
+        forced_eos_token_id=None,
+        **rates,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return transformers.MarianMTModel(config)

@@ -1,7 +1,6 @@
 """`tandem bench training`: how fast we train against others on a model of the same size.
 
 - ``ours``: the stream and the stepper of the trainer, which is what `tandem train` runs;
-- ``plain``: the same model and batches, trained as a first version would be (``ours.py`` says how);
 - ``huggingface``: Seq2SeqTrainer of transformers, with MarianMT, lengths grouped (``pip install "tandem[bench]"``).
 
 Counted are target symbols without padding over the time of whole updates, loading and optimiser included. Ratios are
@@ -22,15 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.options import ARCHITECTURES, CONTESTANTS, TrainingOptions
+from benchmarks.options import TrainingOptions
 from benchmarks.runner import median_ratio, take_turns
 from benchmarks.training.huggingface import HuggingFace, missing
-from benchmarks.training.ours import Ours, Plain
-from benchmarks.training.work import SHIPPED, Contestant, Count, TrainingPass, TrainingWork, padded
-from benchmarks.transformers import TransformerSize
-from deploy.records import names
+from benchmarks.training.work import Contestant, Count, Ours, TrainingPass, TrainingWork, padded
+from benchmarks.workload import TransformerSize
 from deploy.report import console, environment, say, show_environment, table
-from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores
 
 _COLUMNS = {
@@ -49,31 +45,24 @@ def measure(options: TrainingOptions) -> dict[str, Any]:
     """Contestants by turns.
 
     Raises:
-        ConfigError: an option is out of bounds, or the data has several sources.
+        ConfigError: the data has several sources.
         CorpusError: the run has no prepared data.
     """
-    if options.architecture not in ARCHITECTURES:
-        raise ConfigError(f"--architecture must be of {', '.join(ARCHITECTURES)}, but is {options.architecture}")
-    wanted = names(options.contestants, "--contestants", CONTESTANTS)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     threads = options.threads or usable_cores()
     torch.set_num_threads(threads)
     size = TransformerSize(options.layers, options.width, options.hidden, options.heads)
-    work = TrainingWork.open(options.run / "data", size, options.batch_tokens, threads)
-    ours = Ours(work, options.architecture, options.attention_dropout)
+    work = TrainingWork.open(options.run / "data", size, options.batch_tokens)
+    ours = Ours(work, options.attention_dropout)
     plans = [list(chain(*plan.items)) for plan in ours.trainer.stream.plans(0)]
     epoch = padded(work.data.lengths_of(np.arange(len(work.data))), plans)
     epochs, left_out = {"ours": epoch.padding()}, dict[str, str]()
     entered: dict[str, Contestant] = {"ours": ours}
-    if "plain" in wanted:
-        entered["plain"] = Plain(work, options.architecture, options.attention_dropout)
-    if "huggingface" in wanted:
-        reason = f"has no {options.architecture}" if options.architecture in SHIPPED else missing()
-        if reason:
-            left_out["huggingface"] = reason
-        else:
-            peer = HuggingFace(work, options.attention_dropout, epoch.places / len(plans))
-            entered["huggingface"], epochs["huggingface"] = peer, peer.plan.padding()
+    if reason := missing():
+        left_out["huggingface"] = reason
+    else:
+        peer = HuggingFace(work, options.attention_dropout, epoch.places / len(plans))
+        entered["huggingface"], epochs["huggingface"] = peer, peer.plan.padding()
     turns = take_turns(list(entered.values()), options.repeats, partial(_turn, options, threads))
     passes = dict(zip(entered, turns, strict=True))
     return {
@@ -117,7 +106,7 @@ def show(result: Mapping[str, Any]) -> None:
     """Print the figures."""
     options = result["options"]
     say(show_environment(result["environment"]))
-    title = f"{options['architecture']}, {options['updates']} updates a turn, {options['repeats']} turns"
+    title = f"{options['updates']} updates a turn, {options['repeats']} turns"
     rows = [{**row, "padded": 100 * row["padding"]["both"]} for row in result["contestants"].values()]
     console().print(table(title, _COLUMNS, rows))
     say(*(f"{name}: {reason}" for name, reason in result["left_out"].items()))

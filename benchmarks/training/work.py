@@ -1,25 +1,29 @@
-"""What every contestant trains: the corpus, the size of the model, and what one pass of one of them gave."""
+"""What every contestant trains: the corpus, the size of the model, and what one pass of one of them gave; our own."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.transformers import TransformerSize
+from benchmarks.workload import TransformerSize
 from models.errors import ConfigError
+from models.protocol import count_parameters
+from training.data.batches import TrainingBatch
 from training.data.config import CorpusConfig, DataConfig
 from training.data.dataset import PreparedData, TokenArray
 from training.data.summary import PreparedSummary
-from training.optim import OptimiserConfig
-from training.recipe import Recipe, TrainingConfig, load_recipe
+from training.optim import OptimiserConfig, learning_rate
+from training.recipe import Recipe, TrainingConfig
+from training.reporting import Silent
+from training.trainer import Trainer
 
-RECIPES = Path(__file__).parents[2] / "training" / "recipes"
-SHIPPED = {"dpn": "tatoeba-de-en/dpn.toml", "convs2s": "tatoeba-de-en/convs2s.toml"}
 SMOOTHING, DROPOUT, RATE = 0.1, 0.1, 1e-3
 
 
@@ -33,7 +37,6 @@ class TrainingWork:
         vocabularies: types of the source and of the target.
         size: of the Transformers.
         batch_tokens: half the padded source and target symbols of a batch.
-        threads: that a contestant may use.
     """
 
     folder: Path
@@ -41,10 +44,9 @@ class TrainingWork:
     vocabularies: tuple[int, int]
     size: TransformerSize
     batch_tokens: int
-    threads: int
 
     @classmethod
-    def open(cls, folder: Path, size: TransformerSize, batch_tokens: int, threads: int) -> TrainingWork:
+    def open(cls, folder: Path, size: TransformerSize, batch_tokens: int) -> TrainingWork:
         """Map prepared data into memory.
 
         Raises:
@@ -55,7 +57,7 @@ class TrainingWork:
         if len(data.source_sides) != 1 or not isinstance(data.source_sides[0], TokenArray):
             raise ConfigError(f"{folder} must have one source, of text, but has {list(summary.vocabularies)[:-1]}")
         source, target = summary.vocabularies.values()
-        return cls(folder, data, (source, target), size, batch_tokens, threads)
+        return cls(folder, data, (source, target), size, batch_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,11 @@ class Contestant(Protocol):
         ...
 
 
-def model_keys(architecture: str, size: TransformerSize, attention_dropout: float) -> dict[str, Any]:
-    """The ``[model]`` table: the Transformer that all contestants train, or one of the shipped recipes'."""
-    if architecture in SHIPPED:
-        return load_recipe(RECIPES / SHIPPED[architecture]).model | {"dropout": DROPOUT}
-    return {
+def recipe_of(work: TrainingWork, attention_dropout: float) -> Recipe:
+    """What ``tandem train`` would read: pairs as they are, none of them joined."""
+    text = CorpusConfig("benchmark", ("{split}.source",), "{split}.target", "", "")
+    size = work.size
+    model = {
         "width": size.width,
         "hidden": size.hidden,
         "heads": size.heads,
@@ -137,19 +139,14 @@ def model_keys(architecture: str, size: TransformerSize, attention_dropout: floa
         "dropout": DROPOUT,
         "attention_dropout": attention_dropout,
     }
-
-
-def recipe_of(work: TrainingWork, architecture: str, attention_dropout: float) -> Recipe:
-    """What ``tandem train`` would read: pairs as they are, none of them joined."""
-    text = CorpusConfig("benchmark", ("{split}.source",), "{split}.target", "", "")
     return Recipe(
         "benchmark",
         "translate",
         ("und",),
         "und",
         DataConfig((text,)),
-        architecture,
-        model=model_keys(architecture, work.size, attention_dropout),
+        "transformer",
+        model=model,
         optimiser=OptimiserConfig("adam", RATE),
         training=TrainingConfig(batch_tokens=work.batch_tokens, label_smoothing=SMOOTHING, precision="bf16"),
     )
@@ -169,3 +166,42 @@ def padded(lengths: tuple[NDArray[np.int64], NDArray[np.int64]], batches: Iterab
             int(source.sum()), int(source.max()) * len(batch), int(target.sum()), int(target.max()) * len(batch)
         )
     return total
+
+
+class Ours:
+    """What ``tandem train`` runs: the trainer's stream and its stepper. Nothing is validated or saved."""
+
+    name = "tandem"
+
+    def __init__(self, work: TrainingWork, attention_dropout: float) -> None:
+        recipe = recipe_of(work, attention_dropout)
+        self.trainer = Trainer(recipe, work.folder, Path("nowhere"), reporter=Silent())
+        self.parameters = count_parameters(self.trainer.model)
+        self._updates = 0
+
+    def run(self, turn: int, warmup: int, updates: int) -> TrainingPass:
+        """Updates of one batch each, on the batches of an epoch of their own."""
+        count, waited = Count(), 0.0
+        with closing(self.trainer.stream.updates(epoch=turn)) as groups:
+            for _ in range(warmup):
+                self._step(next(groups).batches[0])
+            started = time.perf_counter()
+            for _ in range(updates):
+                asked = time.perf_counter()
+                (batch,) = next(groups).batches
+                waited += time.perf_counter() - asked
+                self._step(batch)
+                count += symbols(batch)
+            return TrainingPass(updates, time.perf_counter() - started, count, waited)
+
+    def _step(self, batch: TrainingBatch) -> None:
+        recipe = self.trainer.recipe
+        self._updates += 1
+        rate = learning_rate(recipe.optimiser, self._updates, recipe.training.updates, 0)
+        self.trainer.stepper.step((batch,), batch.target_tokens, rate)
+
+
+def symbols(batch: TrainingBatch) -> Count:
+    """Of a batch of text."""
+    places = sum(source.values.numel() for source in batch.sources)
+    return Count(batch.source_tokens, places, batch.target_tokens, batch.target_out.numel())

@@ -4,13 +4,13 @@
 
 ``BulkTranslator`` is the part in brackets: lines to lines, in one process, on one thread. `tandem translate` runs one
 on every core of a machine (``pool``), Ray one on every core of several. How far a run has come is how many lines
-it has written; ``journal`` says what it was begun with.
+it has written; the journal beside them says what it was begun with.
 """
 
 from __future__ import annotations
 
+from deploy.bulk.lines import Line, LineFinding, LineResult
 from deploy.bulk.options import BulkOptions
-from deploy.bulk.records import Line, LineFinding, LineResult
 from deploy.bulk.translator import BulkTranslator
 
 __all__ = ["BulkOptions", "BulkTranslator", "Line", "LineFinding", "LineResult"]

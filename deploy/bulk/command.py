@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 
 from deploy.bulk import BulkOptions, BulkTranslator
-from deploy.bulk.run import Request, Summary, translate_files
-from deploy.bulk.stopping import Stopped
+from deploy.bulk.cluster import RayActors
+from deploy.bulk.pool import translate_rows
+from deploy.bulk.run import Request, Stopped, Summary, translate_files
 from deploy.outputs import check_file
 from models.command import BundleFolder, Without, Workers
 from models.errors import ConfigError
@@ -27,6 +28,7 @@ def translate(
     bundle: BundleFolder,
     options: Annotated[BulkOptions, Without({"candidates"})],
     request: Request,
+    actors: RayActors,
     sources: Annotated[
         list[Path] | None,
         typer.Option("--source", help="Text, one line after another (.gz, .xz, .bz2, plain); - is standard input."),
@@ -52,7 +54,8 @@ def translate(
         raise ConfigError("--report must be a file, but is -: standard output is for translations")
     console = Console(stderr=True)
     try:
-        summary = translate_files(BulkTranslator(bundle, options), request)
+        translate = actors.translate if actors.address else translate_rows
+        summary = translate_files(BulkTranslator(bundle, options), request, translate)
     except Stopped as stopped:
         after = "; go on with --resume" if out is not None else ""
         console.print(f"tandem: {stopped}{after}", highlight=False, markup=False, soft_wrap=True)

@@ -47,6 +47,7 @@ class BulkOptions:
     language: ReadLanguage = ""
     bad: Annotated[Bad, typer.Option(help="What a line that cannot be translated becomes.")] = "keep"
     target: WrittenLanguage = ""
+    max_line_bytes: Annotated[int, typer.Option(min=1, help="Longer lines are bad.")] = 1 << 20
     candidates: Annotated[
         int, typer.Option(min=1, max=LARGEST_BEAM, help="Hypotheses of which that nearest to the reference is taken.")
     ] = 1

@@ -17,7 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from typing import TypeAlias, TypeVar
 
-from deploy.bulk.records import Line, LineResult
+from deploy.bulk.lines import Line, LineResult
 from deploy.bulk.sources import InputRow
 from deploy.bulk.translator import BulkTranslator
 from models.errors import TandemError
@@ -83,21 +83,12 @@ def in_order(
     """
     waiting: deque[tuple[list[InputRow], T]] = deque()
     for block in blocks:
-        # What is too long is not sent; what stands in its place needs no translator.
-        waiting.append((block, submit([_line(row) for row in block if row.fault is None])))
+        waiting.append((block, submit([row.fields for row in block])))
         if len(waiting) > ahead:
-            yield _finished(*waiting.popleft(), result)
-    while waiting:
-        yield _finished(*waiting.popleft(), result)
-
-
-def _finished(block: list[InputRow], begun: T, result: Callable[[T], list[LineResult]]) -> Done:
-    translated = iter(result(begun))
-    return block, [next(translated) if row.fault is None else LineResult(b"", (row.fault,)) for row in block]
-
-
-def _line(row: InputRow) -> Line:
-    return row.fields[0] if len(row.cells) == 1 else row.fields
+            oldest, begun = waiting.popleft()
+            yield oldest, result(begun)
+    for oldest, begun in waiting:
+        yield oldest, result(begun)
 
 
 def cut(rows: Iterable[InputRow]) -> Iterator[list[InputRow]]:

@@ -64,13 +64,9 @@ class ProgressMeter(AbstractContextManager["ProgressMeter"]):
             self._told = self._clock()
             self._console.print(self._words() + self._left(), highlight=False, soft_wrap=True)
 
-    @property
-    def rate(self) -> float:
-        """Lines a second of this run."""
-        return (self._lines - self._before) / max(self._clock() - self._began, 1e-9)
-
     def _words(self) -> str:
-        return f"{self._lines:,} lines, {self.rate:,.0f}/s"
+        rate = (self._lines - self._before) / max(self._clock() - self._began, 1e-9)
+        return f"{self._lines:,} lines, {rate:,.0f}/s"
 
     def _left(self) -> str:
         """Of the input and of the time, for a log."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -16,12 +19,12 @@ import typer
 from deploy.bulk.output import FileOutput, LineReport, StreamOutput, Tally
 from deploy.bulk.pool import Done, RowTranslator, translate_rows
 from deploy.bulk.progress import ProgressMeter
-from deploy.bulk.records import LineResult
-from deploy.bulk.sources import InputRow, Oversize, Source, fingerprint, open_sources, read_rows
-from deploy.bulk.stopping import stoppable
+from deploy.bulk.sources import InputRow, Source, fingerprint, open_sources, read_rows
 from deploy.bulk.translator import BulkTranslator
 from models.bundle import MANIFEST, Bundle, sha256
 from models.errors import ConfigError, CorpusError
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,6 @@ class Request:
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an earlier run of this command ended.")] = False
     workers: int = 1
     save_every: Annotated[float, typer.Option(min=0.0, help="Seconds until lines are on disk for good.")] = 10.0
-    max_line_bytes: Annotated[int, typer.Option(min=1, help="Longer lines are bad.")] = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def translate_files(translator: BulkTranslator, request: Request, translate: Row
     with ExitStack() as stack:
         stack.callback(report.close)
         stack.callback(output.close)
-        sources = open_sources(request.sources, translator.widths, request.max_line_bytes)
+        sources = open_sources(request.sources, translator.widths)
         for source in sources:
             stack.callback(source.close)
         journal = output.begin(_begun_with(translator, request), resume=request.resume)
@@ -90,8 +92,7 @@ def translate_files(translator: BulkTranslator, request: Request, translate: Row
             meter = ProgressMeter(_size(sources), before, sum(source.position for source in sources))
             stack.enter_context(stoppable())
             with meter, closing(translate(translator, rows, request.workers)) as blocks:
-                kept = None if translator.options.bad == "empty" else translator.kept
-                for rows_of_block in _write(blocks, output, report, kept, request.save_every):
+                for rows_of_block in _write(blocks, output, report, request.save_every):
                     meter.advance(len(rows_of_block), sum(row.span for row in rows_of_block))
             output.finish(report.tally.lines)
     return Summary(report.tally, before, time.monotonic() - started, report.path if report.tally.bad else None)
@@ -99,47 +100,29 @@ def translate_files(translator: BulkTranslator, request: Request, translate: Row
 
 def _begun_with(translator: BulkTranslator, request: Request) -> dict[str, str]:
     """What the translations depend on, by name."""
-    options = asdict(translator.settled) | {"max_line_bytes": request.max_line_bytes}
+    options = asdict(translator.settled)
     inputs = {f"input {number}": fingerprint(path) for number, path in enumerate(request.sources, 1)}
     bundle = {"bundle": sha256(translator.open().path / MANIFEST)}
     return bundle | {name: json.dumps(value) for name, value in options.items()} | inputs
 
 
 def _write(
-    blocks: Iterable[Done], output: StreamOutput, report: LineReport, kept: int | None, save_every: float
+    blocks: Iterable[Done], output: StreamOutput, report: LineReport, save_every: float
 ) -> Iterator[list[InputRow]]:
     """Write block by block; yields the rows of each."""
     saved = time.monotonic()
     for block, results in blocks:
         report.take(results)
-        for row, result in zip(block, results, strict=True):
-            for data in _written(row, result, kept):
-                output.write(data)
-            row.close()
+        output.write(b"".join(result.data + b"\n" for result in results))
         sync = time.monotonic() - saved >= save_every
         output.flush(sync=sync)
         saved = time.monotonic() if sync else saved
         yield block
 
 
-def _written(row: InputRow, record: LineResult, kept: int | None) -> Iterator[bytes]:
-    """What stands in the place of a row, its end included; ``kept``: the cell that does where it is not translated."""
-    if row.fault is None or kept is None:
-        yield record.data + b"\n"
-        return
-    last, cell = b"", row.cells[kept]
-    for last in cell.chunks() if isinstance(cell, Oversize) else (bytes(cell),):
-        yield last
-    if not last.endswith(b"\n"):
-        yield b"\n"
-
-
 def _left(rows: Iterator[InputRow], done: int, sources: Sequence[Source]) -> Iterator[InputRow]:
     """The rows without those that are done. Raises ConfigError where there are not so many."""
-    found = 0
-    for row in islice(rows, done):
-        row.close()
-        found += 1
+    found = sum(1 for _ in islice(rows, done))
     if found < done:
         names = ", ".join(source.name for source in sources)
         raise ConfigError(
@@ -184,3 +167,40 @@ def _real(path: Path | None) -> Path | None:
 def _is_stream(path: Path) -> bool:
     """A device or a named pipe."""
     return path.exists() and not path.is_file()
+
+
+class Stopped(BaseException):
+    """The work was ended from outside: what is written stays, and what was begun is cut off by the run that goes on.
+
+    Like KeyboardInterrupt no Exception: a search that fails is done again sentence by sentence, whatever the error is,
+    and that is no answer to a signal.
+
+    Attributes:
+        signal: its number.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.signal = number
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Raises Stopped on the first signal; the second one does what it always does."""
+    if threading.current_thread() is not threading.main_thread():  # nobody else may set handlers
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        restore()
+        raise Stopped(number)
+
+    def restore() -> None:
+        for other, handler in before.items():
+            signal.signal(other, handler)
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        restore()

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
 import io
 import lzma
 import os
 import stat
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,9 +21,9 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deploy.bulk.records import Field, LineFinding
+from deploy.bulk.lines import Field
+from models.bundle import sha256
 from models.errors import ConfigError, CorpusError
 
 CHUNK = 1 << 20  # bytes that are read at a time
@@ -36,62 +34,21 @@ _DAMAGED = (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Oversize:
-    """A line that is too long to be held in memory: all of its bytes, its end included, in a file without a name."""
-
-    file: IO[bytes]
-    size: int
-
-    def chunks(self) -> Iterator[bytes]:
-        """The bytes, some at a time."""
-        self.file.seek(0)
-        while chunk := self.file.read(CHUNK):
-            yield chunk
-
-
-Cell: TypeAlias = bytes | Oversize | NDArray[np.floating[Any]]
-"""A line of one source, its end included, or a matrix."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class InputRow:
     """A line of all sources.
 
     Attributes:
-        cells: one per source.
+        fields: one per source: the line without its end, or a matrix.
         span: bytes of the files on disk that were read for it.
     """
 
-    cells: tuple[Cell, ...]
+    fields: tuple[Field, ...]
     span: int
 
     @property
     def size(self) -> int:
-        """Bytes in memory, or so; an over-long line takes none, but few such files should be open at a time."""
-        sizes: list[int] = []
-        for cell in self.cells:
-            sizes.append(
-                cell.nbytes if isinstance(cell, np.ndarray) else len(cell) if isinstance(cell, bytes) else CHUNK
-            )
-        return sum(sizes)
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The lines without their ends; what is over-long has none."""
-        cells = (b"" if isinstance(cell, Oversize) else cell for cell in self.cells)
-        return tuple(cell.removesuffix(b"\n") if isinstance(cell, bytes) else cell for cell in cells)
-
-    @property
-    def fault(self) -> LineFinding | None:
-        """Why it cannot be translated at all."""
-        longest = max((cell.size for cell in self.cells if isinstance(cell, Oversize)), default=0)
-        return LineFinding("too_long", f"has {longest} bytes, more than --max-line-bytes allows") if longest else None
-
-    def close(self) -> None:
-        """Let go of what lies on disk."""
-        for cell in self.cells:
-            if isinstance(cell, Oversize):
-                cell.file.close()
+        """Bytes in memory."""
+        return sum(field.nbytes if isinstance(field, np.ndarray) else len(field) for field in self.fields)
 
 
 class TextSource:
@@ -103,18 +60,16 @@ class TextSource:
         position: of these, how many have been read.
     """
 
-    def __init__(self, path: Path, longest: int) -> None:
+    def __init__(self, path: Path) -> None:
         """
         Args:
             path: of the file; its suffix says whether it is compressed.
-            longest: bytes of a line that is held in memory.
 
         Raises:
             ConfigError: a compression that is not read here.
             CorpusError: the file cannot be opened, or is UTF-16.
         """
         self.name = str(path)
-        self._longest = longest
         self._offset = 0
         self._stack = ExitStack()
         if path.suffix in _FOREIGN:
@@ -141,31 +96,16 @@ class TextSource:
                 return self._disk.tell()
         return self._offset
 
-    def cells(self) -> Iterator[Cell]:
-        """Lines with their ends."""
+    def lines(self) -> Iterator[Field]:
+        """Lines without their ends."""
         with self._readable():
-            while line := self._file.readline(self._longest + 1):
-                whole = line.endswith(b"\n") or len(line) <= self._longest
-                cell = line if whole else self._spooled(line)
-                self._offset += cell.size if isinstance(cell, Oversize) else len(cell)
-                yield cell
+            for line in self._file:
+                self._offset += len(line)
+                yield line.removesuffix(b"\n")
 
     def close(self) -> None:
         """Close the file."""
         self._stack.close()
-
-    def _spooled(self, begun: bytes) -> Oversize:
-        with _room():
-            spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed when nobody holds it any more
-            spool.write(begun)
-        while chunk := self._file.readline(CHUNK):
-            with _room():
-                spool.write(chunk)
-            if chunk.endswith(b"\n"):
-                break
-        with _room():
-            spool.flush()
-        return Oversize(spool, spool.tell())
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -194,7 +134,7 @@ class FeatureSource:
         """Bytes of the matrices that have been read."""
         return round((self.size or 0) * self._row / max(1, len(self._matrices)))
 
-    def cells(self) -> Iterator[Cell]:
+    def lines(self) -> Iterator[Field]:
         """Matrices."""
         while self._row < len(self._matrices):
             self._row += 1
@@ -207,13 +147,12 @@ class FeatureSource:
 Source: TypeAlias = TextSource | FeatureSource
 
 
-def open_sources(paths: Sequence[Path], widths: Sequence[int], longest: int) -> list[Source]:
+def open_sources(paths: Sequence[Path], widths: Sequence[int]) -> list[Source]:
     """The inputs of a bundle.
 
     Args:
         paths: one per source.
         widths: per source the width of its feature vectors, 0 where it is text.
-        longest: bytes of a line that is held in memory.
 
     Raises:
         ConfigError, CorpusError: one of them cannot be read, or standard input is named twice.
@@ -226,7 +165,7 @@ def open_sources(paths: Sequence[Path], widths: Sequence[int], longest: int) -> 
     with ExitStack() as stack:
         opened: list[Source] = []
         for path, width in zip(paths, widths, strict=True):
-            opened.append(FeatureSource(path, width) if width else TextSource(path, longest))
+            opened.append(FeatureSource(path, width) if width else TextSource(path))
             stack.callback(opened[-1].close)
         stack.pop_all()
     return opened
@@ -239,35 +178,21 @@ def read_rows(sources: Sequence[Source]) -> Iterator[InputRow]:
         CorpusError: one of them ends before another, or cannot be read.
     """
     before = sum(source.position for source in sources)
-    for number, cells in enumerate(zip_longest(*(source.cells() for source in sources))):
-        ended = [source.name for source, cell in zip(sources, cells, strict=True) if cell is None]
+    for number, fields in enumerate(zip_longest(*(source.lines() for source in sources))):
+        ended = [source.name for source, field in zip(sources, fields, strict=True) if field is None]
         if ended:
             raise CorpusError(
                 f"the sources must have equally many lines, but {', '.join(ended)} ended and another went on after"
                 f" {number} lines"
             )
         position = sum(source.position for source in sources)
-        yield InputRow(cells, position - before)
+        yield InputRow(fields, position - before)
         before = position
 
 
 def fingerprint(path: Path) -> str:
-    """The size of a file and BLAKE2b of what is in it; empty where it is no file."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
-    return f"{path.stat().st_size} bytes ({digest})"
-
-
-@contextmanager
-def _room() -> Iterator[None]:
-    """What goes wrong with the place of long lines is no fault of the input."""
-    try:
-        yield
-    except OSError as error:
-        what = f"a line too long for memory cannot be kept in {tempfile.gettempdir()}"
-        raise CorpusError(f"{what} ({error.strerror or error}): name a larger folder in TMPDIR") from error
+    """The size of a file and SHA-256 of what is in it; empty where it is no file."""
+    return f"{path.stat().st_size} bytes ({sha256(path)})" if path.is_file() else ""
 
 
 def _standard_input() -> IO[bytes]:

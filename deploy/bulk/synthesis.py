@@ -12,8 +12,7 @@ import typer
 from rich.console import Console
 
 from deploy.bulk import BulkOptions, BulkTranslator
-from deploy.bulk.run import Request, translate_files
-from deploy.bulk.stopping import Stopped
+from deploy.bulk.run import Request, Stopped, translate_files
 from deploy.bulk.translator import Opener
 from deploy.outputs import check_folder
 from models.bundle import Bundle
@@ -65,7 +64,8 @@ class Synthesis:
 
 
 Corpus = Annotated[Path, typer.Option("--out", help="Folder of the new corpus, in the folder of the recipe's corpora.")]
-_UNUSED = frozenset({"shortlist", "sentences", "bad"})  # of how lines are translated: the same in every corpus
+# Of how lines are translated: the same in every corpus.
+_UNUSED = frozenset({"shortlist", "sentences", "bad", "max_line_bytes"})
 
 
 def distil(

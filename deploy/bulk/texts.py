@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from deploy.bulk.forms import LineReading
-from deploy.bulk.records import Field
+from deploy.bulk.lines import Field, LineReading
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
 from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
-from service.text import Document
+from service.text.layout import Document
 from service.text.loops import cut_loops
 
 

@@ -7,9 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deploy.bulk.forms import LineReader, LineReading, SegmentReader
+from deploy.bulk.lines import (
+    Field,
+    Line,
+    LineFinding,
+    LineReader,
+    LineReading,
+    LineResult,
+    SegmentReader,
+    fault_of,
+    fields_of,
+    text_of,
+)
 from deploy.bulk.options import BulkOptions
-from deploy.bulk.records import Field, Line, LineFinding, LineResult, fault_of, fields_of, text_of
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.search import Failed, Graphs, Hypothesis, OfflineDecoder
@@ -78,11 +88,6 @@ class BulkTranslator:
         return self._open().options
 
     @property
-    def kept(self) -> int:
-        """The source whose line stands in the place of one that cannot be translated. Raises as ``open``."""
-        return self._open().kept
-
-    @property
     def widths(self) -> tuple[int, ...]:
         """Per field of a line the width of its feature vectors, 0 for text. Raises as ``open``."""
         return (*self._open().bundle.feature_widths, *((0,) if self._teaches else ()))
@@ -106,7 +111,7 @@ class BulkTranslator:
         """
         opened = self._open()
         rows = [fields_of(line) for line in lines]
-        readings = [fault_of(row) or self._read(opened.form, row) for row in rows]
+        readings = [fault_of(row, self.options.max_line_bytes) or self._read(opened.form, row) for row in rows]
         sentences = [one for reading in readings if isinstance(reading, LineReading) for one in reading.sentences]
         outcomes = opened.decoder.decode(sentences)
         return [self._record(row, reading, outcomes) for row, reading in zip(rows, readings, strict=True)]
@@ -121,7 +126,7 @@ class BulkTranslator:
     def _record(
         self, row: Sequence[Field], reading: LineReading | LineFinding, outcomes: Iterator[NBest]
     ) -> LineResult:
-        line = row[self.kept]
+        line = row[self._open().kept]
         if isinstance(reading, LineFinding):
             return LineResult.untranslated(line, reading, self.options.bad)
         hypotheses: list[Sequence[Hypothesis]] = []

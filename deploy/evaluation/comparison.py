@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
 
 from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.systems import (
@@ -23,9 +22,11 @@ from deploy.evaluation.systems import (
     read_tests,
 )
 from deploy.outputs import check_file, check_folder
-from models.command import AsJson, console
+from deploy.report import cell, console, say, table
+from models.command import AsJson
 from models.errors import ConfigError
-from training.significance import DRAWS, compare_systems
+from training.metrics import corpus_metrics
+from training.significance import DRAWS, Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +43,20 @@ class Comparison:
     baseline: str
     setting: str
 
-    def head(self) -> list[str]:
-        """The column titles."""
-        metrics = [title for score in self.systems[0].scores for title in (score.metric, f"p ({score.metric})")]
-        return ["system", *metrics, "parameters", "training tokens/s", "sentences/s"]
-
-    def rows(self) -> list[list[str]]:
-        """The cells."""
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each system, by the columns' titles."""
         return [
-            [
-                system.name,
-                *(cell for score in system.scores for cell in (score.shown, score.p_shown)),
-                _number(system.parameters, ",d"),
-                _number(system.training_speed, ",.0f"),
-                _number(system.decoding_speed, ",.1f"),
-            ]
+            {
+                "system": system.name,
+                **{
+                    title: text
+                    for score in system.scores
+                    for title, text in ((score.metric, score.shown), (f"p ({score.metric})", score.p_shown))
+                },
+                "parameters": system.parameters,
+                "training tokens/s": system.training_speed,
+                "sentences/s": system.decoding_speed,
+            }
             for system in self.systems
         ]
 
@@ -69,8 +69,8 @@ class Comparison:
 
     def markdown(self) -> str:
         """The table, its notes and the command that makes it again."""
-        head = self.head()
-        lines = [head, ["---", *["--:"] * (len(head) - 1)], *self.rows()]
+        head, *_ = rows = self.rows()
+        lines = [head, ["---", *["--:"] * (len(head) - 1)], *(map(cell, row.values()) for row in rows)]
         table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
         notes = "\n".join(f"- {note}" for note in self.notes())
         command = shlex.join(["tandem", *sys.argv[1:]])
@@ -83,14 +83,9 @@ class Comparison:
 
     def show(self) -> None:
         """Print the table and its notes."""
-        title, *rest = self.head()
-        table = Table(title, *(Column(heading, justify="right") for heading in rest), title=self.setting)
-        for row in self.rows():
-            table.add_row(*row)
-        terminal = console()
-        terminal.print(table)
-        for note in self.notes()[1:]:
-            terminal.print(note, highlight=False)
+        rows = self.rows()
+        console().print(table(self.setting, {title: title for title in rows[0]}, rows))
+        say(*self.notes()[1:])
 
 
 def compare(
@@ -131,9 +126,8 @@ def compare(
         raise ConfigError(f"--baseline must be one of {', '.join(systems)}, but is {chosen!r}")
     unscored = [System(UNEDITED, list(next(iter(columns.values()))[-1]))] if task == "postedit" else []
     unscored += [decode_system(name, bundle, columns[name], decoding) for name, bundle in bundles.items()]
-    scores = compare_systems(
-        task, {system.name: system.texts for system in unscored}, gold, baseline=chosen, further=further
-    )
+    texts = {system.name: system.texts for system in unscored}
+    scores = Counts(corpus_metrics(task), texts, gold, further).compare(chosen)
     scored = tuple(replace(system, scores=tuple(scores[system.name])) for system in unscored)
     comparison = Comparison(scored, chosen, decoding.setting(len(gold), decoding.beam_size))
     if hypotheses is not None:
@@ -149,7 +143,3 @@ def compare(
         print(comparison.markdown(), end="")
     else:
         comparison.show()
-
-
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)

@@ -16,8 +16,7 @@ from models.bundle import Bundle
 from models.translator import Column
 from training.analysis.attention import AttentionName, SentenceAttention, groups
 from training.analysis.decoding import LengthClass, source_lengths
-from training.report.content import SENTENCE_METRICS, Example, Picture, Report, SystemOutput, choose, in_turn
-from training.report.page import render
+from training.report.page import SENTENCE_METRICS, Example, Picture, Report, SystemOutput, choose, in_turn, render
 from training.significance import Bootstrap, ComparedScore, Counts
 
 LONGEST_DRAWN = 25  # tokens of a side of a heat map: longer ones cannot be read
@@ -113,7 +112,7 @@ def write_report(done: Evaluation, path: Path, *, examples: int, heat_maps: int)
         classes=done.measured.classes,
         sampling=done.measured.sampling,
         metric=metric,
-        sections=[(section.title, [made[row] for row in section.rows]) for section in sections],
+        sections=[(title, [made[row] for row in chosen]) for title, chosen in sections],
     )
     path.write_text(render(report), encoding="utf-8")
 

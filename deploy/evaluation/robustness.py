@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.report import console, say, table
 from models.command import AsJson, BundleFolder, Limit, Without
 from models.errors import ConfigError
 from training.data.corpus import read_parallel
@@ -26,7 +24,7 @@ def robustness(
     bundle: BundleFolder,
     source: Annotated[Path, typer.Option(help="Source text, one segment a line (.xz, .gz, plain).")],
     references: Annotated[Path, typer.Option(help="Reference translations.")],
-    options: Annotated[BulkOptions, Without({"shortlist", "sentences", "bad", "candidates"})],
+    options: Annotated[BulkOptions, Without({"shortlist", "sentences", "bad", "max_line_bytes", "candidates"})],
     sentences: Annotated[
         bool, typer.Option("--sentences/--segments", help="Split each line as the service does, or decode it whole.")
     ] = False,
@@ -70,15 +68,18 @@ def _mapping(finding: ConditionResult) -> dict[str, object]:
 
 
 def _print(findings: Sequence[ConditionResult]) -> None:
-    table = Table("text", "segments", *(score.metric for score in findings[0].scores), "untouched", "loss", "symptoms")
-    for one in findings:
-        signs = ", ".join(f"{count} {sign}" for sign, count in one.symptoms.items()) or "none"
-        values = (f"{score.value:.1f}" for score in one.scores)
-        table.add_row(
-            one.condition, f"{one.segments:,}", *values, f"{one.plain[0].value:.1f}", f"{one.loss:.1f}", signs
-        )
-    console = Console()
-    console.print(table)
+    rows = [
+        {
+            "text": one.condition,
+            "segments": one.segments,
+            **{score.metric: score.value for score in one.scores},
+            "untouched": one.plain[0].value,
+            "loss": one.loss,
+            "symptoms": ", ".join(f"{count} {sign}" for sign, count in one.symptoms.items()) or "none",
+        }
+        for one in findings
+    ]
+    console().print(table("", {title: title for title in rows[0]}, rows))
     for one in findings:
         for sign, (source, text) in one.examples.items():
-            console.print(escape(f"{one.condition}, {sign}: {source[:200]!r} -> {text[:300]!r}"), highlight=False)
+            say(f"{one.condition}, {sign}: {source[:200]!r} -> {text[:300]!r}")

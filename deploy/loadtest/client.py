@@ -24,10 +24,10 @@ from typing import Any, Literal
 import aiohttp
 import numpy as np
 
+from deploy.loadtest.command import Arrivals
 from models.errors import ConfigError
 
 Ending = Literal["answered", "rejected", "failed", "unfinished"]
-Arrivals = Literal["poisson", "constant"]
 
 _REJECTED = (429, 503)
 _TIMEOUT = 120.0  # seconds after which a request has failed

@@ -1,8 +1,8 @@
 """A service under rising load: every run leaves a row; the highest rate that keeps a p99 is found by bisection.
 
 Requests are due at moments of a Poisson process or at even gaps, whatever the service does (an open loop), and latency
-counts from when a request was due: see :mod:`deploy.loadtest.client`, whose client this uses. Locust and its like send
-the next request when the last one was answered, so a slow service gets less load and looks better than it is.
+counts from when a request was due: see :mod:`deploy.loadtest.client`, whose client this uses. Clients that wait for
+their answers first give a slow service less load, so that it looks better than it is.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from deploy.loadtest.client import Arrivals, LoadRun, arrivals, closed_loop, open_loop, percentile
-from deploy.loadtest.options import FORMAT, LoadOptions, parse_rates
-from deploy.loadtest.results import Result, not_answered
+from deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop, percentile
+from deploy.loadtest.command import LoadOptions, Result, not_answered, parse_rates
 from deploy.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
 from deploy.loadtest.texts import LANGUAGES, read_lines
 from deploy.report import environment, say
 from models.errors import ConfigError, TandemError
 
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
-    from deploy.loadtest.server import Reading, Server
+    from deploy.loadtest.server import Server
 
-SCENARIO = "interactive"  # sentences
 # Of the highest rate, where no rates are given: the curve. The highest one is measured again with it.
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.15, 1.5)
 LATE_SHARE, BUSY = 0.05, 0.85  # of the bound, and of a core: beyond them the client is no bystander
@@ -77,22 +75,19 @@ class Steps:
     def run(self, rate: float, purpose: str) -> Result:
         """Load it with so many requests a second; the row is kept. Raises Gone where it answers nothing afterwards."""
         seconds = max(self.options.duration, _FEWEST / rate)
-        kind = cast(Arrivals, self.options.arrivals)
-        schedule = arrivals(rate, seconds, self.options.seed or 0, kind) or [0.0]
+        schedule = arrivals(rate, seconds, self.options.seed or 0, self.options.arrivals) or [0.0]
         calls = list(itertools.islice(self.calls, len(schedule)))
-        before = self._reading()
-        run = open_loop(
-            self.url + PATH,
-            [call.body for call in calls],
-            schedule,
-            self._patience,
-            self._headers,
-            lambda number, reply: calls[number].fault(reply),
+        run, further = self._watched(
+            lambda: open_loop(
+                self.url + PATH,
+                [call.body for call in calls],
+                schedule,
+                self._patience,
+                self._headers,
+                lambda number, reply: calls[number].fault(reply),
+            )
         )
-        row = {"purpose": purpose, "rate": round(rate, 3), **figures(run, calls, seconds, self.options)}
-        if before is not None and self.server is not None and (after := self._reading()) is not None:
-            row |= after.since(before, run)
-            row |= {name: round(value, 1) for name, value in self.server.memory().items()}
+        row = {"purpose": purpose, "rate": round(rate, 3), **figures(run, calls, seconds, self.options), **further}
         self.rows.append(row)
         tell(row)
         self._settle()
@@ -114,12 +109,13 @@ class Steps:
     def _patience(self) -> float:
         return max(_PATIENCE, 1.5 * self.options.p99)
 
-    def _reading(self) -> Reading | None:
+    def _watched(self, load: Callable[[], LoadRun]) -> tuple[LoadRun, dict[str, Any]]:
+        """A run, and what its server did meanwhile where it was started here."""
         if self.server is None:
-            return None
-        from deploy.loadtest.server import Reading
+            return load(), {}
+        from deploy.loadtest.server import watched
 
-        return Reading.of(self.server)
+        return watched(self.server, load)
 
     def _settle(self) -> None:
         """Wait until what the last run has left behind is done: until a request is answered."""
@@ -181,10 +177,11 @@ def _sustained(steps: Steps) -> float:
 def _result(steps: Steps, highest: float, gone: str = "") -> dict[str, Any]:
     options, rows = steps.options, sorted(steps.rows, key=lambda row: float(row["rate"]))
     return {
-        "loadtest": FORMAT,
+        "loadtest": 1,
         "label": options.label or options.where,
         "service": options.where,
         "pair": str(steps.calls.pair),
+        "scenario": options.scenario,
         "texts": options.texts.name if options.texts else "made",
         "seed": options.seed,
         "arrivals": options.arrivals,
@@ -213,12 +210,9 @@ def opened(options: LoadOptions) -> Iterator[Steps]:
 
             server = stack.enter_context(tandem_server(options.bundle, options.workers))
             url = server.url
-        try:
-            lines = read_lines(options.texts) if options.texts else []
-            pair = choose_pair(served_pairs(url), options.pair, LANGUAGES)
-            calls = Calls.of(SCENARIO, pair, str(options.seed), lines)
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
+        lines = read_lines(options.texts) if options.texts else []
+        pair = choose_pair(served_pairs(url), options.pair, LANGUAGES)
+        calls = Calls.of(options.scenario, pair, str(options.seed), lines)
         yield Steps(url, options, calls, server)
 
 

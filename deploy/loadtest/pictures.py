@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from deploy.loadtest.options import require
-from deploy.loadtest.results import Result, title
+from matplotlib.figure import Figure
+
+from deploy.loadtest.command import Result, title
 
 _LATENCIES = {"p50": (":", "tab:blue"), "p95": ("--", "tab:purple"), "p99": ("-", "tab:red")}
 _FATES = {
@@ -16,16 +17,10 @@ _FATES = {
 }
 
 
-def draw(result: Result, path: Path) -> Path:
+def draw_curves(result: Result, path: Path) -> Path:
     """Draw a run over the rate that was offered: percentiles of the curve, the p99 of the search as crosses between
     them, the highest rate as an upright line; below, requests a second by what became of them.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
     """
-    require("matplotlib")
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(7.2, 7.2), layout="constrained")
     latency, fate = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     rows = sorted(result["rows"], key=lambda row: float(row["offered_per_s"]))
@@ -53,7 +48,6 @@ def draw(result: Result, path: Path) -> Path:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     latency.set_title(title(result), fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150, metadata={"Software": None})
     return path
 

@@ -1,8 +1,4 @@
-"""What load tests send, shared by Locust's users and the open-loop client: kinds of requests, and scenarios of them.
-
-Files are jobs of several requests: only Locust's users send them. `tandem loadtest` sends sentences alone, which people
-wait for.
-"""
+"""What load tests send: kinds of requests, and mixtures of them."""
 
 from __future__ import annotations
 
@@ -13,26 +9,24 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from deploy.loadtest.texts import TextWriter
+from models.errors import ConfigError
 
-Kind = Literal["sentence", "document", "page", "texts", "file"]
-PATH = "/translate"  # of every request but files
-BULK_TEXTS = 32  # texts of a request of the kind "texts", and lines of a file
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
+Kind: TypeAlias = Literal["sentence", "document", "page", "texts"]
+Scenario: TypeAlias = Literal["interactive", "documents", "bulk", "mixed"]
+PATH = "/translate"  # of every request
+_BULK_TEXTS = 32  # texts of a request of the kind "texts"
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
 
-
-SCENARIOS: Mapping[str, Mapping[Kind, float]] = {
+SCENARIOS: Mapping[Scenario, Mapping[Kind, float]] = {
     "interactive": {"sentence": 1.0},
     "documents": {"document": 0.65, "page": 0.35},
-    "bulk": {"texts": 0.9, "file": 0.1},
-    "mixed": {"sentence": 0.9, "document": 0.04, "page": 0.02, "texts": 0.03, "file": 0.01},
+    "bulk": {"texts": 1.0},
+    "mixed": {"sentence": 0.9, "document": 0.04, "page": 0.02, "texts": 0.04},
 }
 """The share of each kind among the requests."""
-
-# Seconds that a user takes before the next request, on average: to read a sentence or a document. Programs take none.
-THINK: Mapping[Kind, float] = {"sentence": 5.0, "document": 20.0, "page": 20.0, "texts": 0.0, "file": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +46,8 @@ class Call:
 
     Attributes:
         kind: see there.
-        body: JSON; of a file its content.
-        texts: how many translations the answer must have; of a file its lines.
+        body: JSON.
+        texts: how many translations the answer must have.
         characters: that are to be translated, markup included.
     """
 
@@ -64,8 +58,6 @@ class Call:
 
     def fault(self, reply: bytes) -> str:
         """What is wrong with an answer of status 200; empty where nothing is."""
-        if self.kind == "file":
-            return _fault_of_lines(reply, self.texts)
         try:
             answer = json.loads(reply)
         except ValueError:
@@ -88,17 +80,15 @@ class Calls:
         pair: what is asked for.
         writer: of the texts, in the pair's source language.
         random: draws kinds.
-        bulk_texts: texts of a request of the kind "texts".
     """
 
     shares: Mapping[Kind, float]
     pair: Pair
     writer: TextWriter
     random: random.Random
-    bulk_texts: int = BULK_TEXTS
 
     @classmethod
-    def of(cls, scenario: str, pair: Pair, seed: str, lines: Sequence[str] = ()) -> Calls:
+    def of(cls, scenario: Scenario, pair: Pair, seed: str, lines: Sequence[str] = ()) -> Calls:
         """The requests of a scenario.
 
         Args:
@@ -108,7 +98,7 @@ class Calls:
             lines: real sentences of the source language to take instead of made ones.
 
         Raises:
-            ValueError: no sentences can be made in the source language, and there are no lines.
+            ConfigError: no sentences can be made in the source language, and there are no lines.
         """
         return cls(SCENARIOS[scenario], pair, TextWriter.of(pair.source, seed, lines), random.Random(f"{seed}/kinds"))
 
@@ -123,11 +113,7 @@ class Calls:
             return self._call(kind, self.writer.document())
         if kind == "page":
             return self._call(kind, self.writer.page(), format="html")
-        sentences = [self.writer.sentence() for _ in range(self.bulk_texts)]
-        if kind == "texts":
-            return self._call(kind, sentences, priority="bulk")
-        content = "\n".join(sentences) + "\n"
-        return Call(kind, content.encode(), len(sentences), len(content))
+        return self._call(kind, [self.writer.sentence() for _ in range(_BULK_TEXTS)], priority="bulk")
 
     def _call(self, kind: Kind, text: str | list[str], **options: str) -> Call:
         fields = {"q": text, "source": self.pair.source, "target": self.pair.target, **options}
@@ -139,17 +125,17 @@ def served_pairs(url: str) -> list[Pair]:
     """The pairs that a service translates, from its ``GET /languages``.
 
     Raises:
-        ValueError: it does not answer, or with something else, or translates nothing.
+        ConfigError: it does not answer, or with something else, or translates nothing.
     """
     where = f"{url}/languages"
     try:
-        with _DIRECT.open(where, timeout=30) as response:
+        with DIRECT.open(where, timeout=30) as response:
             languages: Any = json.load(response)
         pairs = [Pair(one["code"], target) for one in languages for target in one["targets"] if target != one["code"]]
     except (OSError, ValueError, TypeError, KeyError, http.client.HTTPException) as error:
-        raise ValueError(f"{where} must list the languages of a running service: {error}") from error
+        raise ConfigError(f"{where} must list the languages of a running service: {error}") from error
     if not pairs:
-        raise ValueError(f"{where} must have a pair of languages to translate, but has none")
+        raise ConfigError(f"{where} must have a pair of languages to translate, but has none")
     return pairs
 
 
@@ -162,21 +148,11 @@ def choose_pair(pairs: Sequence[Pair], wanted: str, makeable: Sequence[str]) -> 
         makeable: codes of languages that texts can be made in.
 
     Raises:
-        ValueError: the wanted pair is not served.
+        ConfigError: the wanted pair is not served.
     """
     if wanted:
         found = [pair for pair in pairs if str(pair).lower() == wanted.lower()]
         if not found:
-            raise ValueError(f"the pair must be one of {', '.join(map(str, pairs))}, but is {wanted}")
+            raise ConfigError(f"the pair must be one of {', '.join(map(str, pairs))}, but is {wanted}")
         return found[0]
     return next((pair for pair in pairs if pair.source.lower().partition("-")[0] in makeable), pairs[0])
-
-
-def _fault_of_lines(reply: bytes, count: int) -> str:
-    """What is wrong with a translated file, which must have a line with text for every line that was sent."""
-    try:
-        lines = reply.decode().removesuffix("\n").split("\n")  # other line breaks of Unicode may be in a line
-    except UnicodeDecodeError:
-        return "the file is not UTF-8"
-    filled = sum(bool(line.strip()) for line in lines)
-    return "" if len(lines) == filled == count else f"the file must have {count} lines of text, but has {filled}"

@@ -10,8 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.error
-import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,13 +19,13 @@ from typing import IO, Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.loadtest.client import LoadRun
+from deploy.loadtest.scenarios import DIRECT
 from models.errors import ConfigError
 
 _ROOT = Path(__file__).resolve().parents[2]
 _STARTS_WITHIN = 120.0  # seconds
 _ENDS_WITHIN = 40.0  # seconds: the service lets running work finish for 30
 _SHOWN_LOG = 2_000  # characters of the log of a service that did not start
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy of the environment
 _MEMORY = {"VmRSS": "rss_mb", "RssAnon": "anonymous_mb", "VmHWM": "peak_mb"}
 
 
@@ -195,34 +194,29 @@ def tandem_server(bundle: Path, workers: int, settings: Mapping[str, str] | None
     return Server((*arguments, "--workers", str(workers)), "/readyz", environment)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What is read before and after a run: metrics, processor seconds of the service and of everything, the time."""
+def watched(server: Server, load: Callable[[], LoadRun], *, metrics: bool = True) -> tuple[LoadRun, dict[str, Any]]:
+    """Load a service, and look at it before and after.
 
-    sample: Sample | None
-    processor: float | None
-    busy: float | None
-    moment: float
+    Args:
+        server: running.
+        load: it.
+        metrics: whether it has those of Tandem.
 
-    @classmethod
-    def of(cls, server: Server, *, metrics: bool = True) -> Reading:
-        """Read it now; ``metrics`` where the service has those of Tandem."""
-        sample = Sample.fetch(server.url) if metrics else None
-        return cls(sample, server.processor_seconds(), busy_seconds(), time.perf_counter())
-
-    def since(self, before: Reading, run: LoadRun) -> dict[str, Any]:
-        """What the service did between two readings, and how many cores others kept busy meanwhile."""
-        figures: dict[str, Any] = {}
-        if self.sample is not None and before.sample is not None:
-            figures |= self.sample.since(before.sample)
-        if self.processor is None or before.processor is None:
-            return figures
-        served = self.processor - before.processor
-        figures["server_cpu_ms"] = round(1e3 * served / max(1, len(run.outcomes)), 2)
-        if self.busy is not None and before.busy is not None:
-            others = self.busy - before.busy - served - run.cpu
-            figures["others_cores"] = round(max(0.0, others) / (self.moment - before.moment), 2)
-        return figures
+    Returns:
+        The run, and figures: of :meth:`Sample.since`, processor time of the service for a request, how many cores
+        others kept busy meanwhile, and the service's memory; without those that this system does not tell.
+    """
+    earlier = Sample.fetch(server.url) if metrics else None
+    served, busy, began = server.processor_seconds(), busy_seconds(), time.perf_counter()
+    run = load()
+    seconds, served_now, busy_now = time.perf_counter() - began, server.processor_seconds(), busy_seconds()
+    figures: dict[str, Any] = {} if earlier is None else Sample.fetch(server.url).since(earlier)
+    if served is not None and served_now is not None:
+        used = served_now - served
+        figures["server_cpu_ms"] = round(1e3 * used / max(1, len(run.outcomes)), 2)
+        if busy is not None and busy_now is not None:
+            figures["others_cores"] = round(max(0.0, busy_now - busy - used - run.cpu) / seconds, 2)
+    return run, figures | {name: round(value, 1) for name, value in server.memory().items()}
 
 
 def memory_of(process: int | str = "self") -> dict[str, float]:

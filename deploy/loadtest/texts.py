@@ -1,7 +1,7 @@
-"""Sentences and documents for load tests, with the lengths of real text; the standard library alone.
+"""Sentences and documents for load tests, with the lengths of real text.
 
-Lengths in tokens are log-normal as those of ``benchmarks.workload``, whose NumPy and vocabularies an image with Locust
-does not have; what sentences are made of stands in ``grammar.toml``. The same seed gives the same texts. Sentences
+Lengths in tokens are log-normal as those of ``benchmarks.workload``, whose vocabularies the client of a service does
+not have; what sentences are made of stands in ``grammar.toml``. The same seed gives the same texts. Sentences
 hardly ever come twice, but for the shortest, so that no cache answers in the service's place. Packages that make text
 (Faker, lorem) were left out: their sentences are salads of words, to which a translation model answers with text of any
 length.
@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from models.errors import ConfigError
 
 MEAN, DEVIATION = 23.0, 0.6  # tokens of a sentence before clipping, and the deviation of their logarithm
 SHORTEST, LONGEST = 3, 100  # tokens
@@ -93,12 +95,12 @@ class TextWriter:
             lines: real sentences of that language.
 
         Raises:
-            ValueError: there are neither lines nor a grammar of the language.
+            ConfigError: there are neither lines nor a grammar of the language.
         """
         grammar = Grammar.of(language)
         if grammar is None and not lines:
             known = ", ".join(LANGUAGES)
-            raise ValueError(f"texts are made in {known}, but not in {language}: give real ones, one sentence a line")
+            raise ConfigError(f"texts are made in {known}, but not in {language}: give real ones, one sentence a line")
         return cls(random.Random(seed), grammar, lines)
 
     def sentence(self) -> str:
@@ -140,14 +142,14 @@ def read_lines(path: Path) -> list[str]:
     """The lines of a file that are not empty.
 
     Raises:
-        ValueError: there is none, the file cannot be read, or it is not UTF-8.
+        ConfigError: there is none, the file cannot be read, or it is not UTF-8.
     """
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error
+        raise ConfigError(f"{path} must be a text file in UTF-8: {error}") from error
     if not lines:
-        raise ValueError(f"{path} must have at least one line of text, but has none")
+        raise ConfigError(f"{path} must have at least one line of text, but has none")
     return lines
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BufferedWriter
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,19 +15,20 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.ray.arguments import Arguments
-from deploy.ray.folders import Folder, take_folder
 from deploy.ray.scaling import METRIC
 from models.config import load_dataclass
 from models.errors import ConfigError, TandemError
 from service.app import create_app
 from service.bundles.loading import build_engine
 from service.engine import Engine, alias_of
+from service.files.disk import DataInUse, hold
 from service.http.dependencies import Parts
 from service.settings import Settings
 from service.telemetry.logs import configure_logging
 
 _log = structlog.get_logger("tandem.ray")
 _ID = "x-request-id"
+_MANY = 1_000  # folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,46 @@ class UserConfig:
 
     versions: tuple[str, ...] = ()
     keys: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that this process holds until ``close``, or until it ends however it may.
+
+    Attributes:
+        path: of the folder, which exists.
+        lock: the open file that says so.
+    """
+
+    path: Path
+    lock: BufferedWriter
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.lock.close()
+
+
+def take_folder(root: Path) -> Folder:
+    """The first of ``replica-0``, ``replica-1``, … in a folder that no other replica holds.
+
+    Not named after the replica, whose name is new each time: what takes the place of one that has died finds its file
+    jobs and limits again. Not after Serve's rank either, for two replicas may have the same for a moment.
+
+    Raises:
+        ConfigError: the folder cannot be used, or there are too many replicas.
+    """
+    for number in itertools.count():
+        path = root / f"replica-{number}"
+        if number == _MANY:
+            break
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return Folder(path, hold(path / "replica.lock"))
+        except DataInUse:
+            continue
+        except OSError as error:
+            raise ConfigError(f"{path}: a replica's data cannot be kept here ({error.strerror})") from error
+    raise ConfigError(f"{root}: all of {_MANY} folders for replicas are in use; give each node a folder of its own")
 
 
 class Replica:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,11 +94,9 @@ class Bundle:
         shortlist = _shortlist(folder, manifest, (sound, vocabularies), faults)
         specs = _specs(folder, sound, faults)
         if WEIGHTS in sound:
-            try:
+            with _noting(faults, WEIGHTS):
                 check_weights(folder / WEIGHTS)
                 faults += _not_finite(read_weights(folder / WEIGHTS)) if weights else []
-            except ValueError as error:
-                faults.append(f"{WEIGHTS}: {error}")
         if manifest.vocabularies.target.file in vocabularies:
             size = vocabularies[manifest.vocabularies.target.file].size
             options = manifest.decoding
@@ -247,14 +246,23 @@ def _built(folder: Path, parent: str) -> _Built | None:
         return None
 
 
+@contextmanager
+def _noting(faults: list[str], name: str) -> Iterator[None]:
+    """What is wrong with one file of a bundle, put among the faults of all."""
+    try:
+        yield
+    except BundleError as error:
+        faults += [f"{name}: {fault}" for fault in error.faults]
+    except (VocabularyError, ValueError) as error:
+        faults.append(f"{name}: {error}")
+
+
 def _vocabularies(folder: Path, manifest: Manifest, sound: set[str], faults: list[str]) -> dict[str, Vocabulary]:
     read: dict[str, Vocabulary] = {}
     for file in dict.fromkeys((*manifest.vocabularies.sources, manifest.vocabularies.target)):
         if file.file in sound:
-            try:
+            with _noting(faults, file.file):
                 read[file.file] = _vocabulary(folder, file)
-            except VocabularyError as error:
-                faults.append(f"{file.file}: {error}")
     return read
 
 
@@ -273,19 +281,16 @@ def _edit_faults(manifest: Manifest, vocabularies: dict[str, Vocabulary]) -> lis
     target = vocabularies.get(manifest.vocabularies.target.file)
     if target is None:  # a fault of its own
         return []
-    try:
+    faults: list[str] = []
+    with _noting(faults, "target_form 'edits'"):
         Operations.of(target)
-    except VocabularyError as error:
-        return [f"target_form 'edits': {error}"]
-    return []
+    return faults
 
 
 def _dictionary(folder: Path, manifest: Manifest, sound: set[str], faults: list[str]) -> Dictionary:
     if manifest.dictionary in sound:
-        try:
+        with _noting(faults, manifest.dictionary):
             return Dictionary.from_bytes((folder / manifest.dictionary).read_bytes())
-        except VocabularyError as error:
-            faults.append(f"{manifest.dictionary}: {error}")
     return Dictionary()
 
 
@@ -293,31 +298,24 @@ def _shortlist(
     folder: Path, manifest: Manifest, read: tuple[set[str], dict[str, Vocabulary]], faults: list[str]
 ) -> Shortlist | None:
     sound, vocabularies = read
-    if manifest.shortlist not in sound:
-        return None
-    try:
-        shortlist = Shortlist.from_bytes((folder / manifest.shortlist).read_bytes(), manifest.shortlist)
-    except BundleError as error:
-        faults += [f"{manifest.shortlist}: {fault}" for fault in error.faults]
-        return None
-    sides = [*manifest.vocabularies.sources, manifest.vocabularies.target]
-    if all(one.file in vocabularies for one in sides):  # else there is a fault already
-        *sources, target = (vocabularies[one.file].size for one in sides)
-        faults += [f"{manifest.shortlist}: {fault}" for fault in shortlist.misfits(sources, target)]
-    return shortlist
+    if manifest.shortlist in sound:
+        with _noting(faults, manifest.shortlist):
+            shortlist = Shortlist.from_bytes((folder / manifest.shortlist).read_bytes(), manifest.shortlist)
+            sides = [*manifest.vocabularies.sources, manifest.vocabularies.target]
+            if all(one.file in vocabularies for one in sides):  # else there is a fault already
+                *sources, target = (vocabularies[one.file].size for one in sides)
+                faults += [f"{manifest.shortlist}: {fault}" for fault in shortlist.misfits(sources, target)]
+            return shortlist
+    return None
 
 
 def _specs(folder: Path, sound: set[str], faults: list[str]) -> dict[str, GraphSpecs]:
     specs: dict[str, GraphSpecs] = {}
     for relative in sorted(sound):
         if relative.endswith(f"/{GRAPHS}"):
-            try:
+            with _noting(faults, relative):
                 text = (folder / relative).read_text(encoding="utf-8")
                 specs[relative.rpartition("/")[0]] = specs_from_json(text, relative)
-            except UnicodeDecodeError as error:
-                faults.append(f"{relative}: {error}")
-            except BundleError as error:
-                faults += [f"{relative}: {fault}" for fault in error.faults]
     return specs
 
 

@@ -1,10 +1,9 @@
-"""Writing bundles: into a temporary folder beside the target, checked there, then renamed."""
+"""Writing bundles: into a folder beside the target, checked there, then renamed."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from models.bundle.files import BUILT, CARD, MANIFEST, WEIGHTS, sha256, unsafe, 
 from models.bundle.manifest import Manifest
 from models.bundle.weights import half_precision, write_weights
 from models.errors import BundleError
+from models.folders import whole_folder
 from models.search.graphs import Array
 from models.vocabulary import Vocabulary
 
@@ -87,18 +87,12 @@ def add_built(path: str | Path, folder: str, files: Mapping[str, Content]) -> Pa
     if nested := [name for name in files if "/" in name]:
         raise BundleError(path, [f"built files lie in one folder, but {nested} do not"])
     target = bundle.path / folder
-
-    def fill(temporary: Path) -> None:
-        _put(temporary, files)
-        digests = {name: sha256(temporary / name) for name in sorted(files)}
-        built = {"weights": bundle.manifest.files[WEIGHTS], "files": digests}
-        (temporary / BUILT).write_text(json.dumps(built, indent=1) + "\n", encoding="utf-8")
-
     # Beside the bundle, not in it: a bundle that is loaded meanwhile must not see a foreign folder.
-    with tempfile.TemporaryDirectory(dir=bundle.path.resolve().parent, prefix=".build-") as temporary:
-        fill(Path(temporary) / "new")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _swap(Path(temporary) / "new", target, Path(temporary) / "old")
+    with whole_folder(target, beside=bundle.path.resolve()) as partial:
+        _put(partial, files)
+        digests = {name: sha256(partial / name) for name in sorted(files)}
+        built = {"weights": bundle.manifest.files[WEIGHTS], "files": digests}
+        (partial / BUILT).write_text(json.dumps(built, indent=1) + "\n", encoding="utf-8")
     return target
 
 
@@ -132,27 +126,10 @@ def _seal(folder: Path, manifest: Manifest) -> None:
 def _write(path: Path, fill: Callable[[Path], None], *, overwrite: bool) -> Bundle:
     if path.exists() and not overwrite:
         raise BundleError(path, ["there is already something at this path; remove it or overwrite it"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=".bundle-") as temporary:
-        fresh = Path(temporary) / "new"
-        fresh.mkdir()
-        fill(fresh)
+    with whole_folder(path.resolve()) as partial:
+        fill(partial)
         try:
-            Bundle.load(fresh, weights=True)  # what cannot be loaded must never get the name
+            Bundle.load(partial, weights=True)  # what cannot be loaded must never get the name
         except BundleError as error:
             raise BundleError(path, error.faults) from error
-        _swap(fresh, path.resolve(), Path(temporary) / "old")
     return Bundle.load(path)
-
-
-def _swap(fresh: Path, target: Path, old: Path) -> None:
-    """Put ``fresh`` in place of ``target``; what was there is back in its place if that fails."""
-    existed = target.exists()
-    if existed:
-        target.rename(old)
-    try:
-        fresh.rename(target)
-    except OSError:
-        if existed:
-            old.rename(target)
-        raise

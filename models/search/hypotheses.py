@@ -114,11 +114,6 @@ class Counters:
             self.slot_padding + other.slot_padding,
         )
 
-    @property
-    def padding_share(self) -> float:
-        """Share of the source positions read that were padding."""
-        return self.source_padding / self.source_cells if self.source_cells else 0.0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Admitted:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Self
 
 from models.errors import VocabularyError
 
@@ -30,24 +32,23 @@ def is_reserved(piece: str) -> bool:
     return piece in PLACEHOLDERS or piece in EDITS or bool(re.fullmatch(rf"⟨{_LANGUAGE_CODE.pattern}⟩", piece))
 
 
-class Vocabulary(Protocol):
-    """Token ids ``0 .. size-1``; 0 = padding, 1 = unknown, 2 = begin, 3 = end of sentence."""
+class Vocabulary(ABC):
+    """Token ids ``0 .. size-1``; 0 = padding, 1 = unknown, 2 = begin, 3 = end of sentence.
 
-    @property
-    def size(self) -> int: ...
-    @property
-    def pad(self) -> int: ...
-    @property
-    def unk(self) -> int: ...
-    @property
-    def bos(self) -> int: ...
-    @property
-    def eos(self) -> int: ...
-    @property
-    def placeholders(self) -> tuple[int, ...]:
-        """Ids of ``⟨ph0⟩`` .. ``⟨ph15⟩``, in order; empty where the vocabulary has none."""
-        ...
+    Attributes:
+        size: number of tokens.
+        placeholders: ids of ``⟨ph0⟩`` .. ``⟨ph15⟩``, in order; empty where the vocabulary has none.
+    """
 
+    pad, unk, bos, eos = PAD, UNK, BOS, EOS
+    size: int
+    placeholders: tuple[int, ...]
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """The content of the vocabulary's file."""
+
+    @abstractmethod
     def encode(self, text: str, *, reserved: bool | Collection[str] = False) -> list[int]:
         """Ids of a text, without begin and end.
 
@@ -57,24 +58,38 @@ class Vocabulary(Protocol):
                 default they are spelled out like any other text, so that nothing a user types acts as one; a
                 collection lets exactly those strings through.
         """
-        ...
 
+    @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ids; padding, begin and end are dropped. Raises VocabularyError for an id out of range."""
-        ...
 
+    @abstractmethod
     def id_of(self, piece: str) -> int:
         """Id of a piece. Raises VocabularyError where there is no such piece."""
-        ...
 
+    @abstractmethod
     def piece_of(self, token: int) -> str:
         """Piece of an id. Raises VocabularyError for an id out of range."""
-        ...
 
     def language_tag(self, code: str) -> int:
         """Id of a language's tag. Raises VocabularyError where the vocabulary has no such tag."""
-        ...
+        return self.id_of(language_piece(code))
 
-    def to_bytes(self) -> bytes:
-        """The content of the vocabulary's file."""
-        ...
+
+class StoredVocabulary(Vocabulary):
+    """A vocabulary that has a file of its own."""
+
+    @classmethod
+    @abstractmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """A vocabulary from its file's content. Raises VocabularyError where it is not one of this kind."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """A vocabulary from its file. Raises VocabularyError where it cannot be read."""
+        try:
+            return cls.from_bytes(Path(path).read_bytes())
+        except OSError as error:
+            raise VocabularyError(f"cannot read the vocabulary {path}: {error.strerror}") from error
+        except VocabularyError as error:
+            raise VocabularyError(f"{path}: {error}") from error

@@ -14,23 +14,22 @@ import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from pathlib import Path
+from typing import Self, TypeAlias
 
 import sentencepiece
 
 from models.errors import VocabularyError
-from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, is_reserved, language_piece
+from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, StoredVocabulary, is_reserved, language_piece
 
 _BOUNDARY = "\u2581"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SAMPLING = threading.Lock()  # sentencepiece has one seed for the whole process
 MOST_SEED = 2**31 - 1
+_Spelling: TypeAlias = tuple[list[int], list[int]]  # the bytes of a stand-in, and those of what it stands for
 
 
-class SentencePieceVocabulary:
+class SentencePieceVocabulary(StoredVocabulary):
     """A sentencepiece model with the project's fixed ids and all 256 byte pieces (see ``Vocabulary``)."""
-
-    pad, unk, bos, eos = PAD, UNK, BOS, EOS
 
     def __init__(self, model: bytes) -> None:
         self._model = model
@@ -65,39 +64,29 @@ class SentencePieceVocabulary:
             raise VocabularyError("the sentencepiece model has no byte fallback; train it with train_sentencepiece")
 
     @classmethod
-    def from_bytes(cls, model: bytes) -> SentencePieceVocabulary:
-        """A vocabulary from a serialised model. Raises VocabularyError where it is not one of ours."""
-        return cls(model)
-
-    @classmethod
-    def load(cls, path: str | Path) -> SentencePieceVocabulary:
-        """A vocabulary from a ``.model`` file. Raises VocabularyError where it cannot be read."""
-        try:
-            return cls(Path(path).read_bytes())
-        except OSError as error:
-            raise VocabularyError(f"cannot read the vocabulary {path}: {error.strerror}") from error
-        except VocabularyError as error:
-            raise VocabularyError(f"{path}: {error}") from error
+    def from_bytes(cls, content: bytes) -> Self:
+        return cls(content)
 
     def to_bytes(self) -> bytes:
         return self._model
 
     def encode(self, text: str, *, reserved: bool | Collection[str] = False) -> list[int]:
-        text = _SURROGATES.sub("\ufffd", text)
-        if reserved is True:
-            spelled = self._escapes_none
-        elif not reserved:
-            spelled = self._escapes_all
+        if isinstance(reserved, bool):
+            spelled = self._escapes_none if reserved else self._escapes_all
         else:
             spelled = _first_characters([piece for piece in self._reserved if piece not in reserved])
-        replaced = dict.fromkeys(spelled.findall(text))  # ordered and without duplicates
-        if not replaced:
-            return list(self._processor.encode(text))
-        stand_ins = dict(zip(replaced, self._stand_ins(text), strict=False))
-        ids: list[int] = self._processor.encode(spelled.sub(lambda match: stand_ins[match[0]], text))
-        for character, stand_in in stand_ins.items():
-            ids = _replace(ids, self._spell(stand_in), self._spell(character))
-        return ids
+        text, spelt = self._stood_in(text, spelled)
+        return _replace_all(self._processor.encode(text), spelt)
+
+    def _stood_in(self, text: str, spelled: re.Pattern[str]) -> tuple[str, list[_Spelling]]:
+        """A text with stand-ins for the characters that are to be spelled in bytes, and the ids to replace by which."""
+        text = _SURROGATES.sub("\ufffd", text)
+        characters = dict.fromkeys(spelled.findall(text))  # ordered and without duplicates
+        if not characters:
+            return text, []
+        stand_ins = dict(zip(characters, self._stand_ins(text), strict=False))
+        spelt = [(self._spell(stand_in), self._spell(character)) for character, stand_in in stand_ins.items()]
+        return spelled.sub(lambda match: stand_ins[match[0]], text), spelt
 
     def sample(
         self, texts: Sequence[str], *, dropout: float, seed: int, reserved: Collection[int] = ()
@@ -121,26 +110,16 @@ class SentencePieceVocabulary:
         """
         if not 0 <= seed <= MOST_SEED:
             raise VocabularyError(f"the seed must be 0 to {MOST_SEED}, but is {seed}")
-        written, spelt = [], dict[int, list[tuple[list[int], list[int]]]]()
-        for index, text in enumerate(texts):
-            text = _SURROGATES.sub("\ufffd", text)
-            pattern = self._escapes_none if index in reserved else self._escapes_all
-            if replaced := dict.fromkeys(pattern.findall(text)):
-                stand_ins = dict(zip(replaced, self._stand_ins(text), strict=False))
-                spelt[index] = [(self._spell(new), self._spell(old)) for old, new in stand_ins.items()]
-                text = pattern.sub(lambda match, table=stand_ins: table[match[0]], text)  # type: ignore[misc]
-            written.append(text)
-        if not written:
+        if not texts:
             return []
+        patterns = (self._escapes_none if index in reserved else self._escapes_all for index in range(len(texts)))
+        written, spelt = zip(*map(self._stood_in, texts, patterns), strict=True)
         with _SAMPLING:
             sentencepiece.set_random_generator_seed(seed)
             encoded: list[list[int]] = self._processor.encode(
-                written, enable_sampling=dropout > 0, alpha=dropout, nbest_size=-1, num_threads=1
+                list(written), enable_sampling=dropout > 0, alpha=dropout, nbest_size=-1, num_threads=1
             )
-        for index, pairs in spelt.items():
-            for stand_in, character in pairs:
-                encoded[index] = _replace(encoded[index], stand_in, character)
-        return encoded
+        return [_replace_all(ids, own) for ids, own in zip(encoded, spelt, strict=True)]
 
     def marks(self, ids: Iterable[int]) -> bool:
         """Whether there is a placeholder among ids."""
@@ -171,9 +150,6 @@ class SentencePieceVocabulary:
 
     def piece_of(self, token: int) -> str:
         return self._pieces[self._checked(token)]
-
-    def language_tag(self, code: str) -> int:
-        return self.id_of(language_piece(code))
 
     def _checked(self, token: int) -> int:
         if not 0 <= token < self.size:
@@ -243,6 +219,12 @@ def _first_characters(reserved: Sequence[str]) -> re.Pattern[str]:
     """Matches the boundary mark, and the first character of each of ``reserved``."""
     heads = [f"{re.escape(piece[0])}(?={re.escape(piece[1:])})" for piece in reserved]
     return re.compile("|".join([_BOUNDARY, *heads]))
+
+
+def _replace_all(ids: list[int], spelt: Sequence[_Spelling]) -> list[int]:
+    for old, new in spelt:
+        ids = _replace(ids, old, new)
+    return ids
 
 
 def _replace(ids: list[int], old: list[int], new: list[int]) -> list[int]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from models.vocabulary.base import BOS, EOS, PAD, UNK, Vocabulary, language_piece
+from models.vocabulary.base import Vocabulary, language_piece
 
 
-class TaggedVocabulary:
+class TaggedVocabulary(Vocabulary):
     """Another vocabulary with ``⟨en⟩`` before what it encodes. A text without tokens stays without.
 
     Args:
@@ -21,8 +21,6 @@ class TaggedVocabulary:
     Raises:
         VocabularyError: the vocabulary has no tag of that language.
     """
-
-    pad, unk, bos, eos = PAD, UNK, BOS, EOS
 
     def __init__(self, plain: Vocabulary, language: str) -> None:
         self.plain, self.language = plain, language
@@ -43,9 +41,6 @@ class TaggedVocabulary:
 
     def piece_of(self, token: int) -> str:
         return self.plain.piece_of(token)
-
-    def language_tag(self, code: str) -> int:
-        return self.plain.language_tag(code)
 
     def to_bytes(self) -> bytes:
         return self.plain.to_bytes()

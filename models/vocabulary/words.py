@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
+from typing import Self
 
 from models.errors import VocabularyError
-from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, is_reserved, language_piece
+from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, StoredVocabulary, is_reserved
 
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 
-class WordVocabulary:
+class WordVocabulary(StoredVocabulary):
     """Words in file order from id 4 on, after the four special ids (see ``Vocabulary``).
 
     Text is split at white space and joined with single spaces, so tokenised text comes back as it was.
     """
-
-    pad, unk, bos, eos = PAD, UNK, BOS, EOS
 
     def __init__(self, words: Sequence[str]) -> None:
         self._pieces = (*_SPECIAL, *words)
@@ -34,22 +32,12 @@ class WordVocabulary:
         self.placeholders = tuple(self._ids[piece] for piece in PLACEHOLDERS if piece in self._ids)
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> WordVocabulary:
+    def from_bytes(cls, content: bytes) -> Self:
         """A vocabulary from a file's content, UTF-8 with one word per line."""
         try:
             return cls(content.decode().splitlines())
         except UnicodeDecodeError as error:
             raise VocabularyError(f"a list of words must be UTF-8: {error}") from error
-
-    @classmethod
-    def load(cls, path: str | Path) -> WordVocabulary:
-        """A vocabulary from a file. Raises VocabularyError where it cannot be read."""
-        try:
-            return cls.from_bytes(Path(path).read_bytes())
-        except OSError as error:
-            raise VocabularyError(f"cannot read the vocabulary {path}: {error.strerror}") from error
-        except VocabularyError as error:
-            raise VocabularyError(f"{path}: {error}") from error
 
     def to_bytes(self) -> bytes:
         return "".join(f"{word}\n" for word in self._pieces[len(_SPECIAL) :]).encode()
@@ -75,6 +63,3 @@ class WordVocabulary:
         if not 0 <= token < self.size:
             raise VocabularyError(f"token ids must be 0 to {self.size - 1}, but one is {token}")
         return self._pieces[token]
-
-    def language_tag(self, code: str) -> int:
-        return self.id_of(language_piece(code))

@@ -16,11 +16,10 @@ from rich.table import Table
 
 from models.command import AsJson, console
 from models.errors import ConfigError
-from service.access import CallerLimits, Key, KeyStore, NewKey
 from service.access.access import make_meter, open_keys
+from service.access.keys import CallerLimits, Key, KeyStore, NewKey
 from service.access.meter import Meter
-from service.configuration import read_configuration
-from service.flags import DataFolder, data_flag
+from service.configuration import DataFolder, data_flag, read_configuration
 
 keys = typer.Typer(
     help="Keys of a server: make, list, limit, rotate and revoke them. A running server follows within seconds.",

@@ -17,7 +17,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from models.errors import ConfigError
@@ -85,10 +85,7 @@ class NewKey:
     """A key that was just made. The secret is nowhere else, and never shown again."""
 
     id: str
-    secret: str
-
-    def __repr__(self) -> str:
-        return f"NewKey(id={self.id!r})"
+    secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

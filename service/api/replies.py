@@ -1,4 +1,7 @@
-"""Replies of our own routes, as pydantic models. The OpenAPI document is made from them."""
+"""Replies of our own routes, as pydantic models. The OpenAPI document is made from them.
+
+Records of the text service that the replies hold as they are stand in its ``results``.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-
-class Usage(BaseModel):
-    """What a request amounted to."""
-
-    characters: int
-    source_tokens: int
-    target_tokens: int
-
-
-class Time(BaseModel):
-    """Seconds; of the sentence that took longest, and of the request as a whole."""
-
-    queue: float
-    encode: float
-    decode: float
-    total: float
+from service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage
 
 
 class Span(BaseModel):
@@ -30,18 +18,6 @@ class Span(BaseModel):
 
     start: int
     end: int
-
-
-class TokenWeights(BaseModel):
-    """The attention with which each token was written."""
-
-    source: list[str] = Field(description="The source's tokens, without the end of the sentence.")
-    target: list[str] = Field(description="The written tokens, without the end of the sentence.")
-    weights: list[list[float]] | None = Field(
-        default=None,
-        description="Per target token one weight per source token, rounded to 4 digits; absent where the reply's "
-        "matrices have more than 250000 numbers in all already.",
-    )
 
 
 class WordPair(BaseModel):
@@ -95,21 +71,6 @@ class DetectedLanguage(BaseModel):
 
     language: str = Field(examples=["de"])
     confidence: float = Field(examples=[98.0], ge=0, le=100, description="Percent.")
-
-
-class ProtectedSpan(BaseModel):
-    """A part of the text that was to come back as it was."""
-
-    text: str
-    kept: bool = Field(description="Whether the translation has it, byte for byte.")
-
-
-class GlossaryTerm(BaseModel):
-    """A term of the glossary that stands in the text."""
-
-    source: str
-    target: str
-    found: bool = Field(description="Whether the translation has the target term.")
 
 
 class DecodingReply(BaseModel):
@@ -254,13 +215,6 @@ class ModelChange(BaseModel):
     unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
 
 
-class DetectedFileLanguage(BaseModel):
-    """The language that a file was found to be in."""
-
-    language: str
-    confidence: float = Field(description="Per cent, 0..100.")
-
-
 class FileStatus(BaseModel):
     """A file that is translated in the background."""
 
@@ -274,7 +228,7 @@ class FileStatus(BaseModel):
     source: str = Field(examples=["de"])
     target: str = Field(examples=["en"])
     model: str | None = None
-    detectedLanguage: DetectedFileLanguage | None = Field(default=None, description="Where `source` was `auto`.")
+    detectedLanguage: DetectedLanguage | None = Field(default=None, description="Where `source` was `auto`.")
     characters: int = Field(examples=[1840], description="To translate.")
     created: datetime = Field(examples=["2030-12-31T09:30:00Z"])
     finished: datetime | None = Field(default=None, examples=["2030-12-31T09:30:04.120000Z"])

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from service.limits import MAX_GLOSSARY, MAX_TERM
+from service.text.glossary import MAX_GLOSSARY, MAX_TERM
 
 MAX_OTHERS = 15
 MAX_PROTECT = 100
@@ -56,6 +56,12 @@ Others = Annotated[
 Term = Annotated[str, Field(min_length=1, max_length=MAX_TERM)]
 Glossary = Annotated[
     dict[Term, Term], Field(max_length=MAX_GLOSSARY), _at_most(MAX_GLOSSARY, "terms", "source term -> target term")
+]
+
+
+ApiKey = Annotated[
+    Annotated[str, Field(max_length=512)] | None,
+    Field(repr=False, description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`."),
 ]
 
 
@@ -112,12 +118,7 @@ class DecodingFields(BaseModel):
     sampling: SamplingFields | None = Field(default=None, description="Draw instead of search.")
     timeout: float | None = Field(default=None, gt=0, description="Seconds for the whole request; else the server's.")
     priority: Literal["interactive", "bulk"] | None = Field(default=None, description="By size where not given.")
-    api_key: str | None = Field(
-        default=None,
-        max_length=512,
-        repr=False,
-        description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`.",
-    )
+    api_key: ApiKey = None
 
     @property
     def texts(self) -> list[str]:
@@ -212,9 +213,4 @@ class DetectRequest(BaseModel):
         validation_alias=AliasChoices("q", "text"),
         description="The text; `text` is an alias of `q`.",
     )
-    api_key: str | None = Field(
-        default=None,
-        max_length=512,
-        repr=False,
-        description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`.",
-    )
+    api_key: ApiKey = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -139,23 +138,13 @@ class Catalog:
 
         Those that are only translated into have none: clients take the codes of this list as all that is known.
         """
-        targets: dict[str, set[str]] = {}
-        together: defaultdict[str, set[JointSources]] = defaultdict(set)
-        for served in _all(self._chosen("translate", None)):
-            languages = served.bundle.manifest.source_languages
-            targets.setdefault(served.target, set())
-            for code in languages:
-                alone = targets.setdefault(code, set())
-                if _sources(served) == 1:
-                    alone.add(served.target)
-                else:
-                    together[code].add(JointSources(languages, served.target))
-        return [
-            ServedLanguage(
-                code, language_name(code), tuple(sorted(alone)), tuple(sorted(together.get(code, ()))) or None
-            )
-            for code, alone in sorted(targets.items())
-        ]
+        pairs, together = _served("translate", self._chosen("translate", None))
+        found = []
+        for code in _codes(pairs, together):
+            targets = tuple(target for source, target in pairs if source == code)
+            combinations = tuple(joint for joint in together if code in joint.sources)
+            found.append(ServedLanguage(code, language_name(code), targets, combinations or None))
+        return found
 
     def _models(self) -> Models:
         """What is loaded, worked out anew whenever that has changed: the engine replaces its bundles as a whole."""
@@ -241,7 +230,7 @@ def _not_served(
     if together:
         detail["combinations"] = [{"sources": list(s), "target": t} for s, t in together]
     where = f"the model {model!r}" if model else "this server"
-    known = {code for s, t in pairs for code in (s, t)} | {code for s, t in together for code in (*s, t)}
+    known = _codes(pairs, together)
     for code in (*sources, target):
         if match_language(code, known) is None:
             return LanguageNotServed(f"{where} does not know the language {code!r}; pairs served: {names}", detail)
@@ -269,6 +258,11 @@ def _served(verb: str, models: Models) -> tuple[Pairs, list[JointSources]]:
         else:
             together.add(JointSources(languages, served.target))
     return sorted(pairs), sorted(together)
+
+
+def _codes(pairs: Pairs, together: Sequence[JointSources]) -> list[str]:
+    """Every language in them."""
+    return sorted({code for pair in pairs for code in pair} | {code for s, t in together for code in (*s, t)})
 
 
 def _difference(

@@ -71,7 +71,7 @@ def build_engine(settings: Settings) -> Engine:
     """
     engine = Engine(settings.engine_options())
     for folder in at_start(list_bundles(settings.bundles), settings):
-        add_loaded(engine, open_bundle(folder, settings), settings)
+        add_loaded(engine, open_bundle(folder, settings))
     return engine
 
 
@@ -116,30 +116,30 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
     fault = folder.fault or unservable(bundle)
     if fault:
         raise BundleError(folder.path, [f"{fault}; decode files with `tandem translate`"])
-    bundle = replace(bundle, manifest=replace(bundle.manifest, name=folder.name))
+    shortlist = bundle.shortlist if settings.shortlist else None
+    bundle = replace(bundle, manifest=replace(bundle.manifest, name=folder.name), shortlist=shortlist)
     backend = backend_of(bundle, settings.runtime, settings.precision)
     return OpenBundle(bundle, open_graphs(bundle, backend.runtime, backend.precision, settings.threads), backend)
 
 
-def add_loaded(engine: Engine, loaded: OpenBundle, settings: Settings) -> None:
+def add_loaded(engine: Engine, loaded: OpenBundle) -> None:
     """Hand a bundle to the engine, and say so in the log."""
     manifest, backend = loaded.bundle.manifest, loaded.backend
-    engine.add(loaded.bundle, loaded.graphs, backend, shortlist=settings.shortlist)
+    engine.add(loaded.bundle, loaded.graphs, backend, shortlist=True)
     ran_on = {"runtime": backend.runtime, "precision": backend.precision}
     _log.info("bundle_loaded", bundle=manifest.name, task=manifest.task, **ran_on)
 
 
-def prove(loaded: OpenBundle, settings: Settings) -> None:
+def prove(loaded: OpenBundle, seconds: float) -> None:
     """Decode a probe sentence with a bundle that the engine does not have yet.
 
     Raises:
-        BundleError: it crashes, finds nothing, or takes longer than ``settings.probe_timeout``.
+        BundleError: it crashes, finds nothing, or takes longer than so many seconds.
     """
     bundle, job = loaded.bundle, probe_job(loaded.bundle)
-    shortlist = bundle.shortlist if settings.shortlist else None
-    until = time.monotonic() + settings.probe_timeout
+    until = time.monotonic() + seconds
     try:
-        batch = DecodeBatch(loaded.graphs, beam_size=job.options.beam_size, shortlist=shortlist)
+        batch = DecodeBatch(loaded.graphs, beam_size=job.options.beam_size, shortlist=bundle.shortlist)
         batch.join([job.sentence(0)])
         while time.monotonic() < until:
             for finished in batch.step():
@@ -152,7 +152,7 @@ def prove(loaded: OpenBundle, settings: Settings) -> None:
         _log.warning("probe_failed", bundle=bundle.manifest.name, exc_info=True)
         reason = str(error) if isinstance(error, TandemError) else type(error).__name__
         raise BundleError(bundle.path, [f"it cannot decode a probe sentence: {reason}"]) from error
-    raise BundleError(bundle.path, [f"it did not decode a probe sentence within {settings.probe_timeout:g} s"])
+    raise BundleError(bundle.path, [f"it did not decode a probe sentence within {seconds:g} s"])
 
 
 def unservable(bundle: Bundle) -> str:

@@ -192,7 +192,7 @@ class ModelManager:
             del self._absent[name]
             raise
         del self._absent[name]
-        add_loaded(self._engine, loaded, self._settings)
+        add_loaded(self._engine, loaded)
         return name
 
     def _name_for(self, folder: BundleFolder) -> str:
@@ -250,7 +250,7 @@ class ModelManager:
 
 def _open(folder: BundleFolder, settings: Settings) -> OpenBundle:
     loaded = open_bundle(folder, settings)
-    prove(loaded, settings)
+    prove(loaded, settings.probe_timeout)
     return loaded
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from models.bundle import Bundle
 from models.errors import TandemError
 from service.engine import Draining, Engine, Job, Overloaded
-from service.settings import Settings
 
 _PROBE = "1"  # one token or two in any vocabulary
 _PROBE_LENGTH = 4
@@ -21,9 +20,14 @@ class Readiness:
     hangs is found out.
     """
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
-        self._engine = engine
-        self._settings = settings
+    def __init__(self, engine: Engine, timeout: float, interval: float) -> None:
+        """
+        Args:
+            engine: decodes the probes.
+            timeout: seconds that a probe may take.
+            interval: seconds for which a finished sentence proves a bundle ready.
+        """
+        self._engine, self._timeout, self._interval = engine, timeout, interval
         self._probing = asyncio.Lock()
         self._ready = False
 
@@ -55,12 +59,12 @@ class Readiness:
         return None if self._engine.bundles else "no bundle is loaded"
 
     async def _probe(self, name: str) -> str | None:
-        engine, bound = self._engine, self._settings.probe_timeout
+        engine, bound = self._engine, self._timeout
         bundle = engine.bundles.get(name)
         if bundle is None:  # unloaded while others were probed
             return None
         last = engine.last_finished(name)
-        if last is not None and engine.clock() - last < self._settings.probe_interval:
+        if last is not None and engine.clock() - last < self._interval:
             return None
         try:
             async with asyncio.timeout(bound):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 from models.search import Counters
 from service.engine.cache import ResultCache
@@ -18,7 +18,6 @@ from service.engine.counters import EngineCounters
 from service.engine.errors import DeadlinePassed, Draining, Overloaded, UnknownModel
 from service.engine.jobs import Decoded, Job, Lane, Load, Ticket
 from service.engine.scheduler import Scheduler
-from service.engine.sessions import Sessions
 
 DecodedFuture = asyncio.Future[Decoded]
 Outcome = Decoded | Exception
@@ -37,11 +36,10 @@ class Dispatcher:
         self._lock = threading.RLock()
         self._work = threading.Condition(self._lock)  # sentences wait, or the workers must end
         self._done = threading.Condition(self._lock)  # sentences have left, or sessions have ended
-        self._sessions = Sessions(self._done)
+        self._sessions: set[object] = set()  # the open ones
         self._futures: dict[int, DecodedFuture] = {}
         self._idle_workers = 0
-        self._closed = False
-        self._stopped = False
+        self._draining = self._closed = self._stopped = False
         self._last_finished: dict[str, float] = {}
         self.counters = EngineCounters()
 
@@ -93,33 +91,43 @@ class Dispatcher:
 
         return withdraw
 
-    def session(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def session(self) -> Iterator[None]:
         """A piece of work, from looking for its bundle to its last sentence, as a ``with`` block.
 
-        It may submit until it ends, though the engine drains or the bundle is hidden meanwhile.
+        It may submit until it ends, though the engine drains or the bundle is hidden meanwhile: a request chooses its
+        bundle and splits its texts in a thread, and what it began with must still be there when it submits.
 
         Raises:
             Draining: no new work is taken.
         """
-        if self._sessions.closed:
-            with self._lock:
+        session = object()
+        with self._lock:
+            if self._draining:
                 self.counters.rejected["draining"] += 1
-        return self._sessions.session()
+                raise Draining
+            self._sessions.add(session)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._sessions.discard(session)
+                self._done.notify_all()
 
     def drain(self) -> None:
         """Let no further session begin; those that are open may still submit."""
-        self._sessions.close()
+        with self._lock:
+            self._draining = True
 
     def close(self) -> None:
         """Take no new work from here on; what was admitted goes on."""
         with self._lock:
-            self._sessions.close()
-            self._closed = True
+            self._draining = self._closed = True
 
     def wait_until_idle(self, timeout: float) -> bool:
         """Block until nothing waits or runs and no session is open. Returns False where that took longer (seconds)."""
         with self._lock:
-            return self._done.wait_for(lambda: self.sentences == (0, 0) and not len(self._sessions), timeout)
+            return self._done.wait_for(lambda: self.sentences == (0, 0) and not self._sessions, timeout)
 
     def let_go(self, bundle: str, timeout: float) -> bool:
         """Block until nothing of a bundle waits or runs, nor can come from sessions that are open now.
@@ -127,8 +135,9 @@ class Dispatcher:
         What is left after ``timeout`` seconds fails as ``UnknownModel``. Returns whether nothing was.
         """
         until = self.clock() + timeout
-        ended = self._sessions.wait_for_present(timeout)
         with self._lock:
+            present = set(self._sessions)
+            ended = self._done.wait_for(lambda: present.isdisjoint(self._sessions), timeout)
             left = max(0.0, until - self.clock())
             finished = self._done.wait_for(lambda: not self._scheduler.tickets_of(bundle), left)
             if not finished:
@@ -170,7 +179,7 @@ class Dispatcher:
     @property
     def draining(self) -> bool:
         """Whether new sessions, or all new work, is refused."""
-        return self._sessions.closed
+        return self._draining
 
     @property
     def sentences(self) -> tuple[int, int]:

@@ -34,8 +34,8 @@ Watch: TypeAlias = Callable[[int, Decoded], None]
 class Backend:
     """What a bundle's graphs run on, for information: a runtime and a precision, such as ``onnx`` and ``int8``."""
 
-    runtime: str
-    precision: str
+    runtime: str = "onnx"
+    precision: str = "int8"
 
     def __str__(self) -> str:
         return f"{self.runtime} {self.precision}"
@@ -49,14 +49,11 @@ class EngineOptions:
         workers: decode threads.
         cache_sentences: results kept; 0 = no cache.
         limits: of the queue and the batches.
-        runtime, precision: what graphs run on where ``Engine.add`` is not told otherwise, for information.
     """
 
     workers: int = 1
     cache_sentences: int = 0
     limits: SchedulerLimits = field(default_factory=SchedulerLimits)
-    runtime: str = "onnx"
-    precision: str = "int8"
 
 
 class Engine(Dispatcher):
@@ -100,7 +97,7 @@ class Engine(Dispatcher):
         Args:
             bundle: a loaded bundle.
             graphs: its graphs, opened.
-            backend: what they run on; None = what the options say.
+            backend: what they run on; None = ONNX Runtime, in int8.
             shortlist: whether its sentences use the tokens that its shortlist selects, where it has one.
         """
         name = bundle.manifest.name
@@ -109,9 +106,7 @@ class Engine(Dispatcher):
         self._aligning.discard(name)
         if "align" in graphs.specs:
             self._aligning.add(name)
-        self.backends = MappingProxyType(
-            {**self.backends, name: backend or Backend(self.options.runtime, self.options.precision)}
-        )
+        self.backends = MappingProxyType({**self.backends, name: backend or Backend()})
         self.bundles = MappingProxyType({**self.bundles, name: bundle})
         if alias_of(name) not in self.aliases:
             self.aliases = MappingProxyType({**self.aliases, alias_of(name): name})

@@ -31,6 +31,8 @@ class Overloaded(TandemError):
 class Draining(TandemError):
     """The engine is shutting down and takes no new work."""
 
+    retry_after = 5.0
+
     def __init__(self) -> None:
         super().__init__("the service is shutting down and takes no new work; try again in a moment")
 
@@ -50,9 +52,9 @@ class DecodingFailed(TandemError):
     """A step crashed, and with it every sentence of its batch.
 
     Attributes:
-        incident: the id under which the cause was logged.
+        incident: the id under which the cause was logged; ``detail`` has it for machines.
     """
 
     def __init__(self, incident: str) -> None:
-        self.incident = incident
+        self.incident, self.detail = incident, {"incident": incident}
         super().__init__(f"decoding failed on our side; the incident {incident} was logged")

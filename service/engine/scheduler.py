@@ -20,16 +20,18 @@ import heapq
 import itertools
 import math
 from bisect import bisect_left
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.engine.errors import Overloaded
 from service.engine.jobs import Job, Lane, Load, Priority, Ticket
-from service.engine.rate import Rate
 
 _BUCKET_EDGES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _SPARE_DEADLINES = 64  # those of sentences that left, kept before the heap is made anew without them
+_WINDOW = 10.0  # seconds that the rate looks back over
+_GRAIN = 0.25  # seconds that share one entry, so that memory does not grow with the rate
+_GUESS = 1_000.0  # tokens per second, before anything was measured
 Plans = list[tuple[Lane, list[Ticket]]]
 
 
@@ -53,6 +55,37 @@ class SchedulerLimits:
     max_join_tokens: int = 512
     bulk_handicap: float = 5.0
     max_batches_per_bundle: int = 2
+
+
+class Rate:
+    """Predicted tokens worked off per second, over the last ten seconds that saw any."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._entries: deque[tuple[float, int]] = deque()  # when it began, tokens
+        self._tokens = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, tokens: int) -> None:
+        """Count the tokens of a sentence that was worked off."""
+        now = self._clock()
+        if self._entries and now - self._entries[-1][0] < _GRAIN:
+            began, before = self._entries.pop()
+            self._entries.append((began, before + tokens))
+        else:
+            self._entries.append((now, tokens))
+        self._tokens += tokens
+        while self._entries[0][0] < now - _WINDOW:
+            self._tokens -= self._entries.popleft()[1]
+
+    def tokens_per_second(self) -> float:
+        """The measured rate; a guess where too little was seen."""
+        if not self._entries:
+            return _GUESS
+        span = self._entries[-1][0] - self._entries[0][0]
+        return self._tokens / span if span >= 1.0 else max(_GUESS, float(self._tokens))
 
 
 class Scheduler:

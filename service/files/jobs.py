@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from models.errors import ConfigError
-from service.access import ANONYMOUS, Access, Caller
+from service.access.access import ANONYMOUS, Access, Caller
 from service.engine import Draining, Engine
 from service.files.bounds import Bounds
 from service.files.disk import Upload, hold

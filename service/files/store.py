@@ -25,10 +25,7 @@ from service.files.records import FileJob, Holdings
 from service.files.slices import Slice, joined
 from service.storage.database import Database
 
-_COLUMNS = (
-    "id", "owner", "name", "format", "source", "target", "model", "status", "created", "finished", "expires",
-    "characters", "done", "bytes", "error", "code", "download", "confidence",
-)  # fmt: skip
+_COLUMNS = tuple(column.name for column in fields(FileJob))
 
 
 class JobStore:
@@ -239,4 +236,4 @@ class JobStore:
 
 
 def _job(row: sqlite3.Row) -> FileJob:
-    return FileJob(**{one.name: row[one.name] for one in fields(FileJob)})
+    return FileJob(**{column: row[column] for column in _COLUMNS})

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
-from service.access import Access, Caller
+from service.access.access import Access, Caller
 
 _SCHEMES = ("bearer", "deepl-auth-key")
 

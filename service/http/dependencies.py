@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
+from pydantic import BaseModel
 
-from service.access import Access, Caller
+from service.access.access import Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
@@ -16,12 +18,13 @@ from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
 from service.http.credentials import admin_of, caller_of
 from service.http.intake import read_fields
-from service.http.uploads import UploadGate
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
 from service.translation.requests import priority_of
 from service.translation.texts import TextService
+
+Fields = TypeVar("Fields", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Parts:
     access: Access
     models: ModelManager
     files: FileJobs
-    uploads: UploadGate
+    unknown_uploads: asyncio.Semaphore
 
 
 async def parts(request: Request) -> Parts:
@@ -49,16 +52,18 @@ async def request_id(request: Request) -> str:
     return str(request.state.request_id)
 
 
-async def translate_request(request: Request) -> TranslateRequest:
-    return await read_fields(request, TranslateRequest)
+def fields_of(model: type[Fields]) -> Callable[[Request], Awaitable[Fields]]:
+    """A dependency that reads a request's fields. Raises what ``read_fields`` raises."""
+
+    async def read(request: Request) -> Fields:
+        return await read_fields(request, model)
+
+    return read
 
 
-async def postedit_request(request: Request) -> PosteditRequest:
-    return await read_fields(request, PosteditRequest)
-
-
-async def summarize_request(request: Request) -> SummarizeRequest:
-    return await read_fields(request, SummarizeRequest)
+translate_request = fields_of(TranslateRequest)
+postedit_request = fields_of(PosteditRequest)
+summarize_request = fields_of(SummarizeRequest)
 
 
 def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..., AsyncIterator[Caller]]:

@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
-from service.access import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
+from service.access.errors import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
+from service.api.wording import bound_of, quoted, shown
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.errors import (
     GlossaryLimit,
@@ -30,18 +31,16 @@ from service.errors import (
     ModelNotFound,
     ModelRefused,
     PairNotServed,
-    ServiceError,
     TooLarge,
 )
 from service.files.bounds import FileRefused
 from service.files.records import FilesFull, TooManyFiles
 from service.files.runner import Explanation
 from service.storage.database import StorageError
-from service.wording import bound_of, quoted, shown
 
-_DRAIN_RETRY = 5
+_SOON = 5.0  # seconds
 _LONGEST_NAME = 80
-_SERVICE_ERRORS: Mapping[type[ServiceError], tuple[int, str]] = {
+_REPLIES: Mapping[type[BaseException], tuple[int, str]] = {
     LanguageNotServed: (404, "language_not_served"),
     PairNotServed: (404, "pair_not_served"),
     ModelNotFound: (404, "model_not_found"),
@@ -58,6 +57,10 @@ _SERVICE_ERRORS: Mapping[type[ServiceError], tuple[int, str]] = {
     LimitsUnavailable: (503, "limits_unavailable"),
     TooManyFiles: (429, "too_many_files"),
     FilesFull: (503, "files_full"),
+    UnknownModel: (404, "model_not_found"),
+    Overloaded: (503, "overloaded"),
+    Draining: (503, "draining"),
+    DecodingFailed: (500, "decoding_failed"),
 }
 _FILE_STATUSES: Mapping[str, int] = {
     "file_too_large": 413,
@@ -145,28 +148,20 @@ def reply_for(error: BaseException) -> ErrorReply:
     if isinstance(error, FileRefused):
         return ErrorReply(_FILE_STATUSES[error.code], error.code, str(error), error.detail)
     if isinstance(error, HttpError):
-        headers = {**(_retry(_DRAIN_RETRY) if error.status == 503 else {}), **error.headers}
+        headers = {**(_retry(_SOON) if error.status == 503 else {}), **error.headers}
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
     if isinstance(error, InvalidOption):
         return reply_for(InvalidFields.of(error.field, error.bound, error.value, error.remedy))
-    if isinstance(error, ServiceError):
-        return ErrorReply(*_SERVICE_ERRORS[type(error)], str(error), error.detail, _headers_of(error))
+    if type(error) in _REPLIES:
+        return ErrorReply(*_REPLIES[type(error)], str(error), getattr(error, "detail", None), _headers_of(error))
     if isinstance(error, OptionError):
         fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
         return ErrorReply(422, "invalid_field", _sentence(fault), [fault])
-    if isinstance(error, UnknownModel):
-        return ErrorReply(404, "model_not_found", str(error))
-    if isinstance(error, Overloaded):
-        return ErrorReply(503, "overloaded", str(error), headers=_retry(error.retry_after))
-    if isinstance(error, Draining):
-        return ErrorReply(503, "draining", str(error), headers=_retry(_DRAIN_RETRY))
     if isinstance(error, DeadlinePassed | TimeoutError):
         return ErrorReply(504, "deadline", str(DeadlinePassed()))
     if isinstance(error, StorageError):
         message = "what this server keeps cannot be read or written now; try again later"
-        return ErrorReply(503, "storage_unavailable", message, headers=_retry(_DRAIN_RETRY))
-    if isinstance(error, DecodingFailed):
-        return ErrorReply(500, "decoding_failed", str(error), {"incident": error.incident})
+        return ErrorReply(503, "storage_unavailable", message, headers=_retry(_SOON))
     if isinstance(error, HTTPException):
         return _reply_for_route(error)
     return ErrorReply(500, "internal", "something went wrong on our side; quote the request id when you report it")
@@ -229,7 +224,7 @@ def _reply_for_route(error: HTTPException) -> ErrorReply:
     return ErrorReply(error.status_code, "http_error", str(error.detail), headers=headers)
 
 
-def _headers_of(error: ServiceError) -> dict[str, str]:
+def _headers_of(error: BaseException) -> dict[str, str]:
     if isinstance(error, KeyMissing):
         return {"WWW-Authenticate": 'Bearer realm="tandem"'}  # which a 401 has to have
     seconds = getattr(error, "retry_after", None)

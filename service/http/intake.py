@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import from_json
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -22,7 +22,6 @@ T = TypeVar("T", bound=BaseModel)
 
 _MAX_FIELDS = 100_000
 _CHARSET = re.compile(r";\s*charset=[^;]*", re.I)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPEATED = ("q", "text", "translation", *LIST_FIELDS)
 _TEXT_FIELDS = frozenset(("q", "text", "translation", "prefix"))
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -138,36 +137,22 @@ def _flags(request: Request, model: type[BaseModel]) -> dict[str, bool]:
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
         content = _parse_json(_utf8(body))
-    except (ValueError, RecursionError) as error:
-        place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-        raise BadRequest(f"the body is not valid JSON{place}") from error
+    except ValueError as error:
+        raise BadRequest(f"the body is not valid JSON: {error}") from error
     if not isinstance(content, dict):
         raise BadRequest("the body must be a JSON object")
     return content
 
 
 def _parse_json(text: str) -> Any:
-    content = json.loads(text, parse_constant=_refuse_constant)
-    _refuse_surrogates(content)
-    return content
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _refuse_surrogates(value: Any) -> None:
-    """JSON can escape half a character; no text has that."""
-    if isinstance(value, str):
-        if _SURROGATE.search(value):
-            raise BadRequest("the request has a lone surrogate (half of a \\ud8xx\\udcxx pair), which is no character")
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            _refuse_surrogates(key)
-            _refuse_surrogates(item)
-    elif isinstance(value, list):
-        for item in value:
-            _refuse_surrogates(item)
+    """A JSON value, without ``NaN`` and the like. Raises ValueError, and BadRequest for half a character."""
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        if "hex escape" not in str(error):
+            raise
+        message = "the request has a lone surrogate (half of a \\ud8xx\\udcxx pair), which is no character"
+        raise BadRequest(f"{message}: {error}") from error
 
 
 def _utf8(raw: bytes) -> str:
@@ -239,5 +224,5 @@ def _nested(value: str) -> Any:
     """An object that a form holds as JSON; what is no JSON stays as it is, for the schema to refuse."""
     try:
         return _parse_json(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return value

@@ -125,6 +125,5 @@ def _is_quiet(scope: Mapping[str, Any]) -> bool:
 def _exporter(settings: Settings) -> SpanExporter:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    if settings.traces_endpoint:
-        return OTLPSpanExporter(endpoint=f"{settings.traces_endpoint.rstrip('/')}/v1/traces")
-    return OTLPSpanExporter()
+    endpoint = settings.traces_endpoint  # None = that of the SDK's variables
+    return OTLPSpanExporter(endpoint=endpoint and f"{endpoint.rstrip('/')}/v1/traces")

@@ -15,7 +15,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from service.access import Access, Caller, KeyMissing
+from service.access.access import Access, Caller
+from service.access.errors import KeyMissing
 from service.files.bounds import FileRefused
 from service.files.disk import Upload
 from service.files.formats import FORMATS
@@ -38,37 +39,8 @@ _BUSY = (
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff/\\]")
 
 
-class UploadGate:
-    """Lets uploads in, one ``GatedUpload`` each. Belongs to one event loop."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._unknown = asyncio.Semaphore(UNKNOWN_UPLOADS)
-
-    @asynccontextmanager
-    async def enter(self, request: Request, key_may_follow: bool) -> AsyncIterator[GatedUpload]:
-        """An upload while its body is read. A key in the header or the query string is checked before that.
-
-        Args:
-            request: whose body nobody has begun to read.
-            key_may_follow: whether a key that is required may come behind the file, as some clients send it.
-
-        Raises:
-            KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
-        """
-        async with AsyncExitStack() as slots:
-            entry = GatedUpload(self._access, request, self._unknown if key_may_follow else None, slots)
-            if key_before_body(request):
-                await entry.admit(None)
-            yield entry
-
-
-class GatedUpload:
-    """One upload on its way in.
-
-    Attributes:
-        caller: None until it is known.
-    """
+class _Entry:
+    """One upload on its way in; ``caller`` is None until it is known."""
 
     def __init__(
         self, access: Access, request: Request, unknown: asyncio.Semaphore | None, slots: AsyncExitStack
@@ -120,21 +92,30 @@ class GatedUpload:
 
 @asynccontextmanager
 async def read_upload(
-    request: Request, gate: UploadGate, key_may_follow: bool = False
+    request: Request, access: Access, unknown: asyncio.Semaphore | None
 ) -> AsyncIterator[tuple[Upload, Caller]]:
     """The fields of a multipart request with one file, and who sends it; what it keeps on disk is gone afterwards.
 
     The caller is looked for, and the request counted, before the body is read, or once the file begins: who may not
-    send a file has at most one piece of it taken in. See ``UploadGate`` for ``key_may_follow``.
+    send a file has at most one piece of it taken in.
+
+    Args:
+        request: whose body nobody has begun to read.
+        access: finds and charges callers.
+        unknown: where a key that is required may come behind the file, as some clients send it: held by each file that
+            comes in before its key. None = it may not.
 
     Raises:
-        KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``GatedUpload``.
+        KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``_Entry``.
         BadRequest: the body is no multipart form, or has more than one file.
         InvalidFields: a field is missing or too long.
         HttpError: another content type or character set; too many files are coming in without a key.
         FileRefused: a file of a type that is not translated, by its name.
     """
-    async with gate.enter(request, key_may_follow) as entry:
+    async with AsyncExitStack() as slots:
+        entry = _Entry(access, request, unknown, slots)
+        if key_before_body(request):
+            await entry.admit(None)
         if (kind := content_type(request)) != "multipart/form-data":
             message = f"content type {kind[:80]!r} is not read here; send the file as multipart/form-data"
             raise unsupported_media(message)
@@ -153,7 +134,7 @@ async def read_upload(
 class _Form(MultiPartParser):
     """Starlette's parser, which asks at the gate before it takes a file in."""
 
-    def __init__(self, request: Request, entry: GatedUpload) -> None:
+    def __init__(self, request: Request, entry: _Entry) -> None:
         pieces = self._pieces(request, entry)
         super().__init__(request.headers, pieces, max_files=1, max_fields=_MAX_FIELDS, max_part_size=FORM_BYTES)
         self._before_file: list[tuple[str, str | UploadFile]] | None = None
@@ -173,7 +154,7 @@ class _Form(MultiPartParser):
         if self._current_part.file is not None and self._before_file is None:
             self._before_file = list(self.items)
 
-    async def _pieces(self, request: Request, entry: GatedUpload) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, request: Request, entry: _Entry) -> AsyncGenerator[bytes, None]:
         taken = 0
         async with aclosing(request.stream()) as stream:
             async for piece in stream:

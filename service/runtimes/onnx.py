@@ -73,4 +73,7 @@ def session_options(threads: int) -> ort.SessionOptions:
     options.enable_mem_pattern = False  # shapes change at every step: a plan per shape would only be made and kept
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the cores belong to other workers too
+    # Without VNNI products of bytes are added in pairs in 16 bits, which overflow, unless weights are made unsigned as
+    # a graph is loaded. (Measured with AVX2, Tatoeba test set: BLEU 47.73 without, and with it the 48.04 of VNNI.)
+    options.add_session_config_entry("session.x64quantprecision", "1")
     return options

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from models.errors import ConfigError
-from service.configuration import read_configuration
-from service.flags import DataFolder, data_flag
+from service.configuration import DataFolder, data_flag, read_configuration
 from service.storage.database import copy_database
 
 _OF_DATABASES = ("*.db-wal", "*.db-shm", "*.db-journal", ".*.part")

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
-from service.limits import MAX_GLOSSARY, MAX_TERM
 from service.settings import Settings
 from service.storage.database import Database
+from service.text.glossary import MAX_GLOSSARY, MAX_TERM
 from service.text.languages import bare_code
 
 MAX_NAME = 200

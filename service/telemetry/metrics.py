@@ -26,7 +26,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from service.bundles.readiness import Readiness
-from service.engine import Backend, Engine, EngineCounters, Histogram, Priority, alias_of
+from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
 from service.files.jobs import FileJobs
 from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
@@ -188,14 +188,12 @@ class _EngineCollector(Collector):
             "tandem_queue_limit_tokens", "Predicted tokens from which on requests are refused.", limit
         )
         yield GaugeMetricFamily("tandem_bundles_loaded", "Bundles that are served.", value=len(self._engine.bundles))
-        options = self._engine.options
-        # What is in use: where it was chosen by measurement, bundles may differ.
-        backends = list(self._engine.backends.values()) or [Backend(options.runtime, options.precision)]
+        workers, backends = self._engine.options.workers, self._engine.backends.values()
         runtimes = ",".join(sorted({backend.runtime for backend in backends}))
         precisions = ",".join(sorted({backend.precision for backend in backends}))
-        info = {"runtime": runtimes, "precision": precisions, "workers": str(options.workers)}
+        info = {"runtime": runtimes, "precision": precisions, "workers": str(workers)}
         yield InfoMetricFamily("tandem_engine", "What decodes.", value=info)
-        yield GaugeMetricFamily("tandem_decode_workers", "Threads that decode.", options.workers)
+        yield GaugeMetricFamily("tandem_decode_workers", "Threads that decode.", workers)
         yield self._models()
         yield from _gpu_memory()
 

@@ -23,6 +23,8 @@ from service.text.masking import Hidden
 from service.text.protect import is_unspaced
 from service.text.spans import Span
 
+MAX_GLOSSARY, MAX_TERM = 5_000, 500
+"""Terms of a glossary, and characters of a term: with a request or stored."""
 _JOINERS = "\u200c\u200d"
 
 

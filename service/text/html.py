@@ -9,14 +9,13 @@ of ``<b>one <i>two</b> three</i>`` each tag stands between the same words as bef
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from service.text.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
 from service.text.layout import is_translatable
-from service.text.markup import Kind, MarkupOptions, Token, scan_html, scan_xml
+from service.text.markup import DEFAULTS, Kind, MarkupOptions, Token, scan_html, scan_xml
 from service.text.nesting import BLOCKS, DRAWN, Nesting
 
 _KEPT_NAMES = """
@@ -38,11 +37,11 @@ class HtmlDocument:
         """Divide markup.
 
         Raises:
-            MarkupError: more elements, or more of them within one another, than the options allow; XML that is not
-                well-formed. The message says what must be.
+            MarkupError: more elements or end tags, or more elements within one another, than the options allow; XML
+                that is not well-formed. The message says what must be.
         """
-        chosen = options or MarkupOptions()
-        tokens = scan_xml(text) if chosen.xml else scan_html(text)
+        chosen = options or DEFAULTS
+        tokens = scan_xml(text, chosen) if chosen.xml else scan_html(text, chosen)
         return cls(tuple(_Divider(tokens, chosen).parts()))
 
     @property
@@ -86,8 +85,9 @@ class _Divider:
         while place < len(self.tokens):
             last = kept.get(place, place)
             if borders[place]:
-                yield from self._block(run, kept)
-                run = []
+                if run:
+                    yield from self._block(run, kept)
+                    run = []
                 yield "".join(token.raw for token in self.tokens[place : last + 1])
             else:
                 run.append((place, last))
@@ -122,13 +122,11 @@ class _Divider:
         Where its end tag may be left out, that is where it ends by itself; else a stray end tag of its name, and
         without such the last token before the next border.
         """
-        end = self.nesting.ended.get(place, len(self.tokens))
+        end = self.nesting.end_of(place)
         if self.nesting.has_optional_end(place):
             return end - 1
-        border = self._next_border(place)
-        strays = self.nesting.strays.get(self.tokens[place].name, [])
-        stray = bisect_right(strays, place)
-        return strays[stray] if stray < len(strays) and strays[stray] < max(end, border) else border - 1
+        border, stray = self._next_border(place), self.nesting.stray_after(place)
+        return stray if stray < max(end, border) else border - 1
 
     def _next_border(self, place: int) -> int:
         for later in range(place + 1, len(self.tokens)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 
 from models.text import normalise
@@ -94,7 +94,7 @@ class BlockBuilder:
     def close(self, tag: str) -> None:
         """The end tag of the element opened last."""
         children = tuple(self._levels.pop())
-        self._levels[-1].append(replace(self._open.pop(), closing=tag, end=self._length, children=children))
+        self._levels[-1].append(self._open.pop()._replace(closing=tag, end=self._length, children=children))
 
     def keep(self, raw: str, text: str) -> None:
         """What comes back as it was written, and its text: empty for what has none to be read."""
@@ -102,7 +102,7 @@ class BlockBuilder:
         shown = _RUNS.sub(" ", text).strip()
         if shown:
             self._append(shown)
-            node = replace(node, role=Role.KEPT, start=self._length - len(shown), end=self._length)
+            node = node._replace(role=Role.KEPT, start=self._length - len(shown), end=self._length)
         self._levels[-1].append(node)
 
     def end_line(self, raw: str) -> None:
@@ -139,9 +139,9 @@ class BlockBuilder:
         span = trim(text, start, end)
         if node.role is Role.ELEMENT and span.start < span.end:
             children = tuple(self._settled(child, text) for child in node.children)
-            return replace(node, start=span.start, end=span.end, children=children)
+            return node._replace(start=span.start, end=span.end, children=children)
         if node.role is Role.KEPT:
-            return replace(node, spaced=(before, after))
+            return node._replace(spaced=(before, after))
         return Node(Role.POINT, _hollow(node), start, start, node.order, spaced=(before, after))
 
 

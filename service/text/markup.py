@@ -13,10 +13,12 @@ XML is read by the standard library's expat, which gives byte positions; documen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from turbohtml import TokenType, tokenize
@@ -48,7 +50,7 @@ class MarkupOptions:
         non_splitting_tags: elements that never do.
         outline_detection: of XML whether elements that stand in no text end a sentence; else only ``splitting_tags``.
         max_depth: elements within one another.
-        max_elements: elements.
+        max_elements: elements, and end tags: those that close nothing are work too.
     """
 
     xml: bool = False
@@ -58,6 +60,15 @@ class MarkupOptions:
     outline_detection: bool = True
     max_depth: int = 200
     max_elements: int = 20_000
+
+    def check(self, elements: int, ends: int = 0) -> None:
+        """Raises MarkupError where there are more elements or end tags than may be."""
+        for name, count in (("elements", elements), ("end tags", ends)):
+            if count > self.max_elements:
+                raise MarkupError(f"may have at most {self.max_elements} {name}", count)
+
+
+DEFAULTS = MarkupOptions()
 
 
 class Kind(Enum):
@@ -71,8 +82,7 @@ class Kind(Enum):
     JUNK = "what no parser makes anything of"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A piece of markup.
 
     Attributes:
@@ -86,7 +96,7 @@ class Token:
     raw: str
     text: str = ""
     name: str = ""
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = MappingProxyType({})
     slashed: bool = False
 
 
@@ -97,25 +107,28 @@ _XML_HEAD = re.compile(r"\s*(?:<\?xml\b[^>]*\?>\s*)?(?:<!DOCTYPE\s[^\[\]>]*>)?",
 _ROOT = "tandem"
 
 
-def scan_html(text: str) -> list[Token]:
-    """The tokens of HTML as a browser finds them. Never raises, whatever the text."""
-    plain, places = _line_ends(text)
+def scan_html(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
+    """The tokens of HTML as a browser finds them. Raises MarkupError where there are too many, before any is made."""
+    plain: str = text
+    places: Sequence[int] = range(len(text) + 1)  # where each of its characters stands in the text
+    if "\r" in text:
+        plain, places = _line_ends(text)
     starts = [0, *(match.end() for match in re.finditer("\n", plain))]
     found = list(tokenize(plain, capture_source=True, resolve_references=False))
+    tags = Counter(one.type for one in found)
+    options.check(tags[TokenType.START_TAG], tags[TokenType.END_TAG])
     borders = [starts[one.line - 1] + one.col for one in found] + [len(plain)]
-    tokens = [Token(Kind.JUNK, text[: places(borders[0])])] if borders[0] else []
+    tokens = [Token(Kind.JUNK, text[: places[borders[0]]])] if borders[0] else []
     for one, start, end in zip(found, borders, borders[1:], strict=False):
-        tokens += _html_tokens(one, text[places(start) : places(end)], plain[start:end])
+        tokens += _html_tokens(one, text[places[start] : places[end]], plain[start:end])
     return tokens
 
 
-def _line_ends(text: str) -> tuple[str, Callable[[int], int]]:
-    r"""The text with line ends as the tokenizer counts them, and what tells where a character stood before."""
-    if "\r" not in text:
-        return text, lambda place: place
+def _line_ends(text: str) -> tuple[str, list[int]]:
+    r"""The text with line ends as the tokenizer counts them, and where each character stood before."""
     second = {match.start() for match in re.finditer(r"(?<=\r)\n", text)}
     places = [place for place in range(len(text) + 1) if place not in second]
-    return _LINE_END.sub("\n", text), places.__getitem__
+    return _LINE_END.sub("\n", text), places
 
 
 def _html_tokens(one: Any, raw: str, plain: str) -> list[Token]:
@@ -134,11 +147,11 @@ def _html_tokens(one: Any, raw: str, plain: str) -> list[Token]:
     return [Token(Kind.TEXT, raw, one.data)]
 
 
-def scan_xml(text: str) -> list[Token]:
+def scan_xml(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
     """The tokens of XML, a document or a part of one.
 
     Raises:
-        MarkupError: it is not well-formed, or declares entities.
+        MarkupError: it is not well-formed, declares entities, or has too many elements.
     """
     head = _XML_HEAD.match(text)
     start = head.end() if head else 0
@@ -146,6 +159,7 @@ def scan_xml(text: str) -> list[Token]:
         body = _Xml(f"<{_ROOT}>{text[start:]}</{_ROOT}>").tokens()
     except (expat.ExpatError, UnicodeEncodeError, _Unbalanced) as error:
         raise MarkupError(f"must be well-formed XML: {_fault(error, text[:start])}") from error
+    options.check(sum(token.kind in (Kind.START, Kind.EMPTY) for token in body))
     return [Token(Kind.OTHER, text[:start]), *body] if start else body
 
 
@@ -188,7 +202,7 @@ class _Xml:
             if not section:
                 token = Token(kind or Kind.TEXT, raw.decode("utf-8"), text, name, attributes)
                 if token.kind is Kind.END and not token.raw:  # <x/>
-                    token = replace(found.pop(), kind=Kind.EMPTY)
+                    token = found.pop()._replace(kind=Kind.EMPTY)
                 found.append(token)
                 raw, text = b"", ""
         return found[1:-1]

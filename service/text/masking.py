@@ -102,7 +102,8 @@ class Masked:
     def normalised(self) -> Masked:
         """The same with the text around what is hidden normalised, but for its line ends, which are layout."""
         parts = _LINE_ENDS.split(self.text)
-        return replace(self, text="".join(part if part[:1] == "\r" else normalise(part) for part in parts))
+        text = "".join(part if part[:1] == "\r" else normalise(part) for part in parts)
+        return Masked(text, self.hidden, self.mark)
 
     def divide(self, texts: Iterable[str]) -> Iterator[Masked]:
         """Texts that, joined, are ``text``, each with what is hidden in it."""

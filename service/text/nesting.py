@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from turbohtml import Element, Namespace, Node, parse_fragment
 
@@ -42,9 +43,11 @@ _MOST_LOOKED_THROUGH = 200_000_000
 # name they are inline elements like any other.
 _FORMATTING_NAMES = "a b big code em font i nobr s small strike strong tt u"
 _FORMATTING = frozenset(_FORMATTING_NAMES.split())
+_WITHOUT_EFFECT = frozenset(("br", "img", "wbr"))  # on what is open, but in drawings and formulas: no need to show them
+_TAGS = (Kind.START, Kind.EMPTY, Kind.END)
 
 
-@dataclass(slots=True)
+@dataclass
 class Nesting:
     """How the tags of a text belong together.
 
@@ -53,8 +56,7 @@ class Nesting:
             none.
         parent: of XML, per token, where the start tag of the element stands that it is in; -1 = in none.
         speaks: of XML, start tags of elements that text stands in directly; -1 for text in no element.
-        ended: of start tags without an end tag the tag that ends their element; none for those that nothing ends.
-        strays: by name the end tags that close nothing, in order.
+        unclosed: of HTML, start tags of elements without an end tag, and the last tag in each.
     """
 
     tokens: Sequence[Token]
@@ -62,14 +64,10 @@ class Nesting:
     partner: list[int] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)
     speaks: set[int] = field(default_factory=set)
-    ended: dict[int, int] = field(default_factory=dict)
-    strays: dict[str, list[int]] = field(default_factory=dict)
+    unclosed: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Match the tags. Raises MarkupError."""
-        elements = sum(token.kind in (Kind.START, Kind.EMPTY) for token in self.tokens)
-        if elements > self.options.max_elements:
-            raise MarkupError(f"may have at most {self.options.max_elements} elements", elements)
         self.partner = [-1] * len(self.tokens)
         if self.options.xml:
             self._match_xml()
@@ -79,6 +77,33 @@ class Nesting:
     def has_optional_end(self, place: int) -> bool:
         """Whether an element of HTML may be without an end tag."""
         return not self.options.xml and self.tokens[place].name in _OPTIONAL
+
+    def end_of(self, place: int) -> int:
+        """The tag that ends an element without an end tag; the number of tokens where nothing does."""
+        if place not in self.unclosed:
+            return len(self.tokens)
+        after = bisect_right(self._tags, self.unclosed[place])
+        return self._tags[after] if after < len(self._tags) else len(self.tokens)
+
+    def stray_after(self, place: int) -> int:
+        """The next end tag with the name of a start tag that closes nothing; the number of tokens where none is."""
+        strays = self._strays.get(self.tokens[place].name, [])
+        after = bisect_right(strays, place)
+        return strays[after] if after < len(strays) else len(self.tokens)
+
+    @cached_property
+    def _tags(self) -> list[int]:
+        """Those that begin or end an element."""
+        return sorted([*self.unclosed, *(place for place, other in enumerate(self.partner) if other >= 0)])
+
+    @cached_property
+    def _strays(self) -> dict[str, list[int]]:
+        """By name the end tags that close nothing, in order."""
+        found: dict[str, list[int]] = {}
+        for place, token in enumerate(self.tokens):
+            if token.kind is Kind.END and self.partner[place] < 0:
+                found.setdefault(token.name, []).append(place)
+        return found
 
     def is_balanced(self, first: int, last: int) -> bool:
         """Whether no tag of a range lacks its counterpart, or has it elsewhere."""
@@ -105,46 +130,39 @@ class Nesting:
     def _match_html(self) -> None:
         places: dict[int, int] = {}  # by where a tag stands in what the parser is shown
         shown, length = [], 0
+        left_out = frozenset() if any(token.name in DRAWN for token in self.tokens) else _WITHOUT_EFFECT
         for place, token in enumerate(self.tokens):
-            if token.kind in (Kind.START, Kind.EMPTY, Kind.END):
+            if token.kind in _TAGS and token.name not in left_out:
                 places[length] = place
                 shown.append(_shown(token))
                 length += len(shown[-1])
-        unended = _most_unended(self.tokens)
-        if unended * len(shown) > _MOST_LOOKED_THROUGH:
-            self._bound_depth(max(unended, self.options.max_depth + 1))
+        if len(shown) ** 2 > _MOST_LOOKED_THROUGH:  # or else it cannot come to that
+            unended = _most_unended(self.tokens)
+            if unended * len(shown) > _MOST_LOOKED_THROUGH:
+                self._bound_depth(max(unended, self.options.max_depth + 1))
         # Cells and rows may stand in a template without the table that they are a part of.
         root = parse_fragment("".join(shown), "template", source_locations=True)
-        unclosed: dict[int, int] = {}
-        self._match_within(root, places, unclosed, 0)
-        tags = sorted([*unclosed, *(place for place, other in enumerate(self.partner) if other >= 0)])
-        for start, last in unclosed.items():
-            after = bisect_right(tags, last)
-            if after < len(tags):
-                self.ended[start] = tags[after]
-        for place, token in enumerate(self.tokens):
-            if token.kind is Kind.END and self.partner[place] < 0:
-                self.strays.setdefault(token.name, []).append(place)
+        self._match_within(root, places, 0)
 
-    def _match_within(self, parent: Node, places: Mapping[int, int], unclosed: dict[int, int], depth: int) -> int:
+    def _match_within(self, parent: Node, places: Mapping[int, int], depth: int) -> int:
         """Match the tags in an element, and note of each that has no end tag the last tag in it. Returns the last."""
         last = -1
         for element in parent.children:
             location = element.source_location if isinstance(element, Element) else None
             # Without a place is what the standard puts in by itself, such as rows around cells.
             if not isinstance(element, Element) or location is None:
-                last = max(last, self._match_within(element, places, unclosed, depth))
+                last = max(last, self._match_within(element, places, depth))
                 continue
             self._bound_depth(depth + 1)
             start = places[location.start_tag.start_offset]
-            inside = max(start, self._match_within(element, places, unclosed, depth + 1))
+            inside = max(start, self._match_within(element, places, depth + 1))
             if location.end_tag is not None:
                 inside = places[location.end_tag.start_offset]
                 self.partner[start], self.partner[inside] = inside, start
             elif self.tokens[start].slashed and element.namespace is not Namespace.HTML:
                 self.partner[start] = start
             else:
-                unclosed[start] = inside
+                self.unclosed[start] = inside
             last = max(last, inside)
         return last
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from service.text.spans import WORD, Span, trim
 
@@ -34,8 +35,7 @@ class Role(Enum):
     KEPT = "an element whose text comes back as it is"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """Markup in a text.
 
     Attributes:

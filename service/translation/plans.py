@@ -10,10 +10,9 @@ from service.bundles.catalog import Catalog, Route
 from service.bundles.served import Ids, ServedModel
 from service.engine import Job, Priority
 from service.errors import InvalidOption, LanguageNotServed, PairNotServed
-from service.limits import RequestLimits
 from service.text.detection import Guess
 from service.text.languages import base_code
-from service.translation.requests import DecodeRequest, TranslateTask, priority_of
+from service.translation.requests import DecodeRequest, RequestLimits, TranslateTask, priority_of
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _CHANGED = ("length_penalty", "coverage_penalty", "min_length", "max_length", "no_repeat_ngram_size")
@@ -28,6 +27,7 @@ class Plan:
         columns: per source of the model the texts of all of the request.
         options: of every sentence but a text's first.
         first: of a text's first sentence, which carries the prefix.
+        aligned: the same two, with attention where the model can give it: made once, and not for each sentence.
         deadline: on the engine's clock.
     """
 
@@ -36,6 +36,7 @@ class Plan:
     columns: tuple[Sequence[str], ...]
     options: SearchOptions
     first: SearchOptions
+    aligned: tuple[SearchOptions, SearchOptions]
     priority: Priority
     deadline: float
 
@@ -53,11 +54,10 @@ class Plan:
             reserved: placeholders in it, as often as each is to be written.
             attention: whether the hypotheses are to carry theirs, where the model can give it.
         """
-        options = self.first if first else self.options
+        others, leading = self.aligned if attention else (self.options, self.first)
+        options = leading if first else others
         if reserved:
             options = replace(options, required=tuple(self.model.placeholders[name] for name in reserved))
-        if attention and self.model.aligns and not options.attention:
-            options = replace(options, attention=True)
         return Job(self.model.name, ids, options, self.priority, self.deadline, tag=self.request.tag)
 
 
@@ -77,8 +77,12 @@ def make_plan(request: DecodeRequest, route: Route, limits: RequestLimits, chara
     first = options
     if request.prefix:
         first = replace(options, prefix=tuple(model.bundle.target_vocabulary.encode(request.prefix)))
+    aligned = options, first
+    if model.aligns and isinstance(request, TranslateTask) and request.markup is not None:
+        aligned = replace(options, attention=True), replace(first, attention=True)
     priority = priority_of(characters, request.priority, limits.bulk_characters)
-    return Plan(request, route, tuple(columns[name] for name in route.fields), options, first, priority, deadline)
+    given = tuple(columns[name] for name in route.fields)
+    return Plan(request, route, given, options, first, aligned, priority, deadline)
 
 
 def search_options(request: DecodeRequest, model: ServedModel, limits: RequestLimits) -> SearchOptions:

@@ -7,19 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from models.search import Sampling
 from service.engine import Priority
 from service.errors import InvalidOption, TooLarge
-from service.limits import RequestLimits
-from service.text import Splitting
+from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
 
 AUTO = "auto"
 """In the place of a language code: to be detected, text by text."""
 Postprocess: TypeAlias = Callable[[str, str], str]
 PriorityName: TypeAlias = Literal["interactive", "bulk"]
+
+
+class RequestLimits(Protocol):
+    """What one request may amount to: the settings that the text service reads; ``Settings`` describes each."""
+
+    max_characters: int
+    max_texts: int
+    max_markup_depth: int
+    max_markup_elements: int
+    max_beam_size: int
+    max_decoding_cost: int
+    bulk_characters: int
+    request_timeout: float
+    text_threads: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,9 +152,10 @@ def check_size(request: DecodeRequest, limits: RequestLimits) -> int:
 
 def request_seconds(request: DecodeRequest, limits: RequestLimits) -> float:
     """The request's deadline. Raises InvalidOption where it asks for more than the server's."""
-    if request.timeout is not None and request.timeout > limits.seconds:
-        raise InvalidOption("timeout", f"must be at most {limits.seconds}", request.timeout)
-    return limits.seconds if request.timeout is None else request.timeout
+    longest = limits.request_timeout
+    if request.timeout is not None and request.timeout > longest:
+        raise InvalidOption("timeout", f"must be at most {longest}", request.timeout)
+    return longest if request.timeout is None else request.timeout
 
 
 def priority_of(characters: int, asked: PriorityName | None, bulk_characters: int) -> Priority:

@@ -1,4 +1,8 @@
-"""What the text service answers: plain records, whose attributes have the names of the replies' fields."""
+"""What the text service answers: plain records, whose attributes have the names of the replies' fields.
+
+Those that a reply holds as they are have the names of its objects too, and their attributes are described by strings
+behind them, as the OpenAPI document takes them over (``_DESCRIBED``, which is pydantic's).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from service.engine import Decoded, Job
 from service.text.detection import Guess
 from service.text.spans import Span
 
+_DESCRIBED = {"use_attribute_docstrings": True}
+
 
 class AlignedWords(NamedTuple):
     """Where a word of the source stands in the text sent, and a word that belongs to it in the translation."""
@@ -19,22 +25,24 @@ class AlignedWords(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionMatrix:
-    """Tokens of a sentence and its translation without their ends; None where ``weights`` would be too many numbers.
+class TokenWeights:
+    """The attention with which each token was written."""
 
-    ``weights``: target tokens x source tokens.
-    """
+    __pydantic_config__ = _DESCRIBED
 
     source: Sequence[str]
+    """The source's tokens, without the end of the sentence."""
     target: Sequence[str]
-    weights: list[list[float]] | None
+    """The written tokens, without the end of the sentence."""
+    weights: list[list[float]] | None = None
+    """Per target token one weight per source token, to 4 digits; absent where the reply has 250000 numbers already."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedSource:
     """What one source of a sentence aligns with; ``others``: by field the further ones, None where it is alone."""
 
-    tokens: AttentionMatrix
+    tokens: TokenWeights
     words: list[AlignedWords]
     others: Mapping[str, AlignedSource] | None = None
 
@@ -61,20 +69,26 @@ class WrittenSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class ProtectedPart:
-    """A part of a text that was to come back as it was, and whether it did everywhere."""
+class ProtectedSpan:
+    """A part of the text that was to come back as it was."""
+
+    __pydantic_config__ = _DESCRIBED
 
     text: str
     kept: bool
+    """Whether the translation has it, byte for byte."""
 
 
 @dataclass(frozen=True, slots=True)
-class TermUse:
-    """A term of the glossary that stands in a text, and whether its translation has the target term everywhere."""
+class GlossaryTerm:
+    """A term of the glossary that stands in the text."""
+
+    __pydantic_config__ = _DESCRIBED
 
     source: str
     target: str
     found: bool
+    """Whether the translation has the target term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +106,8 @@ class WrittenText:
     text: str
     alternatives: Sequence[str] = ()
     sentences: Sequence[WrittenSentence] = ()
-    protected: Sequence[ProtectedPart] = ()
-    glossary: Sequence[TermUse] = ()
+    protected: Sequence[ProtectedSpan] = ()
+    glossary: Sequence[GlossaryTerm] = ()
     truncated: bool = False
 
     @classmethod
@@ -103,24 +117,24 @@ class WrittenText:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenCounts:
-    """What a request amounted to; of sentences that were tried again, the last attempt."""
+class Usage:
+    """What a request amounted to."""
 
     characters: int
     source_tokens: int
     target_tokens: int
 
     @classmethod
-    def of(cls, characters: int, jobs: Sequence[Job], decoded: Sequence[Decoded]) -> TokenCounts:
-        """Of jobs and their results."""
+    def of(cls, characters: int, jobs: Sequence[Job], decoded: Sequence[Decoded]) -> Usage:
+        """Of jobs and their results: of sentences that were tried again, the last attempt's."""
         source = sum(len(source) - 1 for job in jobs for source in job.sources)
         target = sum(len(one.hypotheses[0].tokens) for one in decoded if one.hypotheses)
         return cls(characters, source, target)
 
 
 @dataclass(frozen=True, slots=True)
-class Seconds:
-    """Where a request's time went: the longest of its sentences in each stage, and all of it."""
+class Time:
+    """Seconds; of the sentence that took longest, and of the request as a whole."""
 
     queue: float
     encode: float
@@ -128,7 +142,7 @@ class Seconds:
     total: float
 
     @classmethod
-    def of(cls, decoded: Sequence[Decoded], total: float) -> Seconds:
+    def of(cls, decoded: Sequence[Decoded], total: float) -> Time:
         """Of all sentences, those that were tried again twice."""
         longest = (
             max((getattr(one, stage) for one in decoded), default=0.0) for stage in ("queue", "encode", "decode")
@@ -149,8 +163,8 @@ class DecodeResult:
 
     texts: Sequence[WrittenText]
     model: str | None
-    usage: TokenCounts | None = None
-    time: Seconds | None = None
+    usage: Usage | None = None
+    time: Time | None = None
     guesses: Sequence[Guess] = ()
 
 

@@ -9,9 +9,10 @@ from models.text import normalise
 from service.bundles.served import Tokeniser
 from service.engine import Decoded, Job
 from service.telemetry import tracing
-from service.text import cut_to_limit, is_translatable
+from service.text.layout import is_translatable
 from service.text.masking import Masked
 from service.text.spans import Span
+from service.text.splitting import cut_to_limit
 from service.translation.candidates import candidates_of_whole
 from service.translation.plans import Plan
 from service.translation.results import WrittenText

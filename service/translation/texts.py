@@ -21,7 +21,6 @@ from service.bundles.catalog import Catalog, Route
 from service.bundles.served import Tokeniser
 from service.engine import Decoded, Engine
 from service.errors import InvalidOption
-from service.limits import RequestLimits
 from service.telemetry import tracing
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
@@ -33,12 +32,13 @@ from service.translation.requests import (
     AUTO,
     DecodeRequest,
     PosteditTask,
+    RequestLimits,
     SummarizeTask,
     TranslateTask,
     check_size,
     request_seconds,
 )
-from service.translation.results import DecodeResult, Seconds, TokenCounts, WrittenText
+from service.translation.results import DecodeResult, Time, Usage, WrittenText
 from service.translation.summaries import CutText, cut_texts, write_summaries
 from service.translation.units import ParsedText, Unit, parse_text
 from service.translation.writing import write_texts
@@ -71,7 +71,7 @@ class TextService:
         self.detector = Detector(self.catalog.source_languages, limits.max_characters)
         self._engine = engine
         self._limits = limits
-        self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="tandem-text")
+        self._threads = ThreadPoolExecutor(limits.text_threads, thread_name_prefix="tandem-text")
 
     def close(self) -> None:
         """End the text threads."""
@@ -95,7 +95,7 @@ class TextService:
                 jobs = [text.job for text in texts if text.job is not None]
                 decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.model, read))
                 written = await self._in_thread(write_summaries, plan, texts, decoded)
-        counts = TokenCounts.of(admission.characters, jobs, decoded)
+        counts = Usage.of(admission.characters, jobs, decoded)
         return DecodeResult(written, plan.model.name, counts, self._seconds(decoded, admission))
 
     async def _rewrite(
@@ -128,7 +128,7 @@ class TextService:
         final = [unit for text in parsed for unit in text.units]
         jobs = [job for unit in final for job in unit.attempt.jobs]
         last = [decoded for unit in final for decoded in unit.decoded]
-        counts = TokenCounts.of(admission.characters, jobs, last)
+        counts = Usage.of(admission.characters, jobs, last)
         return replace(result, usage=counts, time=self._seconds(results, admission))
 
     def _admit(self, request: DecodeRequest) -> _Admission:
@@ -137,8 +137,8 @@ class TextService:
         characters = check_size(request, self._limits)
         return _Admission(characters, began, began + request_seconds(request, self._limits))
 
-    def _seconds(self, decoded: Sequence[Decoded], admission: _Admission) -> Seconds:
-        return Seconds.of(decoded, self._engine.clock() - admission.began)
+    def _seconds(self, decoded: Sequence[Decoded], admission: _Admission) -> Time:
+        return Time.of(decoded, self._engine.clock() - admission.began)
 
     @tracing.traced("split")
     def _read_translation(self, request: TranslateTask, admission: _Admission) -> tuple[list[ParsedText], list[Guess]]:

@@ -18,10 +18,12 @@ from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
-from service.text import Document, Measure, ParallelDocument, is_translatable
 from service.text.html import HtmlDocument
+from service.text.layout import Document, is_translatable
 from service.text.masking import Hidden, Masked
+from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
+from service.text.splitting import Measure
 from service.translation.candidates import Candidate, candidates_in_parts, candidates_of_whole
 from service.translation.masker import Masker
 from service.translation.plans import Plan

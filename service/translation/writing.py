@@ -16,9 +16,9 @@ from service.translation.requests import DecodeRequest, TranslateTask
 from service.translation.results import (
     AlignedSource,
     AlignedWords,
-    AttentionMatrix,
-    ProtectedPart,
-    TermUse,
+    GlossaryTerm,
+    ProtectedSpan,
+    TokenWeights,
     WrittenSentence,
     WrittenText,
 )
@@ -80,7 +80,7 @@ class SentenceWriter:
         fits = alignment.weights.size <= self.room
         self.room -= alignment.weights.size if fits else 0
         weights = [[round(weight, 4) for weight in row] for row in alignment.weights.tolist()] if fits else None
-        tokens = AttentionMatrix(alignment.source, alignment.target, weights)
+        tokens = TokenWeights(alignment.source, alignment.target, weights)
         return AlignedSource(
             tokens, [AlignedWords(read.moved(source), to.moved(target)) for read, to in alignment.words]
         )
@@ -117,7 +117,7 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
     source = target = 0
     for segment in parsed.segments if parsed.plan.request.wants_details else ():
         text, spans = _joined(segment, parsed.plan, 0) if segment.units else (segment.text, [])
-        sentences += [_moved(one, source, target) for one in _sentences(segment, parsed.plan, writer, text, spans)]
+        sentences += _sentences(segment, parsed.plan, writer, text, spans, (source, target))
         source, target = source + len(segment.text) + 1, target + len(text) + 1
     return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed))
 
@@ -133,17 +133,23 @@ def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tu
 
 
 def _sentences(
-    segment: SegmentedText, plan: Plan, writer: SentenceWriter, text: str, spans: Sequence[tuple[int, int]]
+    segment: SegmentedText,
+    plan: Plan,
+    writer: SentenceWriter,
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    before: tuple[int, int] = (0, 0),
 ) -> list[WrittenSentence]:
-    """Of the units that were decoded."""
+    """Of the units that were decoded; ``before``: characters of the source and the target before this segment."""
     written = []
     for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
-        places = Span(piece.start, piece.start + len(piece.text)), Span(start, end)
+        source = Span(piece.start, piece.start + len(piece.text)).moved(before[0])
+        places = source, Span(start, end).moved(before[1])
         written += writer.describe(plan.route, unit.candidates[0], unit.texts, places, text[start:end], unit.ids())
     return written
 
 
-def _reports(parsed: ParsedText) -> tuple[list[ProtectedPart], list[TermUse]]:
+def _reports(parsed: ParsedText) -> tuple[list[ProtectedSpan], list[GlossaryTerm]]:
     """What is said of hidden parts that were asked for: each once, in order; kept where all of its places are."""
     protected: dict[str, bool] = {}
     terms: dict[tuple[str, str], bool] = {}
@@ -153,8 +159,8 @@ def _reports(parsed: ParsedText) -> tuple[list[ProtectedPart], list[TermUse]]:
         elif part.asked:
             protected[part.source] = protected.get(part.source, True) and kept
     return (
-        [ProtectedPart(text, kept) for text, kept in protected.items()],
-        [TermUse(source, target, kept) for (source, target), kept in terms.items()],
+        [ProtectedSpan(text, kept) for text, kept in protected.items()],
+        [GlossaryTerm(source, target, kept) for (source, target), kept in terms.items()],
     )
 
 
@@ -183,13 +189,3 @@ def _word_pairs(
             continue
         (found,) = align_sources(plan.model, unit.texts, text[start:end], hypothesis, unit.ids())
         yield from ((read.moved(piece.start), written.moved(start)) for read, written in found.words)
-
-
-def _moved(sentence: WrittenSentence, source: int, target: int) -> WrittenSentence:
-    """A sentence of a block that begins so many characters after the texts' beginnings."""
-    alignment = sentence.alignment
-    if alignment is not None:
-        words = [AlignedWords(pair.source.moved(source), pair.target.moved(target)) for pair in alignment.words]
-        alignment = replace(alignment, words=words)
-    source_span, target_span = sentence.source.moved(source), sentence.target.moved(target)
-    return replace(sentence, source=source_span, target=target_span, alignment=alignment)

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cli import COMMANDS
-from benchmarks.options import TRIALS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,16 +25,11 @@ def test_a_command_has_a_module_that_measures_and_shows(name: str) -> None:
     assert f"Example: tandem bench {name} " in (options.__doc__ or "")
 
 
-def test_python_m_benchmarks_is_the_same_program() -> None:
+def test_a_command_prints_json_alone_and_refuses_what_is_missing() -> None:
     bundle = ROOT / "bundles" / "de-en"
-    command = [sys.executable, "-m", "benchmarks", "trace", "--bundle", str(bundle), "--json"]
+    program = [sys.executable, "-m", "deploy", "bench"]
+    command = [*program, "trace", "--bundle", str(bundle), "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["reply"]["translatedText"]
-    wrong = subprocess.run([sys.executable, "-m", "benchmarks", "soak"], cwd=ROOT, capture_output=True, check=False)
+    wrong = subprocess.run([*program, "serve"], cwd=ROOT, capture_output=True, check=False)
     assert wrong.returncode == 2
-
-
-def test_every_trial_is_run() -> None:
-    from benchmarks.abuse import command
-
-    assert len(TRIALS) == len(command._RUN)

@@ -13,8 +13,7 @@ from playwright.sync_api import Browser, Page
 from training.analysis import plots
 from training.analysis.attention import SentenceAttention
 from training.analysis.decoding import LengthClass
-from training.report.content import Example, Picture, Report, SystemOutput
-from training.report.page import render
+from training.report.page import Example, Picture, Report, SystemOutput, render
 from training.significance import Bootstrap, ComparedScore
 
 LONG = "ein ziemlich langes Wort: Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen " * 3

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from models.bundle import Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
+from models.bundle import Limits, Training, VocabularyFile, write_bundle
 from models.loading import model_tensors
 from models.registry import build_model, load_config
 from models.search import SearchOptions
 from models.vocabulary import WordVocabulary
+from tests.models.bundle.manifests import small_manifest
 
 WORDS = tuple("abcdefgh")
 VOCABULARY = WordVocabulary(WORDS)
@@ -41,20 +42,15 @@ def make(tmp_path: Path) -> Make:
         file = VocabularyFile("all.words", "words")
         fields: dict[str, Any] = {
             "name": name,
-            "task": "translate",
             "source_languages": languages,
-            "target_language": "en",
             "architecture": architecture,
             "config": config,
             "decoding": SearchOptions(beam_size=2, max_length=6),
             "limits": Limits(12, 12),
-            "vocabularies": Vocabularies((file,) * len(languages), file),
             "training": Training((), {}, 10, 3000, 1.5),
-            "licence": "CC0-1.0",
         }
-        return write_bundle(
-            tmp_path / folder / name, Manifest(**(fields | changes)), weights, {"all.words": VOCABULARY}
-        ).path
+        manifest = small_manifest((file,) * len(languages), file, **(fields | changes))
+        return write_bundle(tmp_path / folder / name, manifest, weights, {"all.words": VOCABULARY}).path
 
     return bundle
 

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,11 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
         result = CliRunner().invoke(app, [*words, "--help"])
         assert result.exit_code == 0
         assert f"tandem {' '.join(words)}" in result.output.partition("Usage")[2].partition("\n")[2]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"tandem {metadata.version('tandem')}\n")
 
 
 def test_the_list_of_commands_needs_no_package_of_an_extra() -> None:

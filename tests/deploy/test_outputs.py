@@ -1,4 +1,4 @@
-"""Paths that cannot be written are refused before the work, in one sentence; likewise numbers out of bounds."""
+"""Paths that cannot be written are refused before the work, in one sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from deploy import cli
-from deploy.evaluation.analysis import parse_beam_sizes
 from deploy.outputs import check_file, check_folder
 from models.errors import ConfigError
 
@@ -32,17 +31,6 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
         check_folder(file, "--hypotheses")
     with pytest.raises(ConfigError, match=r"--markdown: cannot make the folder .*file"):
         check_file(file / "table.md", "--markdown")
-
-
-@pytest.mark.parametrize("text", ["0", "1,x", "101", "1,99999", "-5", "²"])
-def test_beam_sizes_have_bounds(text: str) -> None:
-    with pytest.raises(ConfigError, match="--beam-sizes must be whole numbers from 1 to 100"):
-        parse_beam_sizes(text)
-
-
-def test_beam_sizes_are_taken_once_in_order() -> None:
-    assert parse_beam_sizes("5, 1,5,10") == (5, 1, 10)
-    assert parse_beam_sizes("") == ()
 
 
 def test_a_path_that_fails_later_is_one_line(

@@ -90,9 +90,3 @@ def test_wrong_setting_ends_with_status_2_and_one_line(engine: Engine, image: st
     assert done.status == 2
     assert done.stderr.startswith("tandem: ") and "max_texts" in done.stderr.lower()
     assert "Traceback" not in done.text
-
-
-def test_doctor_finds_no_fault(engine: Engine, image: str) -> None:
-    """Every check of the settings, the bundles and the machine, as the container sees them."""
-    done = engine.run_image(image, "doctor", "--json", check=False)
-    assert done.status == 0, done.text

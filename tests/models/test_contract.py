@@ -125,21 +125,6 @@ def test_select_commutes_with_step(case: Case) -> None:
 
 
 @every_case
-def test_select_sentences_keeps_every_row_of_the_chosen(case: Case) -> None:
-    model = case.build()
-    beam = Beam(model, model.encode(batch(sentences(model, LENGTHS))), 3)
-    beam.walk((2, 2))
-    chosen = torch.tensor([2, 0])
-    expected_RV = beam.step().unflatten(0, (3, 2))[chosen].flatten(0, 1)
-    beam = Beam(model, model.encode(batch(sentences(model, LENGTHS))), 3)
-    beam.walk((2, 2))
-    token_R = beam.prefix_RT[:, -1].unflatten(0, (3, 2))[chosen].flatten()
-    logits_RV, state = model.step(token_R, beam.state.select_sentences(chosen, 2), beam.memory.select(chosen))
-    torch.testing.assert_close(logits_RV, expected_RV, atol=1e-12, rtol=0)
-    assert state.position_R.tolist() == [3, 3, 3, 3]
-
-
-@every_case
 def test_memory_select_reorders_repeats_and_drops(case: Case) -> None:
     model = case.build()
     memory = model.encode(batch(sentences(model, LENGTHS)))

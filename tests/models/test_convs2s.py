@@ -16,8 +16,6 @@ from models.convs2s import (
     ConvS2S,
     ConvS2SConfig,
     ConvS2SMemory,
-    DecoderBlock,
-    EncoderBlock,
     attend_to_source,
 )
 from models.layers.linear import Linear
@@ -25,7 +23,7 @@ from models.registry import build_model
 from tests.models.architectures import SOURCE_TYPES, TARGET_TYPES, batch, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import convs2s as reference
-from tests.reference.layers import Weights, linear
+from tests.reference.layers import Weights
 from training.loss import smoothed_cross_entropy
 
 CONFIG = ConvS2SConfig(
@@ -62,44 +60,6 @@ def memory_of(z_BSF: Tensor, e_BSF: Tensor, lengths: tuple[int, ...]) -> ConvS2S
     return ConvS2SMemory(keys=z_BSF, values=(z_BSF + e_BSF) * math.sqrt(0.5), mask=mask_BS, scale=scale_B1)
 
 
-@pytest.mark.parametrize(("inputs", "kernel"), [(10, 1), (10, 2), (10, 3), (6, 3), (6, 4), (6, 5)])
-def test_encoder_block(inputs: int, kernel: int) -> None:
-    """Even widths have one zero more after the sentence than before it."""
-    layer = shaken(EncoderBlock(CONFIG, inputs, 10, kernel))
-    assert (layer.residual is None) == (inputs == 10)
-    x_BSC, lengths = torch.randn(2, 5, inputs, dtype=torch.float64), (5, 3)
-    keep_BS1 = (torch.arange(5) < torch.tensor(lengths)[:, None]).double()[:, :, None]
-    found = layer(x_BSC, keep_BS1)
-    for b, length in enumerate(lengths):
-        assert_same(found[b, :length], reference.encoder_block(weights_of(layer), vectors(x_BSC[b, :length]), kernel))
-
-
-@pytest.mark.parametrize("attends", [True, False])
-@pytest.mark.parametrize(("inputs", "kernel"), [(10, 1), (10, 3), (6, 3), (6, 5)])
-def test_decoder_block(inputs: int, kernel: int, attends: bool, read: tuple[Tensor, Tensor]) -> None:
-    """Two rows a sentence, in two parts: what the first leaves in its window is what the second needs of it."""
-    layer = shaken(DecoderBlock(CONFIG, inputs, 10, kernel, attends=attends))
-    memory = memory_of(*read, (5, 3))
-    x_RTC = torch.randn(4, 6, inputs, dtype=torch.float64)
-    g_RTF = torch.randn(4, 6, CONFIG.embedding, dtype=torch.float64)
-    window = torch.zeros(4, kernel - 1, inputs, dtype=torch.float64) if kernel > 1 else None
-    first, window, first_weights = layer.advance(x_RTC[:, :2], g_RTF[:, :2], window, memory)
-    second, window, second_weights = layer.advance(x_RTC[:, 2:], g_RTF[:, 2:], window, memory)
-    assert window is None if kernel == 1 else window.equal(x_RTC[:, 6 - (kernel - 1) :])
-    for row in range(4):
-        b, length = row // 2, (5, 3)[row // 2]
-        z, e = (vectors(part[b, :length]) for part in read)
-        expected, weights = reference.decoder_block(
-            weights_of(layer), vectors(x_RTC[row]), vectors(g_RTF[row]), z, e, kernel
-        )
-        assert_same(torch.cat([first, second], dim=1)[row], expected)
-        if attends:
-            assert_same(torch.cat([first_weights, second_weights], dim=1)[row, :, :length], weights)
-        else:
-            assert first_weights is None
-            assert not weights
-
-
 def test_eq_1_and_2_attention(read: tuple[Tensor, Tensor]) -> None:
     query = shaken(Linear(10, CONFIG.embedding))
     h_RTD = torch.randn(2, 4, 10, dtype=torch.float64)
@@ -129,14 +89,6 @@ def test_memory_is_keys_and_values_and_the_root_of_each_sentences_own_length() -
         assert_same(memory.keys[b, : len(source)], z)
         pairs = zip(z, e, strict=True)
         assert_same(memory.values[b, : len(source)], [(z_j + e_j) * np.sqrt(0.5) for z_j, e_j in pairs])
-
-
-@torch.no_grad()
-def test_contexts_grow_with_the_root_of_the_length() -> None:
-    """Of m equal positions the mean is any one of them: the scale alone remains."""
-    z_BSF, e_BSF = (torch.randn(1, 1, 8, dtype=torch.float64).expand(2, 9, 8) for _ in range(2))
-    context, _ = attend_to_source(torch.randn(2, 1, 8, dtype=torch.float64), memory_of(z_BSF, e_BSF, (9, 4)))
-    torch.testing.assert_close(context[0], context[1] * 1.5, atol=1e-12, rtol=0)
 
 
 def test_attention_names_say_the_layers_that_attend() -> None:
@@ -258,19 +210,6 @@ def test_everything_but_the_tables_is_weight_normalised_until_folded() -> None:
     weight_VD, _ = model.output_parameters()
     assert weight_VD is model.output.weight
     assert not [name for name in build(weight_norm=False).state_dict() if name.endswith(".gain")]
-
-
-@torch.no_grad()
-def test_a_normalised_layer_does_not_know_the_size_of_its_weight() -> None:
-    model = build().double()
-    source, target_BT = batch(sentences(model, (5, 3))), targets(2, 4)
-    expected_BTV = model.score(target_BT, model.encode(source))
-    for module in model.modules():
-        if isinstance(module, Linear):
-            module.weight.mul_(3.0)
-    torch.testing.assert_close(model.score(target_BT, model.encode(source)), expected_BTV, atol=1e-12, rtol=0)
-    restated = linear(weights_of(model.output), np.ones(6))
-    torch.testing.assert_close(model.project(torch.ones(6, dtype=torch.float64)), torch.from_numpy(restated))
 
 
 def test_the_loss_reaches_gain_and_direction_of_the_output_layer() -> None:

@@ -7,21 +7,17 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from models import dpn
 from models.dpn import (
-    CnnDecoderLayer,
-    CnnEncoderLayer,
     DoubleAttention,
     Dpn,
     DpnConfig,
     DpnMemory,
     Gate,
-    SanDecoderLayer,
-    SanEncoderLayer,
 )
-from models.layers.attention import additive_mask, attend, by_sentence, split_heads
+from models.layers.attention import additive_mask, attend, split_heads
 from models.registry import build_model
 from tests.models.architectures import Case, batch, parts_of, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
@@ -120,60 +116,6 @@ def test_eq_9_and_10_gates(equation: Any) -> None:
     x_TD, y_TD = torch.randn(2, 4, CONFIG.width, dtype=torch.float64)
     pairs = zip(vectors(x_TD), vectors(y_TD), strict=True)
     assert_same(gate(x_TD, y_TD), [equation(weights_of(gate), x, y) for x, y in pairs])
-
-
-def test_a_closed_gate_keeps_the_own_path_and_an_open_one_takes_the_other() -> None:
-    gate = Gate(CONFIG.width).double()
-    x_TD, y_TD = torch.randn(2, 4, CONFIG.width, dtype=torch.float64)
-    nn.init.zeros_(gate.linear.weight)
-    for bias, expected in ((-60.0, x_TD), (60.0, y_TD), (0.0, (x_TD + y_TD) / 2)):
-        nn.init.constant_(gate.linear.bias, bias)  # type: ignore[arg-type]
-        torch.testing.assert_close(gate(x_TD, y_TD), expected, atol=1e-12, rtol=0)
-
-
-def test_cnn_encoder_block() -> None:
-    layer = shaken(CnnEncoderLayer(CONFIG))
-    x_BSD, lengths = torch.randn(2, 5, CONFIG.width, dtype=torch.float64), (5, 3)
-    keep_BS1 = (torch.arange(5) < torch.tensor(lengths)[:, None]).double()[:, :, None]
-    found = layer(x_BSD, keep_BS1)
-    for b, length in enumerate(lengths):
-        xs = vectors(x_BSD[b, :length])
-        assert_same(found[b, :length], reference.cnn_encoder_layer(weights_of(layer), xs, CONFIG.kernel))
-
-
-def test_san_encoder_block() -> None:
-    layer = shaken(SanEncoderLayer(CONFIG))
-    x_BSD, lengths = torch.randn(2, 5, CONFIG.width, dtype=torch.float64), (5, 3)
-    found = layer(x_BSD, additive_mask(torch.arange(5) < torch.tensor(lengths)[:, None]))
-    for b, length in enumerate(lengths):
-        xs = vectors(x_BSD[b, :length])
-        assert_same(found[b, :length], reference.san_encoder_layer(weights_of(layer), xs, CONFIG.heads))
-
-
-def test_cnn_decoder_block(encoded: DpnMemory) -> None:
-    layer = shaken(CnnDecoderLayer(CONFIG, 2))
-    x_RTD, g_RTD = torch.randn(2, 2, 4, CONFIG.width, dtype=torch.float64)
-    window = torch.zeros(2, CONFIG.kernel - 1, CONFIG.width, dtype=torch.float64)
-    x_BQD, g_BQD = by_sentence(x_RTD, encoded.mask), by_sentence(g_RTD, encoded.mask)
-    found_BQD, new_window, _ = layer.advance(x_BQD, g_BQD, window, encoded, 4)
-    found = found_BQD.reshape(x_RTD.shape)
-    for row in range(2):
-        rows = vectors(x_RTD[row]), vectors(g_RTD[row])
-        expected, _ = reference.cnn_decoder_layer(weights_of(layer), *rows, named(encoded), CONFIG.kernel)
-        assert_same(found[row], expected)
-    assert new_window.equal(x_RTD[:, -(CONFIG.kernel - 1) :])
-
-
-def test_san_decoder_block(encoded: DpnMemory) -> None:
-    layer = shaken(SanDecoderLayer(CONFIG, 2))
-    x_RTD = torch.randn(2, 4, CONFIG.width, dtype=torch.float64)
-    by_head = 1, CONFIG.heads, 0, CONFIG.width // CONFIG.heads
-    keys, values = (torch.zeros(by_head, dtype=torch.float64) for _ in range(2))
-    found_BQD, *_ = layer.advance(by_sentence(x_RTD, encoded.mask), (keys, values), torch.zeros(2, 0), encoded, 4)
-    found = found_BQD.reshape(x_RTD.shape)
-    for row in range(2):
-        expected, _ = reference.san_decoder_layer(weights_of(layer), vectors(x_RTD[row]), named(encoded), CONFIG.heads)
-        assert_same(found[row], expected)
 
 
 def test_attention_names_say_decoder_path_layer_and_encoder_path() -> None:

@@ -57,19 +57,6 @@ def test_the_memory_is_the_source_of_a_run_without_target(case: Case) -> None:
             assert_same(merge_heads(memory.values[layer])[0], values)
 
 
-def test_positions_start_again_and_sides_tell_the_languages_apart() -> None:
-    """The same symbol at the same place of either side differs by the two side vectors alone."""
-    model = Case("layerwise", "full").build()
-    assert isinstance(model, Layerwise)
-    assert model.source_side is not None
-    assert model.target_side is not None
-    ids = torch.tensor([[4, 5, 6]])
-    source_TD = model._embed(ids, model.positions.table[:3], model.source_side)
-    target_TD = model._embed(ids, model.positions(torch.arange(3)), model.target_side)
-    difference = (model.target_side - model.source_side).expand(1, 3, -1)
-    torch.testing.assert_close(target_TD - source_TD, difference, atol=1e-12, rtol=0)
-
-
 @pytest.mark.parametrize("variant", ["full", "no-mixed-attention"])
 def test_alignment_is_the_source_share_made_whole(variant: str) -> None:
     model = Case("layerwise", variant).build()

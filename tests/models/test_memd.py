@@ -67,17 +67,6 @@ def test_eq_7_embedding_gate() -> None:
     assert_same(gate(e_TD, o_TD), expected)
 
 
-def test_a_closed_embedding_gate_keeps_the_embedding() -> None:
-    gate = EncoderGate(D).double()
-    for linear in (gate.embedded, gate.encoded):
-        nn.init.zeros_(linear.weight)
-    e_TD, o_TD = torch.randn(2, 4, D, dtype=torch.float64)
-    bias = gate.embedded.bias
-    assert bias is not None
-    nn.init.constant_(bias[:D], -60.0)
-    torch.testing.assert_close(gate(e_TD, o_TD), e_TD, atol=1e-12, rtol=0)
-
-
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_recurrent_encoder_alternates(depth: int) -> None:
     encoder = shaken(RecurrentEncoder(D, depth))

@@ -70,13 +70,6 @@ def test_state_selects_rows_and_leaves_pools(parents: list[int]) -> None:
         assert new.equal(old if item.metadata["kind"] == "pool" else old[torch.tensor(parents)])
 
 
-def test_state_selects_sentences(state: SomeState) -> None:
-    selected = state.select_sentences(torch.tensor([1, 0, 1]), 2)
-    for (_, item, old), (_, _, new) in zip(state.tensors(), selected.tensors(), strict=True):
-        chosen = [1, 0, 1] if item.metadata["kind"] == "pool" else [2, 3, 0, 1, 2, 3]
-        assert new.equal(old[torch.tensor(chosen)])
-
-
 def test_advance_replaces_rows_and_appends_one_slot_per_row(state: SomeState) -> None:
     new_keys = numbered(4, 5) + 100
     after = state.advance({"last": (numbered(4, 2) + 7, numbered(4, 1, 2)), "keys": (new_keys,)}, sentences=2)

@@ -49,46 +49,6 @@ def test_whole_sequences(reverse: bool, reset: Reset) -> None:
 
 @both_resets
 @both_directions
-def test_a_sequence_is_the_cell_step_by_step(reverse: bool, reset: Reset) -> None:
-    layer = shaken(Gru(5, 7, reverse=reverse, reset=reset))
-    x_BSC, lengths_B = batch((6, 6))
-    h_BD = torch.zeros(2, 7, dtype=torch.float64)
-    steps = {}
-    for position in reversed(range(6)) if reverse else range(6):
-        steps[position] = h_BD = layer.cell(x_BSC[:, position], h_BD)
-    found_BSD, last_BD = layer(x_BSC, lengths_B)
-    stacked_BSD = torch.stack([steps[position] for position in range(6)], dim=1)
-    torch.testing.assert_close(found_BSD, stacked_BSD, atol=1e-14, rtol=0)
-    torch.testing.assert_close(last_BD, h_BD, atol=1e-14, rtol=0)
-
-
-@both_resets
-@both_directions
-def test_padding_and_batch_mates_change_nothing(reverse: bool, reset: Reset) -> None:
-    layer = shaken(Gru(5, 7, reverse=reverse, reset=reset))
-    x_BSC, lengths_B = batch(LENGTHS, extra=3)
-    found_BSD, last_BD = layer(x_BSC, lengths_B)
-    for b, length in enumerate(LENGTHS):
-        alone_1SD, alone_1D = layer(x_BSC[b : b + 1, :length], lengths_B[b : b + 1])
-        torch.testing.assert_close(found_BSD[b, :length], alone_1SD[0], atol=1e-14, rtol=0)
-        torch.testing.assert_close(last_BD[b], alone_1D[0], atol=1e-14, rtol=0)
-    inside = torch.arange(x_BSC.size(1)) < lengths_B[:, None]
-    other_BSC = torch.where(inside[..., None], x_BSC, 9.0)
-    assert all(a.equal(b) for a, b in zip(layer(other_BSC, lengths_B), (found_BSD, last_BD), strict=True))
-
-
-def test_directions_differ_in_order_alone() -> None:
-    forward, backward = shaken(Gru(5, 7)), Gru(5, 7, reverse=True).double()
-    backward.load_state_dict(forward.state_dict())
-    x_BSC, lengths_B = batch((6, 6))
-    mirrored_BSD, last_BD = backward(x_BSC.flip(1), lengths_B)
-    found_BSD, same_BD = forward(x_BSC, lengths_B)
-    torch.testing.assert_close(mirrored_BSD.flip(1), found_BSD, atol=1e-14, rtol=0)
-    torch.testing.assert_close(last_BD, same_BD, atol=1e-14, rtol=0)
-
-
-@both_resets
-@both_directions
 def test_gradients_are_those_of_the_cell(reverse: bool, reset: Reset) -> None:
     """Of every parameter and of the inputs; nothing flows into padding."""
     layer = Gru(5, 7, reverse=reverse, reset=reset).double()

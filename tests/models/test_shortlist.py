@@ -39,15 +39,6 @@ def test_a_list_is_the_union_of_what_the_words_list(
     assert found.dtype == np.int64
 
 
-@given(table=rows, tokens=sentence, more=sentence, always_ids=always)
-def test_a_longer_sentence_lists_no_less(
-    table: list[list[int]], tokens: list[int], more: list[int], always_ids: list[int]
-) -> None:
-    made = shortlist([table], always_ids)
-    shorter, longer = made.select((ids(tokens),)), made.select((ids(tokens + more),))
-    assert set(shorter.tolist()) <= set(longer.tolist())
-
-
 def test_what_was_selected_before_changes_nothing() -> None:
     made = shortlist([[[token] for token in range(SOURCE)]], [30])
     first = made.select((ids([1, 2]),)).tolist()

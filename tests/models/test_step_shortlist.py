@@ -29,7 +29,7 @@ from tests.models.architectures import (
     first_cases,
     sentences,
 )
-from tests.models.search.tables import run_out
+from tests.models.search.tables import assert_same_hypotheses, run_out
 
 EVERYTHING = np.arange(TARGET_TYPES)
 LISTS = ([3, 4, 6, 9, 10], [0, 3, 5, 6], [3, 7])
@@ -91,18 +91,12 @@ def decode(
     return [hypotheses[number] for number in range(len(made))]
 
 
-def assert_same(found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequence[Hypothesis]]) -> None:
-    assert [[one.tokens for one in group] for group in found] == [[one.tokens for one in group] for group in expected]
-    scores, wanted = ([one.score for group in side for one in group] for side in (found, expected))
-    np.testing.assert_allclose(scores, wanted, atol=1e-4)
-
-
 @every_case
 def test_a_list_of_everything_changes_nothing(case: Case) -> None:
     model = case.build(torch.float32)
     made = sources(model, 5, 2, 7)
     graphs = TorchGraphs(model)
-    assert_same(decode(graphs, made, [EVERYTHING] * 3, OPTIONS), translate_batch(graphs, made, OPTIONS))
+    assert_same_hypotheses(decode(graphs, made, [EVERYTHING] * 3, OPTIONS), translate_batch(graphs, made, OPTIONS))
 
 
 @every_case
@@ -112,7 +106,7 @@ def test_each_token_outside_a_list_counts_as_one_of_the_mean_logit(case: Case) -
     made = sources(model, 5, 2, 7)
     options = SearchOptions(beam_size=2, n_best=2, max_length=4, min_length=2, no_repeat_ngram_size=1, prefix=(6,))
     found = decode(TorchGraphs(model), made, lists(*LISTS), options)
-    assert_same(found, decode(Exhaustive(model), made, lists(*LISTS), options))
+    assert_same_hypotheses(found, decode(Exhaustive(model), made, lists(*LISTS), options))
     for group, own in zip(found, LISTS, strict=True):
         for one in group:
             assert one.tokens[0] == 6
@@ -125,7 +119,7 @@ def test_batch_mates_with_other_lists_change_nothing(case: Case) -> None:
     model = case.build(torch.float32)
     graphs, made, own = TorchGraphs(model), sources(model, 5, 2, 7), lists(*LISTS)
     alone = [decode(graphs, [one], [chosen], OPTIONS)[0] for one, chosen in zip(made, own, strict=True)]
-    assert_same(decode(graphs, made, own, OPTIONS), alone)
+    assert_same_hypotheses(decode(graphs, made, own, OPTIONS), alone)
 
 
 @first_cases
@@ -134,7 +128,7 @@ def test_sentences_with_and_without_lists_share_a_batch(case: Case) -> None:
     graphs, made = TorchGraphs(model), sources(model, 5, 2, 7)
     mixed = decode(graphs, made, [None, np.array([3, 7]), None], OPTIONS)
     plain = decode(graphs, made, [None] * 3, OPTIONS)
-    assert_same([mixed[0], mixed[2]], [plain[0], plain[2]])
+    assert_same_hypotheses([mixed[0], mixed[2]], [plain[0], plain[2]])
     assert {token for one in mixed[1] for token in one.tokens} <= {7}
 
 
@@ -161,7 +155,7 @@ def test_lists_are_selected_by_the_bundles_shortlist() -> None:
     own = [shortlist.select(one) for one in made]
     assert own[0].tolist() != own[1].tolist()
     found = translate_batch(TorchGraphs(model), made, OPTIONS, shortlist=shortlist)
-    assert_same(found, decode(TorchGraphs(model), made, own, OPTIONS))
+    assert_same_hypotheses(found, decode(TorchGraphs(model), made, own, OPTIONS))
 
 
 def _eos() -> tuple[Array, int]:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import numpy as np
 from fastapi import FastAPI
 
-from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
+from models.bundle import Bundle, Limits, VocabularyFile, write_bundle
 from models.search import Array, GraphSpec, GraphSpecs, SearchOptions, TensorSpec
 from models.vocabulary import SentencePieceVocabulary, train_sentencepiece
 from service.app import create_app
 from service.engine import Engine, EngineOptions, SchedulerLimits
 from service.settings import Settings
+from tests.models.bundle.manifests import small_manifest
 
 LINES = ("wo ist der bahnhof heute", "guten morgen wie geht es dir", "das haus ist gross und alt", "one two three four")
+Begun = TypeVar("Begun")
 PATIENCE = 30.0  # seconds after which a test that waits for something has failed
 
 
@@ -44,20 +46,12 @@ def tiny_bundle(folder: Path, name: str = "de-en", **changes: Any) -> Bundle:
     vocabulary = tiny_vocabulary()
     file = VocabularyFile("source.model")
     fields: dict[str, Any] = {
-        "name": name,
-        "task": "translate",
-        "source_languages": ("de",),
-        "target_language": "en",
         "architecture": "copy",
-        "config": {},
         "decoding": SearchOptions(beam_size=4, max_length=200),
         "limits": Limits(max_source_tokens=40, max_target_tokens=200),
-        "vocabularies": Vocabularies((file,), file),
-        "training": Training((), {}, 0, 0),
-        "licence": "CC0-1.0",
     }
     weights = changes.pop("weights", {"weight": np.ones(1, np.float32)})
-    manifest = Manifest(**(fields | changes))
+    manifest = small_manifest((file,), file, **(fields | {"name": name} | changes))
     return write_bundle(folder / name, manifest, weights, {"source.model": vocabulary})
 
 
@@ -143,6 +137,18 @@ class CopyGraphs:
         logits = self._logits(inputs)
         return {"logits": logits} if graph == "step_logits" else self._top(inputs, logits)
 
+    @asynccontextmanager
+    async def held(self, begin: Callable[[], Begun]) -> AsyncIterator[Begun]:
+        """Begin something whose first step then waits until the block ends, or until the gate is opened."""
+        self.gate.clear()
+        self.entered.clear()
+        begun = begin()
+        try:
+            assert await asyncio.to_thread(self.entered.wait, PATIENCE)
+            yield begun
+        finally:
+            self.gate.set()
+
     def _encode(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         sides = [(inputs[f"source{number}"], inputs[f"source{number}.length"]) for number in range(self.sources)]
         cut = ([tuple(row[:length].tolist()) for row, length in zip(*side, strict=True)] for side in sides)
@@ -206,6 +212,10 @@ class Served:
 
     async def translate(self, q: Any, **fields: Any) -> httpx.Response:
         return await self.client.post("/translate", json={"q": q, "source": "de", "target": "en", **fields})
+
+    def held(self, q: str) -> AbstractAsyncContextManager[asyncio.Task[httpx.Response]]:
+        """A request for a translation that is being decoded, and waits."""
+        return self.graphs.held(lambda: asyncio.create_task(self.translate(q)))
 
 
 @asynccontextmanager

@@ -16,8 +16,7 @@ import training
 from models.config import to_mapping
 from models.protocol import ModelConfig
 from models.registry import build_model
-from training.corpora.specs import CorpusSpec
-from training.corpora.table import CORPORA
+from training.corpora.specs import CORPORA, CorpusSpec
 from training.data.config import CorpusConfig, VocabularyConfig
 from training.optim import OptimiserConfig
 from training.recipe import load_recipe, merged_mapping, recipe_from_mapping, recipe_mapping

@@ -9,7 +9,7 @@ import pytest
 from models.errors import CorpusError
 from training import significance
 from training.metrics import OWN, SCORERS, all_metrics, corpus_metrics
-from training.significance import Bootstrap, Counts, compare_systems
+from training.significance import Bootstrap, ComparedScore, Counts
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 
@@ -18,6 +18,17 @@ def noisy(lines: list[str], share: float, seed: int) -> list[str]:
     """The lines with a share of their words replaced."""
     rng = random.Random(seed)
     return [" ".join("null" if rng.random() < share else word for word in line.split()) for line in lines]
+
+
+def compare_systems(
+    task: str,
+    systems: dict[str, list[str]],
+    references: list[str],
+    *,
+    baseline: str,
+    sampling: Bootstrap | None = None,
+) -> dict[str, list[ComparedScore]]:
+    return Counts(corpus_metrics(task), systems, references).compare(baseline, sampling=sampling or Bootstrap())
 
 
 @pytest.fixture(scope="module")

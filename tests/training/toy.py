@@ -14,6 +14,7 @@ from models.graphs import graph_modules
 from models.search import SearchOptions
 from training.checkpoint import Progress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from training.data.plans import BatchPlan
 from training.export import bundle as export
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig
@@ -37,6 +38,11 @@ LEARNING: dict[str, Any] = {
 }
 """Enough to learn the corpus in a hundred updates."""
 NAG = OptimiserConfig("nag", 0.05, "plateau", warmup=0, momentum=0.9)
+
+
+def padded_tokens(plan: BatchPlan) -> int:
+    """Source and target positions of a batch, padding included."""
+    return len(plan.items) * (plan.source_length + plan.target_length)
 
 
 def toy_recipe(

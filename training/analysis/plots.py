@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from training.analysis.attention import AttentionName, SentenceAttention, Weights
-from training.analysis.decoding import BeamSpeed, LengthScore
 
 FORMATS = ("png", "svg")
 _CELL = 0.28  # inches of a row or column of a heat map
@@ -55,35 +54,6 @@ def shares(path: Path, layers: Sequence[str], source_LT: Weights) -> list[Path]:
     axes.set_xlabel("target position")
     axes.set_title("share of attention on the source")
     figure.colorbar(image, ax=axes)
-    return _save(figure, path)
-
-
-def lengths(path: Path, scores: Sequence[LengthScore]) -> list[Path]:
-    """The score of each class of source length, with the number of its sentences."""
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.subplots()
-    labels = [f"{s.shortest}-{s.longest}" if s.longest else f"{s.shortest}+" for s in scores]
-    bars = axes.bar(labels, [score.value for score in scores], color="#4477aa")
-    axes.bar_label(bars, [f"{score.sentences:,}" for score in scores], fontsize=8)
-    axes.set_xlabel("source tokens (number of sentences above the bars)")
-    axes.set_ylabel(scores[0].metric)
-    return _save(figure, path)
-
-
-def beams(path: Path, speeds: Sequence[BeamSpeed]) -> list[Path]:
-    """Sentences a second, and the score where there is one, by beam size."""
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.subplots()
-    sizes = [speed.beam_size for speed in speeds]
-    axes.plot(sizes, [speed.sentences_per_second for speed in speeds], "o-", color="#4477aa")
-    axes.set_xticks(sizes)
-    axes.set_xlabel("beam size")
-    axes.set_ylabel("sentences/s", color="#4477aa")
-    axes.set_ylim(bottom=0)
-    if speeds[0].metric:
-        other = axes.twinx()
-        other.plot(sizes, [speed.value for speed in speeds], "s--", color="#cc6677")
-        other.set_ylabel(speeds[0].metric, color="#cc6677")
     return _save(figure, path)
 
 

@@ -71,17 +71,8 @@ class AttentionShare:
 
 def source_shares(sentences: Sequence[SentenceAttention]) -> list[AttentionShare]:
     """Mixed attention, layer by layer: the mean over target tokens, then sentences, of the weight on either side."""
-    found: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
-    for sentence in sentences:
-        for name, weights_TX in sentence.weights.items():
-            parts = AttentionName.parse(name)
-            if parts.over == "target":
-                own = float(weights_TX.sum(axis=1).mean())
-                found[parts.path, parts.layer].append((1.0 - own, own))
-    return [
-        AttentionShare(f"{p}.{layer}", *np.mean(values, axis=0).tolist())
-        for (p, layer), values in sorted(found.items())
-    ]
+    means = {layer: float(np.mean([row.mean() for row in rows])) for layer, rows in _source_weights(sentences).items()}
+    return [AttentionShare(layer, mean, 1.0 - mean) for layer, mean in means.items()]
 
 
 def shares_by_position(sentences: Iterable[SentenceAttention], longest: int) -> tuple[tuple[str, ...], Weights]:
@@ -91,23 +82,23 @@ def shares_by_position(sentences: Iterable[SentenceAttention], longest: int) -> 
         sentences: with their attention.
         longest: positions beyond are left out; where no sentence reaches, there is NaN.
     """
+    found = _source_weights(sentences)
+    means = np.full((len(found), longest), np.nan)
+    for layer, rows in enumerate(found.values()):
+        for place in range(min(longest, max(map(len, rows)))):
+            means[layer, place] = np.mean([row[place] for row in rows if place < len(row)])
+    return tuple(found), means
+
+
+def _source_weights(sentences: Iterable[SentenceAttention]) -> dict[str, list[Weights]]:
+    """By layer of mixed attention, for each sentence the weight on the source at its target positions."""
     found: dict[tuple[str, int], list[Weights]] = defaultdict(list)
     for sentence in sentences:
         for name, weights_TX in sentence.weights.items():
             parts = AttentionName.parse(name)
             if parts.over == "target":
-                row = np.full(longest, np.nan)
-                own = weights_TX.sum(axis=1)[:longest]
-                row[: len(own)] = 1.0 - own
-                found[parts.path, parts.layer].append(row)
-    names = tuple(f"{path}.{layer}" for path, layer in sorted(found))
-    rows = [_nan_mean(np.stack(found[key])) for key in sorted(found)]
-    return names, np.stack(rows) if rows else np.empty((0, longest))
-
-
-def _nan_mean(rows: Weights) -> Weights:
-    counts = np.isfinite(rows).sum(axis=0)
-    return np.where(counts > 0, np.nansum(rows, axis=0) / np.maximum(counts, 1), np.nan)
+                found[parts.path, parts.layer].append(1.0 - weights_TX.sum(axis=1))
+    return {f"{path}.{layer}": found[path, layer] for path, layer in sorted(found)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from rich.console import Console
 from models.errors import ConfigError
 from training.corpora.build import build_corpus
 from training.corpora.page import BuildReport, describe_cleaning, describe_form, expected_files, show_bounds
-from training.corpora.specs import CorpusSpec
-from training.corpora.table import CORPORA, find_corpus
+from training.corpora.specs import CORPORA, CorpusSpec, find_corpus
 
 console = Console()
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from training.corpora.specs import CorpusSpec, TextProcessing
-from training.corpora.table import CORPORA
+from training.corpora.specs import CORPORA, CorpusSpec, TextProcessing
 
 
 @dataclass(slots=True)
@@ -75,9 +74,10 @@ def describe_form(form: TextProcessing) -> str:
 
 def describe_cleaning(corpus: CorpusSpec) -> str:
     """Which training pairs stay, in words."""
-    if corpus.cleaning is None:
+    cleaning = corpus.cleaning
+    if cleaning.max_length_ratio is None:
         return "all but those with an empty side"
-    return f"1 to {corpus.cleaning.max_words} words a side, length ratio up to {corpus.cleaning.max_ratio}"
+    return f"1 to {cleaning.max_source_words} words a side, length ratio up to {cleaning.max_length_ratio}"
 
 
 def show_bounds(bounds: tuple[int, int] | None) -> str:

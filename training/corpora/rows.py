@@ -3,25 +3,26 @@
 - Lines: a segment each.
 - IWSLT's training text, ``train.tags.*``: one sentence a line, between lines that describe the talk.
 - Evaluation sets in the SGML of NIST and WMT and the XML of IWSLT: documents of numbered segments. They are no XML that
-  a strict parser takes (bare ampersands, unquoted attributes, upper-case tags), hence the standard library's HTML
-  parser, which forgives all three.
+  a parser takes (bare ampersands and angles, unquoted attributes, upper-case tags, segments that are never closed):
+  what counts is the text from the opening of a segment to the next tag of such a set.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
+from html import unescape
 from itertools import zip_longest
-from pathlib import PurePosixPath
+from pathlib import Path
 from typing import TypeAlias
 
 from models.errors import CorpusError
-from training.corpora.raw import RawFile
+from training.data.corpus import iterate_lines, unpacked
 
 Row: TypeAlias = tuple[str, ...]  # the fields in order, then further references of the last
 Key: TypeAlias = tuple[str, str]  # document, segment
 
+PACKED = (".gz", ".xz", ".bz2")
 _NUMBERED = (".sgm", ".sgml", ".xml")
 # NIST's older Chinese sets come in the second. It would also decode most of Latin-1, to nonsense: sources only.
 _ENCODINGS = ("utf-8-sig", "gb18030")
@@ -30,17 +31,21 @@ _TAGGED = "train.tags."
 _KEPT = ("title", "description")
 _DROPPED = ("url", "talkid", "keywords", "speaker", "reviewer", "translator")
 _ELEMENT = re.compile(rf"\s*<({'|'.join(_KEPT + _DROPPED)})(?: [^<>]*)?>(.*)</\1>\s*")
+_SET = r"srcset|refset|tstset|doc|seg"
+_OPENED = re.compile(rf"<({_SET})\b([^>]*)>((?:(?!</?(?:{_SET})\b).)*)", re.IGNORECASE | re.DOTALL)
+_ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"]*)"|([^\s">]+))""")
+_INLINE = re.compile(r"</?[A-Za-z][^<>]*>")
 _FRAME = re.compile(r"\s*</?(doc|transcript)(?: [^<>]*)?>\s*")
 
 
-def read_rows(files: Sequence[RawFile]) -> Iterator[Row]:
+def read_rows(files: Sequence[Path]) -> Iterator[Row]:
     """The rows of parallel files.
 
     Raises:
         CorpusError: a file cannot be read or is malformed, the files differ in length or in their segments, or one of
             them has numbered segments and another has not.
     """
-    numbered = [file.name.endswith(_NUMBERED) for file in files]
+    numbered = [plain_name(file).endswith(_NUMBERED) for file in files]
     if all(numbered):
         yield from zip(*_align(files), strict=True)
         return
@@ -54,71 +59,45 @@ def read_rows(files: Sequence[RawFile]) -> Iterator[Row]:
         yield row
 
 
-def _lines(file: RawFile) -> Iterator[str]:
-    if not PurePosixPath(file.name).name.startswith(_TAGGED):
-        yield from file.lines()
-        return
-    for line in file.lines():
-        if element := _ELEMENT.fullmatch(line):
-            if element[1] in _KEPT:
-                yield element[2]
-        elif not _FRAME.fullmatch(line):  # any other mark-up is text
+def plain_name(path: Path) -> str:
+    """A file's name without what says how it is packed."""
+    return path.stem if path.suffix in PACKED else path.name
+
+
+def _lines(file: Path) -> Iterator[str]:
+    tagged = file.name.startswith(_TAGGED)
+    for number, raw in enumerate(iterate_lines(file)):
+        line = raw.removesuffix("\r") if number else raw.removesuffix("\r").removeprefix("\ufeff")
+        element = _ELEMENT.fullmatch(line) if tagged else None
+        if element and element[1] in _KEPT:
+            yield element[2]
+        elif not element and not (tagged and _FRAME.fullmatch(line)):  # any other mark-up is text
             yield line
 
 
-class _Segments(HTMLParser):
-    """Collects the segments by system (reference translators have an id each; a source has none)."""
-
-    def __init__(self, where: RawFile) -> None:
-        super().__init__(convert_charrefs=True)
-        self.systems: dict[str, dict[Key, str]] = {}
-        self._where = where
-        self._system = self._document = ""
-        self._segment: str | None = None
-        self._text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in attrs}
-        if tag in ("srcset", "refset", "tstset", "doc"):
-            self._system = values.get("sysid", self._system)
-            self._document = values.get("docid", "").strip().lower() if tag == "doc" else ""
-        elif tag == "seg":
-            self.end_segment()
-            self._segment = values.get("id", "").strip()
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("seg", "doc"):
-            self.end_segment()
-
-    def handle_data(self, data: str) -> None:
-        if self._segment is not None:
-            self._text.append(data)
-
-    def end_segment(self) -> None:
-        """Keep what was read since the segment began."""
-        if self._segment is None:
-            return
-        key = (self._document, self._segment)
-        segments = self.systems.setdefault(self._system, {})
+def _read_segments(file: Path, encodings: Sequence[str]) -> list[dict[Key, str]]:
+    """The segments by document and number, in order; one record for each system (reference translators have an id each,
+    a source has none) in the file.
+    """
+    systems: dict[str, dict[Key, str]] = {}
+    system = document = ""
+    for tag, attributes, text in _OPENED.findall(_decoded(file, encodings)):
+        values = {name.lower(): quoted or bare for name, quoted, bare in _ATTRIBUTE.findall(attributes)}
+        if tag.lower() != "seg":
+            system, document = values.get("sysid", system), values.get("docid", "").strip().lower()
+            continue
+        key, segments = (document, values.get("id", "").strip()), systems.setdefault(system, {})
         if key in segments:
-            raise CorpusError(f"{self._where}: document {key[0]!r} has two segments {key[1]!r}")
-        segments[key] = " ".join("".join(self._text).split())
-        self._segment, self._text = None, []
-
-
-def _read_segments(file: RawFile, encodings: Sequence[str]) -> list[dict[Key, str]]:
-    """The segments by document and number, in order; one record for each system (reference) in the file."""
-    parser = _Segments(file)
-    parser.feed(_decoded(file, encodings))
-    parser.close()
-    parser.end_segment()
-    if not parser.systems:
+            raise CorpusError(f"{file}: document {key[0]!r} has two segments {key[1]!r}")
+        segments[key] = " ".join(unescape(_INLINE.sub("", text)).split())
+    if not systems:
         raise CorpusError(f"{file}: no <seg> is in it; is it the file that the corpus is distributed with?")
-    return list(parser.systems.values())
+    return list(systems.values())
 
 
-def _decoded(file: RawFile, encodings: Sequence[str]) -> str:
-    data = file.content()
+def _decoded(file: Path, encodings: Sequence[str]) -> str:
+    with unpacked(file) as stream:
+        data = stream.read()
     for encoding in encodings:
         try:
             return data.decode(encoding)
@@ -127,7 +106,7 @@ def _decoded(file: RawFile, encodings: Sequence[str]) -> str:
     raise CorpusError(f"{file}: not {' or '.join(encodings)}; convert it to UTF-8 first")
 
 
-def _align(files: Sequence[RawFile]) -> list[list[str]]:
+def _align(files: Sequence[Path]) -> list[list[str]]:
     """One column for each file and for each further reference, in the first file's order."""
     *sources, target = files
     read = [_read_segments(file, _ENCODINGS) for file in sources] + [_read_segments(target, _ENCODINGS[:1])]

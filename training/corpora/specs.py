@@ -1,11 +1,19 @@
-"""What the table of corpora is made of: where files come from, how they are read, how they are split."""
+"""The corpora of the papers, read from the table beside this module: where files come from, how they are split."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+from models.config import load_dataclass, merged
 from models.errors import ConfigError
+from training.data.config import FilterConfig
+
+TABLE = Path(__file__).with_name("corpora.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ class Part:
 
     Attributes:
         files: per column, the names that the file goes under, the usual one first; with a folder where the name alone
-            does not tell (``"Giga/input.txt"``). ``.gz``, ``.xz``, ``.bz2`` and archives are looked through.
+            does not tell (``"Giga/input.txt"``); each may end in ``.gz``, ``.xz`` or ``.bz2`` besides.
         download: where they come from.
         segments: how many the distribution has; 0 where that is not known.
     """
@@ -74,19 +82,6 @@ class HoldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaning:
-    """Which training pairs are left out before the hold-out counts them: the others are a recipe's filters.
-
-    Attributes:
-        max_words: longest side in words.
-        max_ratio: the longer side over the shorter.
-    """
-
-    max_words: int
-    max_ratio: float
-
-
-@dataclass(frozen=True, slots=True)
 class TextProcessing:
     """What happens to every line, in this order; white space is collapsed before, unless nothing happens at all.
 
@@ -114,24 +109,15 @@ class FeatureSet:
 
     Attributes:
         name: what stands in the file names.
-        grid: rows and columns of the regions of an image.
+        regions: of an image.
         width: numbers in a region.
         splits: output split -> the name that the raw files use for it.
-        pool: name of the files that hold all images at once (``{pool}.{name}.npy`` and ``{pool}.{name}.txt``).
-        index: folder of the lists that say which image belongs to a line (``{index}/{raw split}.txt``).
     """
 
     name: str
-    grid: tuple[int, int]
+    regions: int
     width: int
     splits: tuple[tuple[str, str], ...]
-    pool: str
-    index: str
-
-    @property
-    def regions(self) -> int:
-        """How many there are in an image."""
-        return self.grid[0] * self.grid[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +134,7 @@ class CorpusSpec:
         licence: terms of use.
         attribution: whom to name.
         form: what happens to the text.
-        cleaning: which training pairs are left out; none: only those with an empty side.
+        cleaning: which training pairs are left out before the hold-out counts them, besides those with an empty side.
         hold_out: what is taken out of the training text.
         features: feature matrices beside the text.
         suffix: of every text file, ``""`` or ``".xz"``.
@@ -164,19 +150,11 @@ class CorpusSpec:
     licence: str
     attribution: str
     form: TextProcessing = TextProcessing()
-    cleaning: Cleaning | None = None
+    cleaning: FilterConfig = FilterConfig()
     hold_out: HoldOut | None = None
     features: FeatureSet | None = None
     suffix: Literal["", ".xz"] = ""
     notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(self.languages) != len(self.fields):
-            raise ConfigError(f"corpus {self.name}: languages must be one a field, but are {list(self.languages)}")
-        for split in self.splits:
-            for part in split.parts:
-                if len(part.files) < len(self.fields):
-                    raise ConfigError(f"corpus {self.name}, {split.name}: {part.files} has fewer files than fields")
 
     @property
     def target(self) -> str:
@@ -197,3 +175,51 @@ class CorpusSpec:
     def downloads(self) -> tuple[Download, ...]:
         """What a user fetches, in order of first use."""
         return tuple(dict.fromkeys(part.download for split in self.splits for part in split.parts))
+
+
+def read_table(text: str) -> tuple[CorpusSpec, ...]:
+    """The corpora of a table, in its order.
+
+    Raises:
+        ConfigError: a key is unknown, missing or ill-typed, or a corpus is not whole.
+    """
+    table = tomllib.loads(text)
+    entries: dict[str, dict[str, Any]] = {}
+    for name, own in table["corpora"].items():
+        entries[name] = merged(entries.get(own.pop("base", ""), {}), own)
+    return tuple(_corpus(name, deepcopy(entry), table["downloads"]) for name, entry in entries.items())
+
+
+def _corpus(name: str, entry: dict[str, Any], downloads: Mapping[str, Any]) -> CorpusSpec:
+    fields = entry["fields"]
+    parts = {part: _part(keys, fields, downloads) for part, keys in entry.pop("parts").items()}
+    splits = [
+        {**keys, "name": split, "parts": [parts[part] for part in keys["parts"]]}
+        for split, keys in entry["splits"].items()
+    ]
+    return load_dataclass(CorpusSpec, {"languages": fields, **entry, "name": name, "splits": splits}, f"corpus {name}")
+
+
+def _part(keys: dict[str, Any], fields: list[str], downloads: Mapping[str, Any]) -> dict[str, Any]:
+    """A part with the names of its files, column by column, and with its download."""
+    names, columns = keys.pop("names", ()), keys.pop("columns", ())
+    kinds = dict.fromkeys(fields, "src") | {fields[-1]: "ref"}
+    files = [[column] for column in columns] or [
+        [name.format(field=field, fields=fields, kind=kind) for name in names] for field, kind in kinds.items()
+    ]
+    return {**keys, "files": files, "download": downloads[keys["download"]]}
+
+
+CORPORA = read_table(TABLE.read_text(encoding="utf-8"))
+
+
+def find_corpus(name: str) -> CorpusSpec:
+    """The corpus of that name.
+
+    Raises:
+        ConfigError: there is none; the message lists the names.
+    """
+    for corpus in CORPORA:
+        if corpus.name == name:
+            return corpus
+    raise ConfigError(f"no corpus is called {name!r}; known are {', '.join(corpus.name for corpus in CORPORA)}")

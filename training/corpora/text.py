@@ -1,4 +1,4 @@
-"""What happens to the text of a corpus: normalisation, tokens, case; and which training pairs are left out."""
+"""What happens to the text of a corpus: normalisation, tokens, case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import rjieba
 import sacremoses
 
 from training.corpora.rows import Row
-from training.corpora.specs import Cleaning, TextProcessing
+from training.corpora.specs import TextProcessing
 
 UNKNOWN = "UNK"
 _HAN_GAP = re.compile(r"(?<=[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef])\s+(?=[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef])")
@@ -76,11 +76,3 @@ def headline_form(text: str) -> str:
     """As Gigaword's headlines are distributed: lowercased, every digit ``#``, unknown words ``UNK``."""
     words = re.sub(r"\d", "#", text).split()
     return " ".join(UNKNOWN if word in ("<unk>", UNKNOWN) else word.lower() for word in words)
-
-
-def is_clean(row: Row, cleaning: Cleaning | None) -> bool:
-    """Whether a training pair stays: no empty side, and within the limits where there are any."""
-    words = [len(text.split()) for text in row]
-    if not all(words):
-        return False
-    return cleaning is None or (max(words) <= cleaning.max_words and max(words) <= cleaning.max_ratio * min(words))

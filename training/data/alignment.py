@@ -1,4 +1,5 @@
-"""Words (or pieces) aligned with those of the other language: IBM Model 1 (Brown et al. 1993), in both directions.
+"""Words (or pieces) aligned with those of the other language: IBM Model 1 (Brown et al. 1993), in both directions; and
+the dictionary of word models, for each source word the target word that it is aligned to most often.
 
 Written here because none of the packaged aligners suits a training command that installs from wheels alone: eflomal
 compiles C under a copyleft licence, and simalign needs a BERT model and its download. Model 1 is two equations.
@@ -14,20 +15,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.dictionary import Dictionary
+
 MOST_CELLS = 30_000_000  # beyond, sentence pairs are sampled: half a gigabyte and about two minutes
 CHUNK_CELLS = 2_000_000  # expanded at a time
 ITERATIONS = 5
+LEAST_LINKS = 2  # a single link is more often wrong than a copied word
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def sample_pairs(cells: Ids, *, seed: int, most_cells: int = MOST_CELLS) -> list[int]:
+def sample_pairs(cells: Ids, *, seed: int) -> list[int]:
     """All sentence pairs, or as many random ones as have so many cells; ``cells`` are those of each pair."""
-    if cells.sum() <= most_cells:
+    if cells.sum() <= MOST_CELLS:
         return list(range(len(cells)))
     order = np.random.default_rng([seed, 3]).permutation(len(cells))
-    return sorted(order[np.cumsum(cells[order]) <= most_cells].tolist())
+    return sorted(order[np.cumsum(cells[order]) <= MOST_CELLS].tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +151,51 @@ def _distinct(keys: Ids) -> Ids:
     """As np.unique, which goes through a hash table that is several times slower here."""
     keys.sort()
     return keys[np.append(True, np.diff(keys) != 0)] if len(keys) else keys
+
+
+def build_dictionary(columns: Sequence[Sequence[str]], languages: Sequence[str], *, seed: int) -> Dictionary:
+    """The dictionary of a training text.
+
+    A link counts where both directions find it: Model 1 alone lets a rare word collect half a sentence. A source in the
+    target's own language has none: there a word that is not known is best copied.
+
+    Args:
+        columns: parallel text, the sources in order and the target last; words are separated by white space.
+        languages: of each column.
+        seed: of the sampling of very large text.
+    """
+    *sources, target = columns
+    held = [
+        aligned_words(source, target, seed=seed) if language != languages[-1] else {}
+        for source, language in zip(sources, languages, strict=False)
+    ]
+    return Dictionary(tuple(held))
+
+
+def aligned_words(source: Sequence[str], target: Sequence[str], *, seed: int) -> dict[str, str]:
+    """For each source word the target word that it is linked to most often, where that is another word.
+
+    Of equally frequent ones the more probable (under both directions) counts, then the first in the text.
+    """
+    cells = np.fromiter((len(s.split()) * len(t.split()) for s, t in zip(source, target, strict=True)), np.int64)
+    chosen = sample_pairs(cells, seed=seed)
+    source_ids, source_words = _numbered([source[index] for index in chosen])
+    target_ids, target_words = _numbered([target[index] for index in chosen])
+    text = Bitext.of(source_ids, target_ids, len(target_words))
+    if not len(text.keys):
+        return {}
+    forward, backward = text.train(0), text.train(1)
+    links_P = text.links(forward, backward)
+    found = np.flatnonzero(links_P >= LEAST_LINKS)
+    word = text.words_P[0][found]
+    order = np.lexsort((-forward.pair_P[found] * backward.pair_P[found], -links_P[found], word))
+    best = order[np.unique(word[order], return_index=True)[1]]
+    pairs = [(source_words[key // text.types], target_words[key % text.types]) for key in text.keys[found[best]]]
+    return {one: other for one, other in pairs if one != other}
+
+
+def _numbered(lines: Sequence[str]) -> tuple[list[Ids], list[str]]:
+    """Every line as word numbers, and the words by number."""
+    numbers: dict[str, int] = {}
+    encoded = [np.array([numbers.setdefault(word, len(numbers)) for word in line.split()], np.int64) for line in lines]
+    return encoded, list(numbers)

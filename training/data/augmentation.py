@@ -31,7 +31,6 @@ from training.data.config import DataConfig
 from training.data.dataset import PreparedData, TokenArray, load_sources
 from training.data.directions import directed_corpora
 from training.data.features import FeatureArray
-from training.data.plans import BatchPlan
 from training.perturbations import lower_case, with_typos, without_punctuation
 from training.recipe import Recipe
 
@@ -122,31 +121,6 @@ class Augmentation:
         ]
         return PreparedData(tuple(sides), _joined(targets))
 
-    def __call__(self, data: PreparedData, plan: BatchPlan, epoch: int) -> tuple[PreparedData, BatchPlan]:
-        """A planned batch without the tags inside joined rows: only the first pair of a row keeps its own.
-
-        Args:
-            data: what the plan is of.
-            plan: of a batch.
-            epoch: the number of the epoch.
-        """
-        side = data.source_sides[0]
-        if not self.tags or all(len(item) == 1 for item in plan.items) or isinstance(side, FeatureArray):
-            return data, plan
-        pairs = np.fromiter((pair for item in plan.items for pair in item), np.int64)
-        sizes = np.fromiter(map(len, plan.items), np.int64, len(plan.items))
-        inner = np.ones(len(pairs), np.int64)
-        inner[np.cumsum(sizes) - sizes] = 0
-        skipped = (self._tags_before(side, pairs) * inner).tolist()
-        sequences = [side[pair].tolist()[skip:] for pair, skip in zip(pairs.tolist(), skipped, strict=True)]
-        source = _token_array(sequences, side)
-        numbers = iter(range(len(pairs)))
-        items = tuple(tuple(next(numbers) for _ in item) for item in plan.items)
-        row = np.repeat(np.arange(len(sizes)), sizes)
-        longest = int(np.bincount(row, source.lengths - 1).max()) + 1
-        own = PreparedData((source,), _select(data.target_side, pairs))
-        return own, BatchPlan(items, longest, plan.target_length, plan.copies)
-
     def groups(self, data: PreparedData) -> NDArray[np.int16] | None:
         """For each pair the number of its tags: only pairs of the same ones may be joined. None without tags."""
         side = data.source_sides[0]
@@ -155,8 +129,10 @@ class Augmentation:
         first, second = self._tag_numbers(side, np.arange(len(side)))
         return (first * (len(self.tags) + 1) + second).astype(np.int16)
 
-    def _tags_before(self, side: TokenArray, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    def tags_before(self, side: TokenArray | FeatureArray, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many tags each pair's source begins with."""
+        if not self.tags or isinstance(side, FeatureArray):
+            return np.zeros_like(pairs)
         first, second = self._tag_numbers(side, pairs)
         return (first > 0).astype(np.int64) + (second > 0)
 
@@ -178,8 +154,7 @@ class Augmentation:
         vocabulary = self.vocabularies[index]
         assert vocabulary is not None, "a text side has a vocabulary"
         config = self.config
-        tagged = self.tags and index == 0
-        before = (self._tags_before(side, pairs_P) if tagged else np.zeros(len(pairs_P), np.int64)).tolist()
+        before = (self.tags_before(side, pairs_P) if index == 0 else np.zeros_like(pairs_P)).tolist()
         whole = _sequences(side, pairs_P)
         old = [ids[count:-1] for ids, count in zip(whole, before, strict=True)]
         chosen = np.flatnonzero(noise.any_P | (config.bpe_dropout_source > 0)).tolist()

@@ -5,6 +5,7 @@ B items of a batch, S source positions, T target positions. An item is one pair,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,21 +40,34 @@ class TrainingBatch:
     source_tokens: int
 
 
-def collate(data: PreparedData, plan: BatchPlan) -> TrainingBatch:
-    """The tensors of a planned batch."""
+TagCount = Callable[[TokenArray | FeatureArray, NDArray[np.int64]], NDArray[np.int64]]
+
+
+def collate(data: PreparedData, plan: BatchPlan, tags_before: TagCount | None = None) -> TrainingBatch:
+    """The tensors of a planned batch.
+
+    Args:
+        data: what the plan is of.
+        plan: of a batch.
+        tags_before: how many tags some pairs' first source begins with; of joined pairs only the first keeps its own.
+    """
     pairs = np.fromiter((pair for item in plan.items for pair in item), np.int64)
     sizes = np.fromiter((len(item) for item in plan.items), np.int64, len(plan.items))
     last = np.zeros(len(pairs), dtype=bool)  # the pairs that end an item: only they keep their EOS
     last[np.cumsum(sizes) - 1] = True
     row_of = np.repeat(np.arange(len(sizes)), sizes)
+    skipped = np.zeros_like(pairs)
+    if tags_before is not None and len(pairs) > len(sizes):
+        inner = np.append(False, ~last[:-1])  # the pair before does not end the item
+        skipped[inner] = tags_before(data.source_sides[0], pairs[inner])
 
     sources = []
-    for side in data.source_sides:
+    for index, side in enumerate(data.source_sides):
         if isinstance(side, FeatureArray):  # never joined: every row is one pair
             values, lengths_B = side.gather(pairs)
             sources.append(Padded(torch.from_numpy(values), torch.from_numpy(lengths_B)))
             continue
-        values_BS, lengths_B = _gather(side, pairs, row_of, ~last)
+        values_BS, lengths_B = _gather(side, pairs, row_of, ~last, skipped if index == 0 else None)
         sources.append(Padded(torch.from_numpy(values_BS), torch.from_numpy(lengths_B)))
     target_BT, lengths_B = _gather(data.target_side, pairs, row_of, np.zeros_like(last))
     rows = np.arange(len(sizes))
@@ -76,7 +90,11 @@ def collate(data: PreparedData, plan: BatchPlan) -> TrainingBatch:
 
 
 def _gather(
-    side: TokenArray, pairs: NDArray[np.int64], row_of: NDArray[np.int64], without_last: NDArray[np.bool_]
+    side: TokenArray,
+    pairs: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    without_last: NDArray[np.bool_],
+    skipped: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The pairs' sequences laid into their rows one after another: values B x L padded with 0, and lengths B.
 
@@ -85,8 +103,9 @@ def _gather(
         pairs: which of them, in row order.
         row_of: the row of each.
         without_last: which of them lose their last symbol.
+        skipped: how many symbols each loses at its beginning; none if absent.
     """
-    begin = side.offsets[pairs]
+    begin = side.offsets[pairs] + (0 if skipped is None else skipped)
     lengths = side.offsets[pairs + 1] - begin - without_last
     before = np.cumsum(lengths) - lengths  # symbols before each sequence, in the whole batch
     row_lengths = np.bincount(row_of, weights=lengths).astype(np.int64)

@@ -8,6 +8,7 @@ import hashlib
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, cast
@@ -26,10 +27,21 @@ def iterate_lines(path: Path) -> Iterator[str]:
     Raises:
         CorpusError: the file is missing, cannot be decompressed or is not UTF-8; the message names file and line.
     """
+    with unpacked(path) as file:
+        for number, line in enumerate(file, start=1):
+            yield _decoded(line.removesuffix(b"\n"), f"{path}, line {number}")
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """The content of a file (``.xz``, ``.gz``, ``.bz2`` or plain).
+
+    Raises:
+        CorpusError: the file is missing or cannot be decompressed, also while it is read inside the ``with``.
+    """
     try:
         with _open(path) as file:
-            for number, line in enumerate(file, start=1):
-                yield _decoded(line.removesuffix(b"\n"), f"{path}, line {number}")
+            yield file
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise CorpusError(f"{path}: damaged or cut short ({error})") from error
     except OSError as error:

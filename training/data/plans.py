@@ -36,19 +36,15 @@ class BatchPlan:
     target_length: int
     copies: tuple[int, ...] = ()
 
-    @property
-    def padded_tokens(self) -> int:
-        """Source and target positions of the batch, padding included."""
-        return len(self.items) * (self.source_length + self.target_length)
 
-
+@dataclass(frozen=True, slots=True, eq=False)
 class EpochPlan(Iterable[BatchPlan]):
     """The batches of an epoch in training order, kept as a few arrays: each plan is made in its turn.
 
     It holds 4 bytes a pair (16 where up to 4 are joined, and 4 more where some copy), not the hundred or so that tuples
     of numbers take.
 
-    Args:
+    Attributes:
         items_IM: items in rows of pair numbers, filled up with -1, in the order in which ``cuts`` takes them.
         cuts: where batches begin and end, one more than there are batches.
         lengths: for each batch the positions of its longest source and of its longest target.
@@ -56,34 +52,25 @@ class EpochPlan(Iterable[BatchPlan]):
         copies_I: for each item where its copied span begins, -1 for none; empty where no item copies.
     """
 
-    def __init__(
-        self,
-        items_IM: NDArray[np.int32],
-        cuts: Numbers,
-        lengths: tuple[Lengths, Lengths],
-        order: Numbers,
-        copies_I: NDArray[np.int32],
-    ) -> None:
-        self._items, self._cuts, self._lengths, self._order, self._copies = items_IM, cuts, lengths, order, copies_I
+    items_IM: NDArray[np.int32]
+    cuts: Numbers
+    lengths: tuple[Lengths, Lengths]
+    order: Numbers
+    copies_I: NDArray[np.int32]
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self.order)
 
     def __iter__(self) -> Iterator[BatchPlan]:
-        for batch in self._order.tolist():
-            rows = slice(int(self._cuts[batch]), int(self._cuts[batch + 1]))
-            source, target = (int(lengths[batch]) for lengths in self._lengths)
-            yield BatchPlan(_tuples(self._items[rows]), source, target, tuple(self._copies[rows].tolist()))
+        for batch in self.order.tolist():
+            rows = slice(int(self.cuts[batch]), int(self.cuts[batch + 1]))
+            source, target = (int(lengths[batch]) for lengths in self.lengths)
+            yield BatchPlan(_tuples(self.items_IM[rows]), source, target, tuple(self.copies_I[rows].tolist()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EpochPlan) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, as lists are
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the plan holds."""
-        return sum(array.nbytes for array in (self._items, self._cuts, *self._lengths, self._order, self._copies))
 
 
 def plan_epoch(

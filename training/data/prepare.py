@@ -17,11 +17,12 @@ import numpy as np
 from models.bundle import Corpus
 from models.dictionary import Dictionary
 from models.errors import ConfigError, CorpusError
+from models.folders import is_vacant, whole_folder
 from models.vocabulary import EDITS, Vocabulary, WordVocabulary, untagged
+from training.data.alignment import build_dictionary
 from training.data.config import SPLITS, CorpusConfig, DataConfig
 from training.data.corpus import CHUNK, clean_line, file_digest, iterate_lines, parallel_chunks
 from training.data.dataset import DICTIONARY, TokenWriter, side_names, text_path, text_rows_path
-from training.data.dictionary import build_dictionary
 from training.data.directions import BACK_TRANSLATED, Directed, directed_corpora, reserved_languages
 from training.data.encoder import PairEncoder
 from training.data.features import FeatureSelection
@@ -37,7 +38,6 @@ from training.data.summary import (
     identity_of,
 )
 from training.data.vocabularies import train_vocabularies
-from training.folders import is_vacant, whole_folder
 
 T = TypeVar("T")
 Columns = tuple[Sequence[str], ...]  # one for each text side

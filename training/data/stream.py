@@ -62,7 +62,7 @@ class Stream:
         data: the split.
         accumulate: batches of an update, over all processes.
         processes: those that train together, and which of them this one is.
-        augmentation: rewrites pairs and batches.
+        augmentation: rewrites pairs, and knows their tags.
         limits: what :func:`training.data.plans.plan_epoch` takes besides lengths, groups and epoch.
     """
 
@@ -93,10 +93,6 @@ class Stream:
             for _, plan in planned:
                 yield plan
 
-    def plan_bytes(self, epoch: int = 0) -> int:
-        """Bytes that the plan of the epoch's first shard holds."""
-        return self._plan(epoch, self._shards(epoch), 0)[2].nbytes
-
     def _planned(self, epoch: int) -> Generator[Planned, None, None]:
         shards = self._shards(epoch)
         numbers = range(len(shards))
@@ -121,13 +117,13 @@ class Stream:
 
     def _collate(self, place: tuple[list[Planned], int, int]) -> Group:
         planned, epoch, number = place
-        return Group(tuple(self._batch(data, plan, epoch) for data, plan in planned), epoch, number)
+        return Group(tuple(self._batch(data, plan) for data, plan in planned), epoch, number)
 
-    def _batch(self, data: PreparedData, plan: BatchPlan, epoch: int) -> TrainingBatch:
+    def _batch(self, data: PreparedData, plan: BatchPlan) -> TrainingBatch:
+        batch = collate(data, plan, None if self._augmentation is None else self._augmentation.tags_before)
         if not plan.target_length:  # nothing was left for this process: a row that teaches nothing
-            batch = collate(data, plan)
             return replace(batch, target_out=torch.zeros_like(batch.target_out), target_tokens=0, source_tokens=0)
-        return collate(data, plan) if self._augmentation is None else collate(*self._augmentation(data, plan, epoch))
+        return batch
 
     def _shards(self, epoch: int) -> list[NDArray[np.int64] | None]:
         """The blocks of each shard; None is the whole corpus."""

@@ -108,13 +108,7 @@ class PreparedSummary:
             mapping = json.loads(path.read_text(encoding="utf-8"))
             if mapping.get("format") != FORMAT:
                 raise CorpusError(f"{path}: format must be {FORMAT}, but is {mapping.get('format')}; prepare it again")
-            splits = {
-                name: load_dataclass(SplitSummary, split, f"{path} {name}") for name, split in mapping["splits"].items()
-            }
-            corpora = tuple(load_dataclass(Corpus, corpus, str(path)) for corpus in mapping["corpora"])
-            given = mapping.get("features", {}).items()
-            features = {side: load_dataclass(FeatureSide, one, f"{path} {side}") for side, one in given}
-            return cls(**{**mapping, "splits": splits, "corpora": corpora, "features": features})
+            return load_dataclass(cls, mapping, str(path))
         except OSError as error:
             raise CorpusError(f"{folder} holds no prepared data ({error.strerror}: {path.name})") from error
         except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:

@@ -14,7 +14,6 @@ from models.bundle import MANIFEST, Bundle
 from models.command import BundleFolder, ReplaceBundle, report
 from models.errors import BundleError, CheckpointError, ConfigError, CorpusError
 from models.registry import build_model
-from models.shortlist import Shortlist
 from training.ancestry import read_ancestry
 from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress
@@ -23,10 +22,8 @@ from training.data.features import read_columns
 from training.data.summary import PreparedSummary
 from training.export.bundle import Shipping, add_precision, add_shortlist, export_bundle, renew_graphs
 from training.recipe import recipe_from_mapping
-from training.shortlist import build_shortlist, coverage, encode
+from training.shortlist import build_shortlist
 from training.trainer import Run
-
-_SAMPLE = 1000  # sentences that the mean length of the lists is counted on
 
 
 def export(
@@ -96,8 +93,8 @@ def shortlist(
     added = add_shortlist(out or path, built)
     listed = sum(len(table.targets) for table in built.tables)
     report(
-        f"{len(columns[-1]):,} pairs of lines; {listed:,} targets of source pieces, {len(built.always):,} in every "
-        f"list; {_mean(bundle, built, columns):.0f} of {built.target_types:,} in the mean"
+        f"{len(columns[-1]):,} pairs of lines; {listed:,} targets of source pieces, and in every list"
+        f" {len(built.always):,} of {built.target_types:,} pieces"
     )
     print(added.path)
 
@@ -142,13 +139,3 @@ def _columns(bundle: Bundle, sources: Sequence[Path], targets: Sequence[Path]) -
         for column, lines in zip(columns, read_parallel(files), strict=True):
             column += lines
     return columns
-
-
-def _mean(bundle: Bundle, shortlist: Shortlist, columns: Sequence[Sequence[str]]) -> float:
-    """Tokens of a list, the mean over some lines."""
-    step = max(1, len(columns[-1]) // _SAMPLE)
-    *encoded, target = (
-        encode(vocabulary, column[::step])
-        for vocabulary, column in zip((*bundle.source_vocabularies, bundle.target_vocabulary), columns, strict=True)
-    )
-    return coverage(shortlist, list(zip(*encoded, strict=True)), target).listed

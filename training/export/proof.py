@@ -12,8 +12,9 @@ from __future__ import annotations
 import copy
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 
 import numpy as np
 import torch
@@ -252,20 +253,17 @@ def _proving_sources(bundle: Bundle, lines: Sequence[Column], settings: ProofSet
     def size(row: Sequence[str]) -> int:
         return max(map(len, (column[0] for column in _columns(bundle, [[part] for part in row])))) - 1
 
-    long: list[tuple[str, ...]] = []
-    joined: tuple[str, ...] = ()
-    for index in (order * (1 + settings.long * least // len(order)))[: settings.long * least]:
-        row = rows[index]
-        longer = tuple(" ".join(parts) for parts in zip(joined, row, strict=True)) if joined else row
-        if size(longer) > limit:
-            joined = ()
-            continue
-        joined = longer
-        if size(joined) >= least:
-            long.append(joined)
-            joined = ()
-        if len(long) == settings.long:
-            break
+    def joined() -> Iterator[tuple[str, ...]]:
+        """Rows put together until they are long enough; the text is gone through again where it is short."""
+        parts: list[tuple[str, ...]] = []
+        for index in islice(cycle(order), settings.long * least):
+            whole = tuple(map(" ".join, zip(*parts, rows[index], strict=True)))
+            tokens = size(whole)
+            if least <= tokens <= limit:
+                yield whole
+            parts = [*parts, rows[index]] if tokens < least else []
+
+    long = list(islice(joined(), settings.long))
     plain = [rows[index] for index in order[: settings.sentences - len(long)]]
     chosen = [*plain, *long]
     # Long and short ones share batches.

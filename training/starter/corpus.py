@@ -3,71 +3,29 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from models.bundle import Bundle
 from models.bundle.manifest import NAME
 from models.errors import ConfigError, CorpusError
-from training.data.config import SPLITS, CorpusConfig
+from models.folders import is_vacant, whole_folder
+from training.data.config import SPLITS
 from training.data.corpus import file_digest
-from training.folders import is_vacant, whole_folder
-from training.recipe import recipe_from_mapping
 from training.starter.holdout import Splits, hold_out
 from training.starter.recipes import (
-    ARCHITECTURE,
     DraftRecipe,
-    RecipeRequest,
+    StarterRequest,
     base_recipe,
     recipe_from_bundle,
     recipe_from_scratch,
 )
 from training.starter.sizes import Amount, held_out
 from training.starter.text import Screened, screen
-from training.starter.toml import recipe_toml
 from training.synthetic import file_names
 
 ORIGIN = "origin.json"  # beside the text; also says that the folder may be made anew
 LEAST, LEAST_TO_TUNE = 1000, 100  # pairs
 FEW = 20_000
-UNSTATED = "not stated"
-
-
-@dataclass(frozen=True, slots=True)
-class StarterRequest:
-    """What to make of what, as `tandem new` is told it.
-
-    Attributes:
-        languages: of source and target.
-        bundle: that is to go on learning; None for a model from scratch.
-    """
-
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the corpus, the recipe, the run and the bundle.")]
-    source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz; UTF-8).")]
-    target: Annotated[Path, typer.Option(help="Their translations, line by line.")]
-    corpora: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora")
-    recipe: Annotated[Path | None, typer.Option(help="Recipe to write. [NAME.toml]")] = None
-    architecture: Annotated[str, typer.Option(help="convs2s, dpn or transformer, for a model from scratch.")] = (
-        ARCHITECTURE
-    )
-    valid: Annotated[int | None, typer.Option(min=1, help="Pairs held out for validation. [by amount]")] = None
-    test: Annotated[int | None, typer.Option(min=1, help="Pairs held out for the test. [by amount]")] = None
-    updates: Annotated[int | None, typer.Option(min=1, help="Length of the training. [by amount]")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Of what is held out, and of the training.")] = 1
-    licence: Annotated[str, typer.Option(help="Of the text, for the bundle's manifest.")] = ""
-    attribution: Annotated[str, typer.Option(help="Whom to name there.")] = ""
-    force: Annotated[bool, typer.Option(help="Replace an earlier corpus and recipe of this name.")] = False
-    languages: tuple[str, str] = ("", "")
-    bundle: Bundle | None = None
-
-    @property
-    def recipe_file(self) -> Path:
-        """The file to write."""
-        return self.recipe or Path(f"{self.name}.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +67,17 @@ def make_corpus(job: StarterRequest) -> Made:
             f" {valid:,} and {test:,}"
         )
     splits = hold_out(screened.pairs, valid, test, job.seed)
-    draft = _draft(job, Amount.of(splits.train), screened)
-    text = recipe_toml(draft.recipe, draft.remarks, _head(job, splits))
-    recipe_from_mapping(tomllib.loads(text), str(job.recipe_file))  # nothing is written that could not be read
+    amount = Amount.of(splits["train"])
+    if job.bundle is not None:
+        draft = recipe_from_bundle(job, amount, job.bundle)
+    else:
+        draft = recipe_from_scratch(job, amount, screened)
     folder = job.corpora / job.name
-    counts = {name: len(getattr(splits, name)) for name in SPLITS}
-    _write(job, folder, splits, screened, counts)
+    _write(job, folder, splits, screened)
     job.recipe_file.parent.mkdir(parents=True, exist_ok=True)
-    job.recipe_file.write_text(text, encoding="utf-8", newline="\n")
-    return Made(folder, screened, counts, draft, (*screened.warnings(), *_few(job, counts["train"])))
+    job.recipe_file.write_text(draft.text, encoding="utf-8", newline="\n")
+    pairs = {name: len(splits[name]) for name in SPLITS}
+    return Made(folder, screened, pairs, draft, (*screened.warnings(), *_few(job, pairs["train"])))
 
 
 def _check(job: StarterRequest) -> None:
@@ -143,41 +103,23 @@ def _check(job: StarterRequest) -> None:
         raise ConfigError(f"the recipe must be a file, but {job.recipe_file} is a folder")
 
 
-def _draft(job: StarterRequest, amount: Amount, screened: Screened) -> DraftRecipe:
-    source, target = (f"{job.name}/{{split}}.{ending}" for ending in file_names(job.languages))
-    corpus = CorpusConfig(job.name, (source,), target, job.licence or UNSTATED, job.attribution or UNSTATED)
-    wish = RecipeRequest(corpus, job.languages, job.updates, job.architecture, job.licence, job.seed)
-    if job.bundle is not None:
-        return recipe_from_bundle(wish, amount, job.bundle)
-    return recipe_from_scratch(wish, amount, screened)
-
-
-def _write(job: StarterRequest, folder: Path, splits: Splits, screened: Screened, counts: dict[str, int]) -> None:
+def _write(job: StarterRequest, folder: Path, splits: Splits, screened: Screened) -> None:
     origin = {
         "files": {str(path): file_digest(path) for path in (job.source, job.target)},
         "languages": list(job.languages),
         "lines": screened.lines,
         "left_out": screened.dropped,
         "seed": job.seed,
-        "pairs": counts,
+        "pairs": {name: len(pairs) for name, pairs in splits.items()},
     }
     with whole_folder(folder) as partial:
         for name in SPLITS:
             for side, ending in enumerate(file_names(job.languages)):
-                lines = (f"{pair[side]}\n" for pair in getattr(splits, name))
+                lines = (f"{pair[side]}\n" for pair in splits[name])
                 with (partial / f"{name}.{ending}").open("w", encoding="utf-8", newline="\n") as file:
                     file.writelines(lines)
         text = json.dumps(origin, ensure_ascii=False, indent=1)
         (partial / ORIGIN).write_text(f"{text}\n", encoding="utf-8", newline="\n")
-
-
-def _head(job: StarterRequest, splits: Splits) -> str:
-    start = f", from the bundle {job.bundle.manifest.name}" if job.bundle is not None else ""
-    pairs = f"{len(splits.train):,} training pairs"
-    return (
-        f"{job.languages[0]} to {job.languages[1]}{start}: written by `tandem new {job.name}` for {pairs}. Sizes follow"
-        " from the amount of text and are a beginning; docs/recipes.md has every key, docs/training.md the way on."
-    )
 
 
 def _too_few(job: StarterRequest, pairs: int, least: int) -> str:

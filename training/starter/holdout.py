@@ -7,7 +7,6 @@ another source. Here pairs that share a side, directly or over others, stay toge
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,19 +16,7 @@ from training.starter.text import Pair
 LARGEST = 10  # pairs that stay together and may still be held out: what is said so often is no test
 
 
-@dataclass(frozen=True, slots=True)
-class Splits:
-    """The pairs of every split, in their order.
-
-    Attributes:
-        train: to learn from.
-        valid: to watch training with.
-        test: to measure the result with.
-    """
-
-    train: tuple[Pair, ...]
-    valid: tuple[Pair, ...]
-    test: tuple[Pair, ...]
+Splits = dict[str, tuple[Pair, ...]]  # of train, valid and test, each in the order of the files
 
 
 def hold_out(pairs: Sequence[Pair], valid: int, test: int, seed: int) -> Splits:
@@ -50,11 +37,8 @@ def hold_out(pairs: Sequence[Pair], valid: int, test: int, seed: int) -> Splits:
                 f" occur in more than {LARGEST} pairs that hang together; ask for fewer with --{name}"
             )
     out = held["test"] | held["valid"]
-    return Splits(
-        train=tuple(pair for index, pair in enumerate(pairs) if index not in out),
-        valid=tuple(pairs[index] for index in sorted(held["valid"])),
-        test=tuple(pairs[index] for index in sorted(held["test"])),
-    )
+    train = tuple(pair for index, pair in enumerate(pairs) if index not in out)
+    return {"train": train, **{name: tuple(pairs[index] for index in sorted(held[name])) for name in ("valid", "test")}}
 
 
 def connected(pairs: Sequence[Pair]) -> list[list[int]]:

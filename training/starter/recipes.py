@@ -1,127 +1,151 @@
-"""The recipes that `tandem new` begins with: a model from scratch, or a bundle that goes on learning."""
+"""The recipes that `tandem new` begins with: a model from scratch, or a bundle that goes on learning.
+
+They are written from a template, ``recipe.toml.jinja``: files that people read and change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import tomllib
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import tomlkit
+import typer
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.registry import ARCHITECTURES, FORMER
-from models.search import SearchOptions
-from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
-from training.optim import OptimiserConfig
-from training.recipe import Recipe, TrainingConfig, recipe_from_mapping
+from training.data.config import CorpusConfig
+from training.recipe import Recipe, recipe_from_mapping
 from training.starter import sizes
 from training.starter.sizes import Amount, Schedule
 from training.starter.text import LONGEST, RATIO, Screened
-from training.starter.toml import Remarks, corpora_toml
+from training.synthetic import file_names
 
 ARCHITECTURE = "convs2s"
 """Learns most from few updates, and trains and decodes fastest (docs/results.md)."""
+_KNOWN = (ARCHITECTURE, "dpn", "transformer")
+UNSTATED = "not stated"
 RATE, TUNING_RATE = 1e-3, 3e-4
 TUNING_PASSES = 4
 _SHORT = 12  # words of a mean sentence, below which longer lines are a thing to learn
-_SUPPRESSED = (0, 1, 2)  # padding, unknown, start: never written
 
 
 @dataclass(frozen=True, slots=True)
-class RecipeRequest:
-    """What a recipe is to be for.
+class StarterRequest:
+    """What to make of what, as `tandem new` is told it.
 
     Attributes:
-        corpus: the own corpus, as a recipe names it.
         languages: of source and target.
-        updates: last update; None for what the amount of text suggests.
-        architecture: for a model from scratch.
-        licence: of the text, and so of the weights; empty where nothing is said of it.
-        seed: of training.
+        bundle: that is to go on learning; None for a model from scratch.
     """
 
-    corpus: CorpusConfig
-    languages: tuple[str, str]
-    updates: int | None = None
-    architecture: str = ARCHITECTURE
-    licence: str = ""
-    seed: int = 1
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the corpus, the recipe, the run and the bundle.")]
+    source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz; UTF-8).")]
+    target: Annotated[Path, typer.Option(help="Their translations, line by line.")]
+    corpora: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora")
+    recipe: Annotated[Path | None, typer.Option(help="Recipe to write. [NAME.toml]")] = None
+    architecture: Annotated[str, typer.Option(help="convs2s, dpn or transformer, for a model from scratch.")] = (
+        ARCHITECTURE
+    )
+    valid: Annotated[int | None, typer.Option(min=1, help="Pairs held out for validation. [by amount]")] = None
+    test: Annotated[int | None, typer.Option(min=1, help="Pairs held out for the test. [by amount]")] = None
+    updates: Annotated[int | None, typer.Option(min=1, help="Length of the training. [by amount]")] = None
+    seed: Annotated[int, typer.Option(min=0, help="Of what is held out, and of the training.")] = 1
+    licence: Annotated[str, typer.Option(help="Of the text, for the bundle's manifest.")] = ""
+    attribution: Annotated[str, typer.Option(help="Whom to name there.")] = ""
+    force: Annotated[bool, typer.Option(help="Replace an earlier corpus and recipe of this name.")] = False
+    languages: tuple[str, str] = ("", "")
+    bundle: Bundle | None = None
+
+    @property
+    def recipe_file(self) -> Path:
+        """The file to write."""
+        return self.recipe or Path(f"{self.name}.toml")
+
+    @property
+    def corpus(self) -> CorpusConfig:
+        """The own corpus, as a recipe names it."""
+        source, target = (f"{self.name}/{{split}}.{ending}" for ending in file_names(self.languages))
+        return CorpusConfig(self.name, (source,), target, self.licence or UNSTATED, self.attribution or UNSTATED)
 
 
 @dataclass(frozen=True, slots=True)
 class DraftRecipe:
-    """A recipe, what to remark on it, and how long it trains."""
+    """A recipe as its file has it, as it is read, and how often it goes over the text."""
 
+    text: str
     recipe: Recipe
-    remarks: Remarks
-    schedule: Schedule
+    passes: float
 
 
-def recipe_from_scratch(wish: RecipeRequest, amount: Amount, screened: Screened) -> DraftRecipe:
+def recipe_from_scratch(job: StarterRequest, amount: Amount, screened: Screened) -> DraftRecipe:
     """A recipe for a translator that learns from this text alone.
 
     Args:
-        wish: what it is for.
+        job: what is to be made.
         amount: of training text.
         screened: what the text is like.
+
+    Raises:
+        ConfigError: an architecture that no sizes are known for.
     """
-    tokens = sizes.batch_tokens(amount)
-    updates = wish.updates or max(100, round(sizes.passes(amount) * amount.tokens / tokens / 100) * 100)
-    schedule = Schedule.of(amount, tokens, updates=updates, cooldown=0.3)
-    short = amount.words < _SHORT
-    rate = RATE / 2 if sizes.wide(amount) else RATE
-    recipe = Recipe(
-        name=wish.corpus.name,
-        task="translate",
-        source_languages=wish.languages[:1],
-        target_language=wish.languages[1],
-        architecture=wish.architecture,
-        licence=wish.licence or wish.corpus.licence,
-        data=DataConfig(
-            (wish.corpus,),
-            filters=FilterConfig(max_length_ratio=RATIO if screened.has_words else None),
-            vocabulary=VocabularyConfig(size=sizes.vocabulary(amount)),
-            join_share=0.08 if short else 0.0,
-            join_most=8 if short else 4,
-        ),
-        model=model_keys(wish.architecture, amount, sizes.dropout(schedule.passes)),
-        optimiser=_optimiser(rate, schedule),
-        training=_training(schedule, tokens, wish.seed),
-        decoding=SearchOptions(max_length=LONGEST - 1, max_length_ratio=2.5, max_rounds=2, suppressed=_SUPPRESSED),
+    if job.architecture not in _KNOWN:
+        raise ConfigError(f"architecture must be one of {', '.join(_KNOWN)}, but is {job.architecture!r}")
+    tokens, wide = sizes.batch_tokens(amount), sizes.wide(amount)
+    schedule = _schedule(job, amount, tokens, sizes.passes(amount), cooldown=0.3)
+    return _draft(
+        job,
+        amount,
+        schedule,
+        start=None,
+        corpus=corpora_toml(job.corpus),
+        architecture=job.architecture,
+        licence=job.licence or job.corpus.licence,
+        tokens=tokens,
+        rate=RATE / 2 if wide else RATE,
+        longest=LONGEST,
+        short=amount.words < _SHORT,
+        ratio=RATIO if screened.has_words else None,
+        vocabulary=sizes.vocabulary(amount),
+        width=512 if wide else 256,
+        dropout=sizes.dropout(schedule.passes),
     )
-    return DraftRecipe(recipe, {**_SCRATCH_REMARKS, **_remarks(amount, schedule, short=short)}, schedule)
 
 
-def recipe_from_bundle(wish: RecipeRequest, amount: Amount, bundle: Bundle) -> DraftRecipe:
+def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> DraftRecipe:
     """A recipe with which a bundle goes on learning: its architecture, data and decoding keys, a lower rate.
 
     Raises:
         ConfigError: the bundle is not of one model that reads one text and writes text of these languages, or says
             nothing of how it was trained.
     """
-    base = base_recipe(bundle, wish.languages)
+    base = base_recipe(bundle, job.languages)
     manifest, tokens = bundle.manifest, base.training.batch_tokens
-    updates = wish.updates or max(100, round(TUNING_PASSES * amount.tokens / tokens / 100) * 100)
-    schedule = Schedule.of(amount, tokens, updates=updates, cooldown=0.5)
     sized = ("source_vocabularies", "target_vocabulary")
-    recipe = replace(
-        base,
-        name=wish.corpus.name,
-        source_languages=wish.languages[:1],
-        target_language=wish.languages[1],
+    old = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
+    start = {
+        "name": manifest.name,
+        "data": tomlkit.dumps({"data": _changed(replace(base.data, rewriting_from=0), "corpora")}),
+        "corpora": corpora_toml(*old),
+        "model": tomlkit.dumps({"model": {key: value for key, value in manifest.config.items() if key not in sized}}),
+        "training": base.training,
+        "decoding": tomlkit.dumps({"decoding": _changed(manifest.decoding)}),
+    }
+    return _draft(
+        job,
+        amount,
+        _schedule(job, amount, tokens, TUNING_PASSES, cooldown=0.5),
+        start=start,
+        corpus=corpora_toml(replace(job.corpus, both_ways=base.data.tagged)),
         architecture=manifest.architecture,
-        licence=" AND ".join(dict.fromkeys(one for one in (manifest.licence, wish.licence) if one)),
-        data=replace(base.data, corpora=(replace(wish.corpus, both_ways=base.data.tagged),), rewriting_from=0),
-        model={key: value for key, value in manifest.config.items() if key not in sized},
-        optimiser=_optimiser(TUNING_RATE, schedule),
-        training=replace(
-            _training(schedule, tokens, wish.seed),
-            label_smoothing=base.training.label_smoothing,
-            precision=base.training.precision,
-        ),
-        decoding=manifest.decoding,
-        published={},
+        licence=" AND ".join(dict.fromkeys(one for one in (manifest.licence, job.licence) if one)),
+        tokens=tokens,
+        rate=TUNING_RATE,
     )
-    return DraftRecipe(recipe, {**_TUNING_REMARKS, **_remarks(amount, schedule), **_old_corpora(base)}, schedule)
 
 
 def base_recipe(bundle: Bundle, languages: tuple[str, str]) -> Recipe:
@@ -148,91 +172,34 @@ def base_recipe(bundle: Bundle, languages: tuple[str, str]) -> Recipe:
     return recipe_from_mapping(recipe, f"the recipe of {name}")
 
 
-def model_keys(architecture: str, amount: Amount, dropout: float) -> dict[str, Any]:
-    """The ``[model]`` table of a model of a size that suits the text.
-
-    Raises:
-        ConfigError: an architecture that no sizes are known for.
-    """
-    width = 512 if sizes.wide(amount) else 256
-    positions = 2 * LONGEST
-    heads = {"width": width, "hidden": 4 * width, "heads": width // 64}
-    own: dict[str, dict[str, Any]] = {
-        "convs2s": {
-            "embedding": width,
-            "output_embedding": width,
-            "encoder_widths": [width] * 4,
-            "encoder_kernels": [3] * 4,
-            "decoder_widths": [width] * 3,
-            "decoder_kernels": [3] * 3,
-        },
-        "dpn": {**heads, "cnn_layers": 4, "san_layers": 2},
-        "transformer": {**heads, "encoder_layers": 4, "decoder_layers": 4, "tied": "all"},
-    }
-    if architecture not in own:
-        raise ConfigError(f"architecture must be one of {', '.join(own)}, but is {architecture!r}")
-    return {**own[architecture], "max_positions": positions, "dropout": dropout}
+def corpora_toml(*corpora: CorpusConfig) -> str:
+    """The tables ``[[data.corpora]]`` of a recipe, one below the other."""
+    return "\n".join(f"[[data.corpora]]\n{tomlkit.dumps(_changed(corpus))}" for corpus in corpora)
 
 
-def _optimiser(rate: float, schedule: Schedule) -> OptimiserConfig:
-    """Adam whose rate rises, stays and falls to zero: good for any length, so that the length may be changed."""
-    return OptimiserConfig(learning_rate=rate, schedule="constant", warmup=schedule.warmup, cooldown=schedule.cooldown)
-
-
-def _training(schedule: Schedule, tokens: int, seed: int) -> TrainingConfig:
-    return TrainingConfig(
-        updates=schedule.updates,
-        batch_tokens=tokens,
-        seed=seed,
-        validate_every=schedule.every,
-        validation_sentences=200,
-        save_every=schedule.every,
-        keep=3,
-    )
-
-
-def _remarks(amount: Amount, schedule: Schedule, *, short: bool = False) -> dict[str, str]:
-    found = {
-        "data.corpora": f"{amount.pairs:,} training pairs, about {amount.tokens:,} tokens a side.",
-        "training.updates": f"About {schedule.passes:.1f} passes over the text.",
-    }
-    if short:
-        found["data.join_share"] = (
-            f"Sentences have {amount.words:.1f} words on average: some items are several in a row, so that longer lines"
-            " are translated whole."
-        )
+def _changed(value: Any, *without: str) -> dict[str, Any]:
+    """A configuration's plain form but for what is left at its default."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if item != field.default and field.name not in without:
+            found[field.name] = _changed(item) if dataclasses.is_dataclass(item) else item
     return found
 
 
-def _old_corpora(base: Recipe) -> Mapping[str, str]:
-    """The corpora that the bundle was trained on, to be mixed in."""
-    corpora = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
-    intro = (
-        "A model forgets what it no longer sees. Where the text that the bundle was trained on is at hand, mix it in\n"
-        "(`repeat` of the own corpus says how much more often its pairs are seen):\n"
+def _schedule(job: StarterRequest, amount: Amount, tokens: int, passes: int, cooldown: float) -> Schedule:
+    updates = job.updates or max(100, round(passes * amount.tokens / tokens / 100) * 100)
+    return Schedule.of(amount, tokens, updates=updates, cooldown=cooldown)
+
+
+def _draft(job: StarterRequest, amount: Amount, schedule: Schedule, **values: Any) -> DraftRecipe:
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return {"data.corpora+": f"{intro}\n{corpora_toml(corpora)}"}
-
-
-_SCRATCH_REMARKS = {
-    "data.max_source_tokens": "Longer pairs are left out.",
-    "data.max_target_tokens": "",
-    "data.filters.max_length_ratio": "Pairs whose longer side has more than so many times the words are left out.",
-    "data.vocabulary.size": "Of both sides together: 7 times the root of the number of tokens, about.",
-    "model.dropout": "Against learning by heart: 0.1, from 8 passes over the text on 0.2, from 16 on 0.3.",
-    "optimiser.learning_rate": "Lower it where training diverges, raise it a little with larger batches.",
-    "optimiser.warmup": "",
-    "optimiser.cooldown": "The last updates, in which the rate falls to zero and the model settles.",
-    "training.batch_tokens": "Target tokens of an update, about. A GPU has room for 10,000 and more.",
-    "training.validate_every": "",
-    "decoding.max_rounds": "The same words at most so often in a row, unless the source has them more often.",
-}
-_TUNING_REMARKS = {
-    "data.vocabulary": "Only said for the record: `tandem prepare --from` takes the bundle's vocabularies.",
-    "model": "The bundle's, since its weights go in here; dropout may be changed.",
-    "optimiser.learning_rate": "A third of what models start with: higher learns the own text faster and forgets more.",
-    "optimiser.warmup": "",
-    "optimiser.cooldown": "The last updates, in which the rate falls to zero and the model settles.",
-    "training.batch_tokens": "",
-    "training.validate_every": "",
-}
+    templates.filters["toml"] = lambda text: tomlkit.item(text).as_string()
+    template = templates.get_template("recipe.toml.jinja")
+    text = template.render(job=job, amount=amount, schedule=schedule, **values).rstrip() + "\n"
+    return DraftRecipe(text, recipe_from_mapping(tomllib.loads(text), job.corpus.name), schedule.passes)

@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from models.errors import CorpusError
+from training.data.config import FilterConfig
 from training.data.corpus import clean_line, read_parallel
+from training.data.filters import PairFilter
 
 Pair = tuple[str, str]  # source, target
 
@@ -89,20 +91,15 @@ def screen(source: Path, target: Path, *, same_language: bool = False) -> Screen
         CorpusError: a file cannot be read or is not UTF-8, the files differ in length, or no pair is left.
     """
     columns = read_parallel([source, target])
-    dropped: Counter[str] = Counter()
-    kept: dict[Pair, None] = {}
-    for one, other in zip(*columns, strict=True):
-        pair = clean_line(one), clean_line(other)
-        if reason := _reason(pair, same_language=same_language):
-            dropped[reason] += 1
-        elif pair in kept:
-            dropped["duplicate"] += 1
-        else:
-            kept[pair] = None
+    lines = [(clean_line(one), clean_line(other)) for one, other in zip(*columns, strict=True)]
+    translated = [pair for pair in lines if same_language or not _is_untranslated(*pair)]
+    pairs = PairFilter(FilterConfig(), deduplicate=True)
+    kept = tuple(translated[index] for index in pairs.keep(list(zip(*translated, strict=True))))
+    dropped = dict(pairs.dropped + Counter(untranslated=len(lines) - len(translated)))
     if not kept:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "the files are empty"
-        raise CorpusError(f"{source} and {target}: no pair is left of {len(columns[0]):,} lines ({counts})")
-    return _measured(tuple(kept), len(columns[0]), dict(dropped))
+        raise CorpusError(f"{source} and {target}: no pair is left of {len(lines):,} lines ({counts})")
+    return _measured(kept, len(lines), dropped)
 
 
 def estimated_tokens(text: str) -> int:
@@ -120,13 +117,8 @@ def character_count(texts: Iterable[str], share: float = 0.9995) -> int:
     return int(np.searchsorted(ranked, share * ranked[-1])) + 1
 
 
-def _reason(pair: Pair, *, same_language: bool) -> str:
-    source, target = pair
-    if not source or not target:
-        return "empty"
-    if source == target and not same_language and len(source.split()) > _WORDS_OF_NAMES:
-        return "untranslated"
-    return ""
+def _is_untranslated(source: str, target: str) -> bool:
+    return source == target and len(source.split()) > _WORDS_OF_NAMES
 
 
 def _measured(pairs: tuple[Pair, ...], lines: int, dropped: dict[str, int]) -> Screened:

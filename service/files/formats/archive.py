@@ -19,6 +19,7 @@ _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _RATIO_FROM = 1 << 20  # small members may be as repetitive as they like
 _CHUNK = 1 << 16
+_DAMAGE = (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error)
 _REMEDY = "save the document again with its own program, or split it"
 
 
@@ -37,22 +38,14 @@ def open_archive(path: Path, name: str, bounds: Bounds) -> Iterator[zipfile.ZipF
         _check(archive.infolist(), path.stat().st_size, bounds)
         try:
             yield archive
-        except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
+        except _DAMAGE as error:
             raise _damaged() from error
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        EOFError,
-        OSError,
-        ValueError,
-        OverflowError,
-        struct.error,
-    ) as error:
+    except (*_DAMAGE, OSError, ValueError, OverflowError, struct.error) as error:
         raise _damaged() from error
 
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import FileResponse
 from pydantic import Field
 
-from service.api.replies import DetectedFileLanguage, FileStatus, FileUrl
+from service.api.replies import DetectedLanguage, FileStatus, FileUrl
 from service.engine import Draining
 from service.files.formats import FORMATS
 from service.files.records import OPEN, FileJob
-from service.http.attachments import Attachment
 from service.http.credentials import caller_of
 from service.http.dependencies import PartsDep
 from service.http.errors import HttpError
@@ -63,7 +63,6 @@ def _form(needed: list[str]) -> dict[str, Any]:
 @router.post(
     "/files",
     status_code=202,
-    response_model=FileStatus,
     response_model_exclude_none=True,
     responses=_ACCEPTED | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 503),
     openapi_extra=_form(["file", "target"]),
@@ -79,7 +78,7 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
     Who has none, or a bad one, or is over a rate, is refused before the file is taken in. A refused file counts as a
     request too.
     """
-    async with read_upload(request, parts.uploads) as (upload, caller):
+    async with read_upload(request, parts.access, None) as (upload, caller):
         job = await parts.files.accept(upload, caller)
     response.headers["Location"] = f"/files/{job.id}"
     return _status(job)
@@ -87,7 +86,6 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
 
 @router.get(
     "/files",
-    response_model=list[FileStatus],
     response_model_exclude_none=True,
     responses=error_responses(401, 403, 422, 503),
 )
@@ -114,7 +112,6 @@ async def list_files(
 
 @router.get(
     "/files/{id}",
-    response_model=FileStatus,
     response_model_exclude_none=True,
     responses=error_responses(401, 403, 404, 422, 503),
 )
@@ -158,7 +155,7 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
     is read too, but few such files may come in at a time; further ones get 503.
     """
     until = asyncio.get_running_loop().time() + parts.settings.request_timeout
-    async with read_upload(request, parts.uploads, key_may_follow=True) as (upload, caller):
+    async with read_upload(request, parts.access, parts.unknown_uploads) as (upload, caller):
         job = await parts.files.accept(upload, caller)
     try:
         done = await parts.files.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
@@ -214,17 +211,25 @@ async def _send_result(parts: PartsDep, job: FileJob) -> Response:
         raise HttpError(409, "file_not_ready", f"the file could not be translated: {job.error}")
     path, form = parts.files.result_path(job), FORMATS[job.format]
     try:
-        return await asyncio.to_thread(Attachment, path, job.result_name, form.media_type)
+        stat = await asyncio.to_thread(path.stat)
     except FileNotFoundError as error:
         message = "the file is gone: it was cancelled, or its time was over; send it again"
         raise HttpError(410, "file_gone", message) from error
+    headers = {"Content-Disposition": _disposition(job.result_name)}
+    return FileResponse(path, headers=headers, media_type=form.media_type, stat_result=stat)
+
+
+def _disposition(name: str) -> str:
+    """A header that any client can read: the name in ASCII, and as it is in UTF-8."""
+    plain = "".join(one if one.isascii() and (one.isalnum() or one in " ._-()+,") else "_" for one in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def _status(job: FileJob) -> FileStatus:
     """What a job looks like from outside: its record without what is nobody else's business, and its result."""
     done, detected = job.status == "done", None
     if job.confidence is not None:
-        detected = DetectedFileLanguage(language=job.source, confidence=round(job.confidence, 2))
+        detected = DetectedLanguage(language=job.source, confidence=round(job.confidence, 2))
     shown = {
         "progress": round(job.progress, 4),
         "detectedLanguage": detected,

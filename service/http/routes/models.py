@@ -15,17 +15,13 @@ from service.http.openapi import error_responses
 router = APIRouter(tags=["models"])
 
 
-_CHANGES: dict[str, Any] = {
-    "dependencies": [Depends(admin)],
-    "response_model": ModelChange,
-    "response_model_exclude_none": True,
-}
+_CHANGES: dict[str, Any] = {"dependencies": [Depends(admin)], "response_model_exclude_none": True}
 ModelName = Annotated[str, Path(description="An alias, `de-en`, or a version, `de-en@2`.", max_length=151)]
 Alias = Annotated[str, Path(description="A name without version, `de-en`.", max_length=100)]
 Switch = Annotated[bool, Query(description="Whether the alias stands for it from then on.")]
 
 
-@router.get("/models", response_model=list[ModelInfo | AbsentModel], response_model_exclude_none=True)
+@router.get("/models", response_model_exclude_none=True)
 async def models(parts: PartsDep) -> list[ModelInfo | AbsentModel]:
     """The loaded models, and those that are being loaded or could not be."""
     absent = [
@@ -59,11 +55,7 @@ def _describe(engine: Engine, bundle: Bundle) -> ModelInfo:
     )
 
 
-@router.post(
-    "/models/{name}",
-    responses=error_responses(401, 403, 404, 409, 422, 503),
-    **_CHANGES,
-)
+@router.post("/models/{name}", responses=error_responses(401, 403, 404, 409, 422, 503), **_CHANGES)
 async def load(name: ModelName, parts: PartsDep, switch: Switch = True) -> ModelChange:
     """Load a bundle of the configured folders while serving, and switch its alias to it.
 
@@ -75,22 +67,14 @@ async def load(name: ModelName, parts: PartsDep, switch: Switch = True) -> Model
     return ModelChange(alias=alias_of(loaded), current=parts.engine.aliases.get(alias_of(loaded)), model=loaded)
 
 
-@router.post(
-    "/models/{alias}/rollback",
-    responses=error_responses(401, 403, 404, 409, 422, 503),
-    **_CHANGES,
-)
+@router.post("/models/{alias}/rollback", responses=error_responses(401, 403, 404, 409, 422, 503), **_CHANGES)
 async def roll_back(alias: Alias, parts: PartsDep) -> ModelChange:
     """Switch an alias to the version that it stood for before; twice comes back."""
     loaded = await parts.models.roll_back(alias)
     return ModelChange(alias=alias, current=parts.engine.aliases.get(alias), model=loaded)
 
 
-@router.delete(
-    "/models/{name}",
-    responses=error_responses(401, 403, 404, 409),
-    **_CHANGES,
-)
+@router.delete("/models/{name}", responses=error_responses(401, 403, 404, 409), **_CHANGES)
 async def unload(name: ModelName, parts: PartsDep) -> ModelChange:
     """Unload a version, or all versions of an alias. What has begun ends first; the reply comes after that."""
     unloaded = await parts.models.unload(name)

@@ -70,7 +70,6 @@ async def translate(
 @router.post(
     "/postedit",
     dependencies=[Depends(charged(postedit_request))],
-    response_model=PosteditReply,
     response_model_exclude_none=True,
     openapi_extra=request_body(PosteditRequest),
 )

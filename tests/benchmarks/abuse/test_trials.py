@@ -3,62 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from benchmarks.abuse.command import as_markdown, measure
-from benchmarks.abuse.disconnect import disconnect
-from benchmarks.abuse.fault import fault
-from benchmarks.abuse.faulty import FaultyGraphs
+from benchmarks.abuse.endings import disconnect, kill, lost_requests, terminate
 from benchmarks.abuse.overload import judge
-from benchmarks.abuse.termination import kill, lost_requests, terminate
 from benchmarks.abuse.trials import Setting, TrialFinding, wait_for
 from benchmarks.options import ReliabilityOptions
 from benchmarks.service.verdicts import Verdict
 from deploy.cli import app
 from deploy.loadtest.client import LoadRun, RequestOutcome
 from models.errors import ConfigError
-from models.search import Array, GraphSpec, TensorSpec
 
 SHIPPED = Path(__file__).resolve().parents[3] / "bundles" / "de-en"
-
-
-class Recorded:
-    """Graphs whose memory is the source's tokens themselves."""
-
-    source = TensorSpec("source0", "int64", ("sentence", "source0"), 0, "source")
-    length = TensorSpec("source0.length", "int64", ("sentence",), 0, "length")
-    memory = TensorSpec("memory.tokens", "int64", ("sentence", "source0"), 0, "memory")
-    specs: Mapping[str, GraphSpec] = {
-        "encode": GraphSpec((source, length), (memory,)),
-        "step": GraphSpec((memory,), ()),
-    }
-
-    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        return {"memory.tokens": inputs["source0"].copy()} if graph == "encode" else {}
-
-
-def encode(graphs: FaultyGraphs, *sources: tuple[int, ...]) -> dict[str, Array]:
-    width = max(map(len, sources))
-    padded = np.array([source + (0,) * (width - len(source)) for source in sources])
-    return graphs.run("encode", {"source0": padded, "source0.length": np.array([len(source) for source in sources])})
-
-
-def test_the_fault_comes_in_the_poisoned_batch_only_and_only_when_it_is_due() -> None:
-    graphs = FaultyGraphs(Recorded(), (7, 8, 2), after=2)
-    sound, poisoned = encode(graphs, (5, 8, 2), (6, 2)), encode(graphs, (5, 2), (7, 8, 2))
-    for _ in range(5):
-        graphs.run("step", sound)
-    graphs.run("step", poisoned)
-    graphs.run("step", sound)
-    graphs.run("step", poisoned)
-    with pytest.raises(RuntimeError, match="on purpose"):
-        graphs.run("step", poisoned)
-    graphs.run("step", sound)
 
 
 def overloaded(answered: int, refusal: float = 0.05, retry: int | None = 3, failed: int = 0) -> LoadRun:
@@ -96,7 +56,7 @@ def test_only_what_was_accepted_can_be_lost() -> None:
 
 def test_findings_are_written_for_people() -> None:
     good, bad = Verdict("requests lost", 0.0, 0.0), Verdict("seconds", None, 5.0)
-    finding = TrialFinding("kill", "Is anything lost?", "It is killed.", [good, bad], {"peak_mb": 12.5}, "503 full")
+    finding = TrialFinding("Is anything lost?", "It is killed.", [good, bad], {"peak_mb": 12.5}, "503 full")
     assert not finding.met
     environment = {
         "processor": "P",
@@ -133,7 +93,7 @@ def test_an_unknown_trial_is_refused_before_anything_starts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trial", [disconnect, terminate, kill, fault])
+@pytest.mark.parametrize("trial", [disconnect, terminate, kill])
 def test_the_service_stands_the_trials(trial: object) -> None:
     finding = trial(Setting(ReliabilityOptions(bundle=SHIPPED, duration=3.0, clients=8)))  # type: ignore[operator]
     assert finding.met, finding.mapping()

@@ -18,7 +18,7 @@ from benchmarks.decoding.passes import (
     row_of,
     run,
 )
-from benchmarks.decoding.systems import DecodedBatch, Ids, Label, Task
+from benchmarks.decoding.systems import Ids, Label, Task
 from models.search import Hypothesis
 
 TEXTS = tuple(" ".join("w" * n) for n in (2, 9, 4, 6, 3, 8, 5, 7))
@@ -37,11 +37,11 @@ class Echo:
     def tokenise(self, texts: Sequence[str]) -> list[Ids]:
         return [np.array([*range(10, 10 + len(text.split())), 3], np.int64) for text in texts]
 
-    def decode(self, tasks: Sequence[Task]) -> list[DecodedBatch]:
+    def decode(self, tasks: Sequence[Task]) -> list[list[Hypothesis]]:
         self.tasks += tasks
         return [self._answer(task) for task in tasks]
 
-    def decode_alone(self, task: Task) -> DecodedBatch:
+    def decode_alone(self, task: Task) -> list[Hypothesis]:
         self.alone.append(task)
         return self._answer(task)
 
@@ -52,12 +52,10 @@ class Echo:
     def close(self) -> None:
         pass
 
-    def _answer(self, task: Task) -> DecodedBatch:
+    def _answer(self, task: Task) -> list[Hypothesis]:
         shift = len(self.tasks) + len(self.alone) if self._wandering else 0
         found = [np.resize(source[:-1], task.target or len(source) - 1) + shift for source in task.sources]
-        phases = {"encode": 0.25, "step": 1.0, "search": 0.75}
-        hypotheses = tuple(Hypothesis(tuple(tokens.tolist()), 0.0, 0.0, True, ()) for tokens in found)
-        return DecodedBatch(hypotheses, phases, steps=(task.target or task.longest) + 1)
+        return [Hypothesis(tuple(tokens.tolist()), 0.0, 0.0, True, ()) for tokens in found]
 
 
 def case_of(system: Echo, batch_size: int, work: str = "forced") -> Case:
@@ -89,9 +87,6 @@ def test_a_batch_decodes_its_mean_source_length() -> None:
         own = list(range(10, 10 + len(TEXTS[index].split())))
         assert hypothesis.tokens == tuple(np.resize(own, 4 if len(own) <= 5 else 8))
         assert made.texts[index] == " ".join(map(str, hypothesis.tokens))
-    assert made.steps == 5 + 9
-    assert made.phases.keys() == {"tokenise", "encode", "step", "search", "detokenise"}
-    assert (made.phases["encode"], made.phases["step"], made.phases["search"]) == (0.5, 2.0, 1.5)
     assert 0 < made.decode_seconds <= made.seconds
 
 
@@ -122,7 +117,7 @@ def test_outputs_are_told_apart() -> None:
 
 
 def timing(seconds: float, latencies: tuple[float, ...], hypotheses: dict[int, Hypothesis]) -> DecodingPass:
-    return DecodingPass(seconds, seconds / 2, latencies, {"step": seconds}, 10, hypotheses, {})
+    return DecodingPass(seconds, seconds / 2, latencies, hypotheses, {})
 
 
 def measured_in(seconds: Sequence[float], label: Label = LABEL, batch_size: int = 4) -> MeasuredCase:
@@ -140,7 +135,6 @@ def test_a_row_has_medians() -> None:
     assert (row["sentences_per_s"], row["tokens_per_s"], row["decode_sentences_per_s"]) == (4.0, 24.0, 8.0)
     assert row["spread"] == pytest.approx((4.0 + 8.0) / 2 - (2.0 + 4.0) / 2)
     assert (row["p50_ms"], row["p95_ms"]) == (None, None)
-    assert row["phases"] == {"step": {"us_per_sentence": 2e6 / 8, "us_per_step": 2e6 / 10}}
 
 
 def test_latencies_belong_to_single_sentences() -> None:

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.decoding.command import measure
-from benchmarks.decoding.contestants import entrants
+from benchmarks.decoding.command import entrants, measure
 from benchmarks.decoding.systems import Task
 from benchmarks.options import DecodeOptions
-from models.bundle import Bundle, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
+from models.bundle import Bundle, VocabularyFile, write_bundle
 from models.errors import ConfigError
 from models.graphs import TorchGraphs
 from models.loading import model_tensors
@@ -25,6 +24,7 @@ from models.transformer import Transformer
 from models.vocabulary import WordVocabulary
 from tests.determinism import one_thread, seeded
 from tests.models.architectures import BOS, EOS, FIRST, VARIANTS
+from tests.models.bundle.manifests import small_manifest
 
 __all__ = ["one_thread", "seeded"]
 
@@ -126,19 +126,8 @@ def trained(tmp_path: Path) -> Path:
     model = build_model("transformer", load_config("transformer", config, "trained"))
     model.prepare_for_inference()
     file = VocabularyFile("all.words", "words")
-    manifest = Manifest(
-        name="trained",
-        task="translate",
-        source_languages=("de",),
-        target_language="en",
-        architecture="transformer",
-        config=config,
-        decoding=SearchOptions(beam_size=2, max_length=6),
-        limits=Limits(20, 20),
-        vocabularies=Vocabularies((file,), file),
-        training=Training((), {}, 10, 3000, 1.5),
-        licence="CC0-1.0",
-    )
+    fields: dict[str, Any] = {"name": "trained", "architecture": "transformer", "config": config}
+    manifest = small_manifest((file,), file, **fields, decoding=SearchOptions(beam_size=2, max_length=6))
     weights = {key: tensor.detach().numpy() for key, tensor in model_tensors(model).items()}
     return write_bundle(tmp_path / "trained", manifest, weights, {"all.words": vocabulary}).path
 
@@ -160,12 +149,12 @@ def test_ctranslate2_runs_a_bundle_on_text(trained: Path, tmp_path: Path) -> Non
         ids = system.tokenise(texts)
         assert [one.tolist()[-1] for one in ids] == [EOS, EOS]
         decoded = system.decode([Task(tuple(ids), None), Task((ids[1],), 5)])
-        assert [len(one.hypotheses) for one in decoded] == [2, 1]
-        assert all(len(one.tokens) <= 6 for one in decoded[0].hypotheses)
-        assert len(decoded[1].hypotheses[0].tokens) == 5
+        assert [len(one) for one in decoded] == [2, 1]
+        assert all(len(one.tokens) <= 6 for one in decoded[0])
+        assert len(decoded[1][0].tokens) == 5
         alone = system.decode_alone(Task((ids[1],), 5))
-        assert alone.hypotheses == decoded[1].hypotheses
-        words = system.detokenise(texts, decoded[0].hypotheses)
+        assert alone == decoded[1]
+        words = system.detokenise(texts, decoded[0])
         assert all(set(line.split()) <= set("abcdefghijkl") | {"<unk>"} for line in words)
         system.close()
 
@@ -192,4 +181,3 @@ def test_the_peer_decodes_the_same_number_of_tokens() -> None:
         (ratio,) = ours["against"].values()
         assert ratio == pytest.approx(ours["sentences_per_s"] / theirs["sentences_per_s"])
         assert theirs["against"] is None
-        assert list(theirs["phases"]) == ["tokenise", "detokenise"]

@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 from benchmarks.options import ServeOptions
 from benchmarks.service import verdicts
 from benchmarks.service.loaded import LoadedService
-from benchmarks.service.requests import forced_bodies, forced_texts, naive_bodies
 from benchmarks.service.serve import measure
+from benchmarks.workload import forced_bodies, forced_texts, naive_bodies
 from deploy.cli import app
+from deploy.loadtest.command import disturbance, not_answered
 from deploy.loadtest.measure import highest_rate
-from deploy.loadtest.results import disturbance, not_answered
 from deploy.loadtest.server import Sample, Server, answers, busy_seconds, memory_of, tandem_server
-from deploy.report import ResultOutput
+from deploy.report import run_measurement
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.vocabulary import WordVocabulary
@@ -153,7 +153,7 @@ def test_options_out_of_bounds_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--rate must be above 0"):
         measure(ServeOptions(bundle=tmp_path, rates=[5.0, math.inf]))
     with pytest.raises(ConfigError, match="--out must be a file"):
-        ResultOutput.of(ServeOptions(bundle=tmp_path, out=tmp_path))
+        run_measurement(ServeOptions(bundle=tmp_path, out=tmp_path), measure, print)
 
 
 def test_memory_and_processor_are_read_where_the_system_tells() -> None:
@@ -207,7 +207,7 @@ def test_a_route_that_is_not_there_is_no_capacity(served: Server) -> None:
     assert trial.rows[0]["failed"] > 0
 
 
-@pytest.mark.parametrize("command", ["serve", "soak"])
+@pytest.mark.parametrize("command", ["serve", "reliability"])
 def test_the_commands_explain_themselves_with_an_example(command: str) -> None:
     result = CliRunner().invoke(app, ["bench", command, "--help"])
     assert result.exit_code == 0
@@ -230,7 +230,7 @@ def test_the_naive_service_translates_to_the_length_asked_for(tmp_path: Path) ->
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the naive service stands on ctranslate2")
     from benchmarks.decoding.conversion import write_random
     from benchmarks.service import naive
-    from benchmarks.transformers import TransformerSize
+    from benchmarks.workload import TransformerSize
 
     folder = tmp_path / "model"
     folder.mkdir()

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from benchmarks.options import TrainingOptions
 from benchmarks.training import huggingface
-from benchmarks.training.ours import Ours, Plain
 from benchmarks.training.speed import measure, show
-from benchmarks.training.work import Count, TrainingWork, padded
-from benchmarks.transformers import TransformerSize
+from benchmarks.training.work import Count, Ours, TrainingWork, padded
+from benchmarks.workload import TransformerSize
 from deploy.cli import main
 from deploy.report import as_json
 from models.errors import ConfigError
@@ -33,41 +31,24 @@ TINY = TransformerSize(layers=1, width=16, hidden=24, heads=2, positions=16)
 
 @pytest.fixture
 def work(prepared: Path) -> TrainingWork:
-    return TrainingWork.open(prepared, TINY, 100, 1)
+    return TrainingWork.open(prepared, TINY, 100)
 
 
-def test_both_forms_train_on_the_same_batches_and_count_their_symbols(work: TrainingWork) -> None:
-    ours, plain = Ours(work, "transformer", 0.0), Plain(work, "transformer", 0.0)
-    before = [parameter.detach().clone() for parameter in plain.model.parameters()]
-    passes = [one.run(1, 2, 3) for one in (ours, plain)]
+def test_our_trainer_trains_on_its_batches_and_counts_their_symbols(work: TrainingWork) -> None:
+    ours = Ours(work, 0.0)
+    before = [parameter.detach().clone() for parameter in ours.trainer.model.parameters()]
+    made = ours.run(1, 2, 3)
     with closing(ours.trainer.stream.updates(epoch=1)) as groups:
         batches = [group.batches[0] for group in islice(groups, 5)][2:]
-    expected = Count(
+    assert made.count == Count(
         sum(int((batch.sources[0].values != 0).sum()) for batch in batches),
         sum(batch.sources[0].values.numel() for batch in batches),
         sum(int((batch.target_out != 0).sum()) for batch in batches),
         sum(batch.target_out.numel() for batch in batches),
     )
-    assert [one.count for one in passes] == [expected] * 2
-    assert all(one.seconds > (one.waited or 0.0) >= 0.0 and one.updates == 3 for one in passes)
-    assert ours.parameters == plain.parameters
-    changed = [not torch.equal(a, b) for a, b in zip(before, plain.model.parameters(), strict=True)]
+    assert made.seconds > (made.waited or 0.0) >= 0.0 and made.updates == 3
+    changed = [not torch.equal(a, b) for a, b in zip(before, ours.trainer.model.parameters(), strict=True)]
     assert all(changed)
-
-
-@pytest.mark.parametrize("architecture", ["transformer", "dpn", "convs2s"])
-def test_the_plain_step_has_the_same_loss_without_dropout(work: TrainingWork, architecture: str) -> None:
-    ours, plain = Ours(work, architecture, 0.0), Plain(work, architecture, 0.0)
-    plain.model.load_state_dict(ours.trainer.model.state_dict())
-    assert any(isinstance(module, nn.Dropout) and module.p == 0.1 for module in plain.model.modules())
-    with closing(ours.trainer.stream.updates()) as groups:
-        (batch,) = next(groups).batches
-    for module in (*plain.model.modules(), *ours.trainer.model.modules()):
-        for rate in ("p", "rate"):
-            if hasattr(module, rate):
-                setattr(module, rate, 0.0)
-    loss, _ = ours.trainer.stepper.objective.train()(batch)
-    assert plain.loss(batch).item() == pytest.approx(loss.item() / batch.target_tokens, rel=5e-3)
 
 
 def test_padding_counts_every_place() -> None:
@@ -85,14 +66,14 @@ def test_what_is_missing_is_said_and_the_rest_is_measured(
     size: dict[str, Any] = {"layers": 1, "width": 16, "hidden": 24, "heads": 2, "threads": 1, "batch_tokens": 100}
     options = TrainingOptions(run=prepared.parent, updates=2, warmup=1, repeats=2, **size)
     result = json.loads(as_json(measure(options)))
-    assert list(result["contestants"]) == ["ours", "plain"]
+    assert list(result["contestants"]) == ["ours"]
     assert "accelerate not installed" in result["left_out"]["huggingface"]
     assert result["contestants"]["ours"]["ours_is_times_as_fast"] == 1.0
     assert 0.0 <= result["contestants"]["ours"]["waited_share"] < 1.0
     assert set(result["padding_of_an_epoch"]) == {"ours"} and 0 <= result["padding_of_an_epoch"]["ours"]["both"] < 1
     show(result)
     table = capsys.readouterr().out
-    assert "plain bf16 step" in table and "huggingface: accelerate not installed" in table
+    assert "tandem" in table and "huggingface: accelerate not installed" in table
 
 
 @pytest.mark.parametrize(
@@ -100,8 +81,6 @@ def test_what_is_missing_is_said_and_the_rest_is_measured(
     [
         ((), "holds no prepared data"),
         (("--warmup", "0"), "--warmup"),
-        (("--architecture", "x"), "--architecture must be of transformer, dpn, convs2s, but is x"),
-        (("--contestants", "x"), "--contestants must be of ours, plain"),
     ],
 )
 def test_wrong_options_are_refused(
@@ -121,4 +100,4 @@ def test_data_of_several_sources_is_refused(work: TrainingWork, monkeypatch: pyt
     two = PreparedData(work.data.source_sides * 2, work.data.target_side)
     monkeypatch.setattr(PreparedData, "open", classmethod(lambda cls, folder, split: two))
     with pytest.raises(ConfigError, match="must have one source"):
-        TrainingWork.open(work.folder, TINY, 100, 1)
+        TrainingWork.open(work.folder, TINY, 100)

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from deploy.bulk import BulkOptions, BulkTranslator, Line, LineResult
-from deploy.bulk.records import fault_of, fields_of
-from deploy.bulk.run import Request, translate_files
-from deploy.bulk.stopping import Stopped
+from deploy.bulk.lines import fault_of, fields_of
+from deploy.bulk.run import Request, Stopped, translate_files
 from deploy.loadtest.server import memory_of
 from models.bundle import Bundle
 from models.search import Graphs
@@ -52,7 +51,7 @@ class Shouting(BulkTranslator):
         return [self._shout(fields_of(line)) for line in lines]
 
     def _shout(self, row: Sequence[Any]) -> LineResult:
-        fault = fault_of(row)
+        fault = fault_of(row, self.options.max_line_bytes)
         return LineResult.untranslated(row[0], fault, self.options.bad) if fault else LineResult(shout(row[0]))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deploy.bulk import BulkTranslator, LineFinding, LineResult
-from deploy.bulk.stopping import Stopped
+from deploy.bulk.run import Stopped
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from models.search import Array, Failed, Graphs, OfflineDecoder, SearchOptions

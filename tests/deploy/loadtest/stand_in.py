@@ -1,4 +1,4 @@
-"""A service that translates into capital letters, as load tests see it: a pair of languages, texts, files."""
+"""A service that translates into capital letters, as load tests see it: a pair of languages, and texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class StandIn:
         protocol: what is sent instead of any answer.
         sent: bodies of the requests for translations, in order of arrival.
         headers: of the last one.
-        files: content of each file that was sent and not deleted, by path.
         url: once it runs.
     """
 
@@ -34,7 +33,6 @@ class StandIn:
     protocol: bytes = b""
     sent: list[dict[str, Any]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
-    files: dict[str, bytes] = field(default_factory=dict)
     url: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,13 +48,6 @@ class StandIn:
         answer = [text.upper() for text in q] if isinstance(q, list) else q.upper()
         return self.status, json.dumps({"translatedText": answer}).encode() if self.reply is None else self.reply
 
-    def keep(self, body: bytes) -> tuple[int, bytes]:
-        content = body.split(b'filename="load.txt"\r\n\r\n')[1].rpartition(b"\r\n--")[0]
-        with self.lock:
-            path = f"/files/{len(self.sent)}-{len(self.files)}"
-            self.files[path] = content
-        return 202, json.dumps({"id": path.removeprefix("/files/"), "status": "queued"}).encode()
-
 
 @contextmanager
 def running(service: StandIn) -> Iterator[StandIn]:
@@ -69,31 +60,19 @@ def running(service: StandIn) -> Iterator[StandIn]:
             if service.protocol:
                 self.wfile.write(service.protocol + b"\r\n")
                 self.close_connection = True
-            elif self.path == "/languages":
-                self._answer(200, json.dumps(service.languages).encode())
-            elif self.path.endswith("/result"):
-                self._answer(200, service.files[self.path.removesuffix("/result")].upper())
             else:
-                self._answer(200, json.dumps({"status": "done" if self.path in service.files else "gone"}).encode())
+                self._answer(200, json.dumps(service.languages).encode())
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            if self.path == "/files":
-                self._answer(*service.keep(body))
-            else:
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                self._answer(*service.translate(body, headers))
-
-        def do_DELETE(self) -> None:
-            service.files.pop(self.path)
-            self._answer(204, b"")
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self._answer(*service.translate(body, headers))
 
         def _answer(self, status: int, content: bytes) -> None:
             self.send_response(status)
             if status == 503:
                 self.send_header("retry-after", "1")
-            if status != 204:
-                self.send_header("content-length", str(len(content)))
+            self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 from deploy.cli import app
 from deploy.loadtest.client import LoadRun, RequestOutcome
-from deploy.loadtest.command import loadtest_command
+from deploy.loadtest.command import LoadOptions, loadtest, parse_rates, verdict, warnings
 from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
-from deploy.loadtest.options import LoadOptions, SizingOptions, parse_rates
-from deploy.loadtest.pictures import draw
-from deploy.loadtest.results import read_result, verdict, warnings
+from deploy.loadtest.pictures import draw_curves
 from deploy.loadtest.scenarios import Call
-from deploy.loadtest.sizing import sizing_command
 from models.errors import ConfigError
 from tests.deploy.loadtest.stand_in import StandIn, running
 
@@ -40,6 +42,7 @@ def result(**changes: Any) -> dict[str, Any]:
         "loadtest": 1,
         "label": "here",
         "pair": "de-en",
+        "scenario": "interactive",
         "arrivals": "poisson",
         "p99_bound_ms": 1000.0,
         "client": {**machine, "python": "3", "versions": {}},
@@ -195,7 +198,6 @@ def test_a_service_that_answers_nothing_right_is_an_error() -> None:
         ({"url": "http://a/?x=1"}, "--url must be like"),
         ({"url": "http://[::1"}, "--url must be like"),
         ({"url": "http://a:99999"}, "--url must be like"),
-        ({"url": "http://a", "arrivals": "x"}, "--arrivals must be of poisson"),
         ({"url": "http://a", "rates": "5,2000"}, "at most --most, 1000 a second, but are up to 2000"),
         ({"url": "http://a", "no_search": True}, "there must be --rates"),
     ],
@@ -206,11 +208,11 @@ def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], words: str)
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deploy.loadtest.options.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("deploy.loadtest.command.importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"need the package aiohttp: install tandem with its extra \[loadtest\]"):
         LoadOptions(url="http://a").check()
     with pytest.raises(ConfigError, match="matplotlib"):
-        loadtest_command(LoadOptions(plot=Path.cwd()))
+        loadtest(LoadOptions(url="http://a", plot=Path.cwd()))
 
 
 def test_rates_are_read() -> None:
@@ -226,21 +228,18 @@ def test_a_password_is_not_written_down() -> None:
 
 
 def test_pictures_are_drawn_also_where_no_rate_was_sustained(tmp_path: Path) -> None:
-    one = draw(result(), tmp_path / "a" / "one.png")
-    none = draw(result(highest=0.0, rows=[result()["rows"][3]]), tmp_path / "none.png")
+    one = draw_curves(result(), tmp_path / "one.png")
+    none = draw_curves(result(highest=0.0, rows=[result()["rows"][3]]), tmp_path / "none.png")
     for path in (one, none):
         assert path.read_bytes().startswith(PNG)
     assert one.read_bytes() != none.read_bytes()
 
 
-def test_files_that_are_no_runs_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "x.json"
-    for text in ("{", "[]", "{}", '{"loadtest": 2, "rows": [1]}', '{"loadtest": 1, "rows": []}'):
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(ConfigError, match="FILE must be JSON"):
-            sizing_command(SizingOptions(load=file))
+def test_a_service_must_be_named() -> None:
     with pytest.raises(ConfigError, match="give either --url of a running service, or --bundle"):
-        loadtest_command(LoadOptions())
+        loadtest(LoadOptions())
+    wrong = CliRunner().invoke(app, ["loadtest", "--url", "http://a", "--arrivals", "x"])
+    assert wrong.exit_code == 2 and "poisson" in wrong.output
 
 
 def test_the_verdict_says_what_failed() -> None:
@@ -266,7 +265,7 @@ def test_the_command_ends_with_the_status(tmp_path: Path) -> None:
         base = ["loadtest", "--url", service.url, "--duration", "0.1", "--rates", "200", "--no-search", "--seed", "1"]
         good = CliRunner().invoke(app, [*base, "--out", str(out), "--json"])
         assert good.exit_code == 0, good.output
-        assert read_result(out)["seed"] == 1
+        assert json.loads(out.read_text(encoding="utf-8"))["seed"] == 1
         shown = CliRunner().invoke(app, [*base, "--plot", str(tmp_path)])
         assert shown.exit_code == 0 and "highest rate with p99 <= 1,000 ms and nothing rejected" in shown.output
         assert (tmp_path / "loadtest.png").read_bytes().startswith(PNG)
@@ -283,4 +282,28 @@ def test_a_real_service_is_started_loaded_and_measured(tmp_path: Path) -> None:
     for row in found["rows"]:
         assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
         assert row["sentences_per_step"] > 0
-    assert draw(found, tmp_path / "curve.png").read_bytes().startswith(PNG)
+    assert draw_curves(found, tmp_path / "curve.png").read_bytes().startswith(PNG)
+
+
+def test_the_image_has_all_that_the_command_imports() -> None:
+    """Who loads a service at a URL has the packages of one lock: any other is hidden here."""
+    lock = (ROOT / "requirements" / "loadtest.txt").read_text(encoding="utf-8")
+    there = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+    hidden = [
+        name
+        for name, owners in packages_distributions().items()
+        if name not in ("deploy", "models", "service")
+        and not there & {str(canonicalize_name(owner)) for owner in owners}
+    ]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
+        "import deploy.cli, deploy.loadtest.command, deploy.loadtest.measure"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_a_mixture_is_sent() -> None:
+    with running(StandIn()) as service:
+        found = measure(options(service, scenario="bulk", rates="100", no_search=True))
+    assert (found["scenario"], found["met"]) == ("bulk", True)
+    assert {len(fields["q"]) for fields in service.sent} == {32}

@@ -1,27 +1,24 @@
-"""What load tests send: mixtures, requests that the service's schema takes, answers that are looked at; variables."""
+"""What load tests send: mixtures, requests that the service's schema takes, answers that are looked at."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, choose_pair, served_pairs
+from deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, Scenario, choose_pair, served_pairs
+from models.errors import ConfigError
 from service.api.schemas import TranslateRequest
 from tests.deploy.loadtest.stand_in import StandIn, running
 
-ROOT = Path(__file__).resolve().parents[3]
 DE_EN = Pair("de", "en")
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_scenarios_are_the_mixtures_that_they_say(name: str) -> None:
+def test_scenarios_are_the_mixtures_that_they_say(name: Scenario) -> None:
     shares = SCENARIOS[name]
     assert sum(shares.values()) == pytest.approx(1)
     found = Counter(call.kind for call in itertools.islice(Calls.of(name, DE_EN, "1"), 500))
@@ -33,8 +30,6 @@ def test_scenarios_are_the_mixtures_that_they_say(name: str) -> None:
 def test_the_service_takes_the_requests() -> None:
     for name in SCENARIOS:
         for call in itertools.islice(Calls.of(name, DE_EN, "1"), 30):
-            if call.kind == "file":
-                continue
             request = TranslateRequest.model_validate_json(call.body)
             assert (request.source, request.target) == ("de", "en")
             texts = request.q if isinstance(request.q, list) else [request.q]
@@ -68,21 +63,8 @@ def test_answers_are_looked_at(kind: Any, texts: int, reply: Any, fault: str) ->
     assert Call(kind, b"", texts, 1).fault(json.dumps(reply).encode()) == fault
 
 
-def test_answers_that_are_no_json_and_files_are_looked_at() -> None:
+def test_answers_that_are_no_json_are_looked_at() -> None:
     assert Call("sentence", b"", 1, 1).fault(b"<html>") == "the answer is not JSON"
-    file = Call("file", b"", 2, 1)
-    assert file.fault("Ä\nB\n".encode()) == file.fault("Ä\x85\u2028Z\r\nB".encode()) == ""
-    assert file.fault(b"A\n\n") == "the file must have 2 lines of text, but has 1"
-    assert file.fault(b"A\nB\nC\n") == "the file must have 2 lines of text, but has 3"
-    assert file.fault(b"\xff\n") == "the file is not UTF-8"
-
-
-def test_files_are_lines_of_text() -> None:
-    calls = Calls.of("bulk", DE_EN, "1")
-    calls.bulk_texts = 7
-    (file,) = itertools.islice((call for call in calls if call.kind == "file"), 1)
-    assert (file.texts, len(file.body.decode().splitlines())) == (7, 7)
-    assert file.fault(file.body.upper()) == ""
 
 
 def test_pairs_are_asked_of_the_service() -> None:
@@ -97,25 +79,11 @@ def test_pairs_are_asked_of_the_service() -> None:
     assert choose_pair(pairs, "", ("de", "en")) == DE_EN
     assert choose_pair(pairs, "", ("fr",)) == pairs[0]
     assert choose_pair(pairs, "XX-en", ("de",)) == pairs[0]
-    with pytest.raises(ValueError, match="one of xx-en, de-en, but is en-de"):
+    with pytest.raises(ConfigError, match="one of xx-en, de-en, but is en-de"):
         choose_pair(pairs, "en-de", ("de",))
 
 
 @pytest.mark.parametrize("languages", [{}, [1], [{"code": "de"}], "no", [], [{"code": "de", "targets": ["de"]}]])
 def test_a_service_that_translates_nothing_is_refused(languages: Any) -> None:
-    with running(StandIn(languages)) as service, pytest.raises(ValueError, match="must"):
+    with running(StandIn(languages)) as service, pytest.raises(ConfigError, match="must"):
         served_pairs(service.url)
-
-
-def test_what_an_image_with_locust_needs_is_the_standard_library() -> None:
-    """These modules are copied into an image without anything else of this project."""
-    code = (
-        "import sys\n"
-        "before = set(sys.modules)\n"
-        "import deploy.loadtest.scenarios\n"
-        "own = {name for name in set(sys.modules) - before if name.partition('.')[0] not in sys.stdlib_module_names}\n"
-        "print(*sorted(own))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    modules = ("scenarios", "texts")
-    assert result.stdout.split() == ["deploy", "deploy.loadtest", *(f"deploy.loadtest.{name}" for name in modules)]

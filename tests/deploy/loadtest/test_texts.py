@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks import workload
 from deploy.loadtest.texts import LANGUAGES, TextWriter, read_lines
+from models.errors import ConfigError
 from models.text import normalise
 from models.vocabulary import SentencePieceVocabulary
 
@@ -86,16 +87,16 @@ def test_real_lines_are_taken_where_there_are_some(tmp_path: Path) -> None:
 
 
 def test_what_nothing_can_be_made_of_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="made in de, en, fr, es, but not in xx: give real ones"):
+    with pytest.raises(ConfigError, match="made in de, en, fr, es, but not in xx: give real ones"):
         TextWriter.of("xx", "1")
     empty = tmp_path / "empty.txt"
     empty.write_text("\n \n", encoding="utf-8")
-    with pytest.raises(ValueError, match="at least one line"):
+    with pytest.raises(ConfigError, match="at least one line"):
         read_lines(empty)
-    with pytest.raises(ValueError, match="text file in UTF-8"):
+    with pytest.raises(ConfigError, match="text file in UTF-8"):
         read_lines(tmp_path / "none.txt")
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(ValueError, match="text file in UTF-8"):
+    with pytest.raises(ConfigError, match="text file in UTF-8"):
         read_lines(tmp_path / "bytes.txt")
 
 

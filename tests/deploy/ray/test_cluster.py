@@ -1,4 +1,4 @@
-"""The Ray application and files on a cluster of this machine, as ``serve deploy`` and ``deploy.ray_bulk`` use it."""
+"""The Ray application and files on a cluster of this machine, as ``serve deploy`` and ``tandem translate`` use it."""
 
 from __future__ import annotations
 
@@ -243,23 +243,24 @@ def test_ray_exports_the_metrics_of_each_replica(cluster: Cluster) -> None:
 
 @pytest.mark.usefixtures("ray_metrics_url")
 def test_a_file_is_translated_in_order_and_bad_lines_stay(tmp_path: Path) -> None:
-    from deploy.bulk.run import translate_files
-    from deploy.ray_bulk import Actors, plan
+    from deploy.bulk.cluster import RayActors
+    from deploy.bulk.run import Request, translate_files
 
     lines = [text_of(number)[: 30 + number % 30].encode() for number in range(600)]
     lines[70] = b"kein \xff Text"
     (tmp_path / "in.txt").write_bytes(b"\n".join(lines) + b"\n")
-    (request,) = plan(SHIPPED, [tmp_path / "in.txt"], tmp_path / "out")
-    actors = Actors(most=2, num_cpus=0.5)
+    request = Request((tmp_path / "in.txt",), tmp_path / "out.txt")
+    actors = RayActors("auto", most=2, num_cpus=0.5)
     summary = translate_files(BulkTranslator(SHIPPED), request, actors.translate)
     assert (summary.counts.lines, summary.counts.bad) == (600, 1)
     expected = [record.data for record in BulkTranslator(SHIPPED).translate_block(lines)]
-    found = (tmp_path / "out" / "in.txt").read_bytes().split(b"\n")
+    found = (tmp_path / "out.txt").read_bytes().split(b"\n")
     assert found == [*expected, b""] and found[70] == lines[70]
-    (finding,) = map(json.loads, (tmp_path / "out" / "in.txt.report.jsonl").read_text().splitlines())
+    (finding,) = map(json.loads, (tmp_path / "out.txt.report.jsonl").read_text().splitlines())
     assert (finding["line"], finding["reason"]) == (71, "invalid_utf8")
+    crowded = RayActors("auto", num_cpus=1000)
     with pytest.raises(ConfigError, match="no room for an actor of 1000 cores"):
-        translate_files(BulkTranslator(SHIPPED), replace(request, out=tmp_path / "x"), Actors(num_cpus=1000).translate)
+        translate_files(BulkTranslator(SHIPPED), replace(request, out=tmp_path / "x"), crowded.translate)
 
 
 def test_replicas_follow_the_load(cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -267,6 +268,16 @@ def run_out(batch: DecodeBatch | StaticBatch | RoutedBatch) -> dict[Hashable, tu
     while len(batch):
         hypotheses |= {finished.id: finished.hypotheses for finished in batch.step()}
     return hypotheses
+
+
+def assert_same_hypotheses(
+    found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequence[Hypothesis]], tolerance: float = 1e-4
+) -> None:
+    """The same tokens sentence by sentence, and scores that differ by rounding alone."""
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+        for numbers in (attrgetter("score"), attrgetter("normalised")):
+            np.testing.assert_allclose([*map(numbers, ours)], [*map(numbers, theirs)], atol=tolerance)
 
 
 def log_softmax(logits: Any) -> Array:

@@ -272,7 +272,7 @@ def test_counters_add_up() -> None:
     batch.join([Sentence(0, source(4), options), Sentence(1, source(4, 5, 6), options)])
     counters = batch.counters
     assert (counters.steps, counters.rows, counters.dead_rows) == (1, 2, 0)
-    assert (counters.source_cells, counters.source_padding, counters.padding_share) == (8, 2, 0.25)
+    assert (counters.source_cells, counters.source_padding) == (8, 2)
     assert (counters.slot_cells, counters.slot_padding) == (32, 30)
     run_out(batch)
     assert (batch.counters.steps, batch.counters.rows) == (4, 14)

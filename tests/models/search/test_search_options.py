@@ -30,7 +30,10 @@ def test_ratios_go_by_the_longest_text() -> None:
     """Whichever of several it is; the vectors of a feature matrix are no text, unless there is nothing else."""
     options = SearchOptions(max_length=100, max_length_ratio=2.0, min_length_ratio=0.5)
     short, long, matrix = np.array([5, 3]), np.array([5] * 8 + [3]), np.zeros((40, 2), np.float32)
-    for sources, length in (((short,), 1), ((short, long), 8), ((long, short, matrix), 8), ((matrix,), 40)):
+    for sources, length in (
+        *(((short,), 1), ((matrix, short), 1), ((short, long), 8), ((matrix, short, long), 8)),
+        *(((long, short, matrix), 8), ((matrix,), 40)),
+    ):
         admitted = Admitted.of(Sentence(1, sources, options), vocabulary_size=9, eos=3)
         assert (admitted.shortest, admitted.longest) == options.bounds(length)
 
@@ -130,8 +133,8 @@ def test_faulty_graphs_are_refused_when_read() -> None:
 
 
 def test_imports_work_where_torch_is_not() -> None:
-    blocked = "import sys; sys.modules['torch'] = None\n"
-    for package in ("models.search", "models.vocabulary", "models.bundle", "models.text"):
-        command = [sys.executable, "-c", f"{blocked}import {package}"]
-        run = subprocess.run(command, check=False, capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
+    program = (
+        "import sys; sys.modules['torch'] = None\nimport models.search, models.vocabulary, models.bundle, models.text"
+    )
+    run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

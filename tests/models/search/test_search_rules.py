@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -84,14 +83,6 @@ def test_search_follows_its_rules(seed: int, options: SearchOptions, state: str)
         assert [one.score for one in found] == pytest.approx([score for _, score in wanted], abs=1e-4)
     else:
         assert not any(one.finished for one in found)
-
-
-def test_greedy_takes_the_best_token_each_time() -> None:
-    table = hashed(9, 3)
-    prefix: tuple[int, ...] = ()
-    while len(prefix) < 12 and (best := int(np.argmax(table(((4, 5),), prefix)))) != EOS:
-        prefix = (*prefix, best)
-    assert tokens(decode(table, 9, SearchOptions(beam_size=1, max_length=12))) == [prefix]
 
 
 def test_eos_counts_only_among_the_first_k() -> None:
@@ -205,30 +196,6 @@ def test_ratios_are_to_the_source_without_eos() -> None:
         hashed(6, 1), 6, SearchOptions(beam_size=1, max_length_ratio=0.5, suppressed=(0, 1, 2), min_length=30)
     )
     assert len(found.tokens) == 11  # two source tokens: 0.5 * 2 + 10
-
-
-def test_lengths_go_by_the_longest_text() -> None:
-    """Wherever it stands, its EOS not counted; how many vectors a matrix has counts only where there is no text."""
-    options = SearchOptions(max_length=100, max_length_ratio=2.0)
-    matrix, short, long = np.zeros((40, 5), np.float32), np.array([5, EOS]), np.array([5, 6, 7, EOS])
-
-    def longest(*sources: NDArray[Any]) -> int:
-        return Admitted.of(Sentence("a", sources, options), vocabulary_size=9, eos=EOS).longest
-
-    assert longest(short) == longest(matrix, short) == 12
-    assert longest(long) == longest(long, short) == longest(short, long) == longest(matrix, short, long) == 16
-    assert longest(matrix) == 90
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_no_ngram_is_repeated(size: int) -> None:
-    def loop(_: object, prefix: tuple[int, ...]) -> Sequence[float]:
-        return scripted(8, {prefix: {4 + len(prefix) % 2: 0.9, 6: 0.06, 7: 0.03, EOS: 0.01}})((), prefix)
-
-    options = SearchOptions(beam_size=2, max_length=14, no_repeat_ngram_size=size)
-    (found,) = decode(loop, 8, options)
-    grams = [found.tokens[at : at + size] for at in range(len(found.tokens) - size + 1)]
-    assert len(grams) == len(set(grams)) > 1
 
 
 LOOPING = st.builds(

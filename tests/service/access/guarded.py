@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI
 
 from models.bundle import Bundle
-from service.access import Access, Caller, CallerLimits, KeyStore
-from service.access.access import open_keys
+from service.access.access import Access, Caller, open_keys
+from service.access.keys import CallerLimits, KeyStore
 from service.http.dependencies import admin
 from service.settings import Settings
 from tests.service.support import Served, served

@@ -8,20 +8,17 @@ import pytest
 
 from models.bundle import Bundle
 from tests.service.access.guarded import ADMIN_KEY, TRANSLATE, bearer, guarded, make_key
-from tests.service.support import assert_error
+from tests.service.support import Served, assert_error
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_admin_routes_say_how_to_make_a_key_where_there_is_none(
-    bundles: dict[str, Bundle], tmp_path: Path
-) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        headers = bearer(make_key(service))
-        for given in ({}, headers):
-            body = assert_error(await service.client.get("/secret-route", headers=given), 403, "admin_required")
-            assert "tandem keys add NAME --admin" in body["error"]
-            assert "TANDEM_ADMIN_KEY" in body["error"]
+async def test_admin_routes_say_how_to_make_a_key_where_there_is_none(service: Served) -> None:
+    headers = bearer(make_key(service))
+    for given in ({}, headers):
+        body = assert_error(await service.client.get("/secret-route", headers=given), 403, "admin_required")
+        assert "tandem keys add NAME --admin" in body["error"]
+        assert "TANDEM_ADMIN_KEY" in body["error"]
 
 
 async def test_admin_routes_take_admin_keys_only(bundles: dict[str, Bundle], tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from service.access import Caller, CallerLimits, QuotaUsage
+from service.access.access import Caller, QuotaUsage
+from service.access.keys import CallerLimits
 from service.engine import DecodingFailed
 from service.settings import Settings
 from service.translation.progress import Progress
@@ -24,40 +25,36 @@ from tests.service.support import Served, assert_error, served
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_rate_is_429_with_retry_after(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        headers = bearer(make_key(service, limits=CallerLimits(rate=2)))
-        for _ in range(2):
-            assert (await service.client.post("/detect", json={"q": TEXT}, headers=headers)).status_code == 200
-        refused = await service.client.post("/detect", json={"q": TEXT}, headers=headers)
-        assert_error(refused, 429, "rate_limited")
-        assert 1 <= int(refused.headers["retry-after"]) <= 60
+async def test_a_rate_is_429_with_retry_after(service: Served) -> None:
+    headers = bearer(make_key(service, limits=CallerLimits(rate=2)))
+    for _ in range(2):
+        assert (await service.client.post("/detect", json={"q": TEXT}, headers=headers)).status_code == 200
+    refused = await service.client.post("/detect", json={"q": TEXT}, headers=headers)
+    assert_error(refused, 429, "rate_limited")
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
 
 
-async def test_a_quota_counts_what_is_translated_and_gives_back_what_failed(
-    bundles: dict[str, Bundle], tmp_path: Path
-) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        headers, web = bearer(make_key(service, limits=CallerLimits(quota=40))), Caller("web")
-        usage = access_of(service).usage
+async def test_a_quota_counts_what_is_translated_and_gives_back_what_failed(service: Served) -> None:
+    headers, web = bearer(make_key(service, limits=CallerLimits(quota=40))), Caller("web")
+    usage = access_of(service).usage
 
-        async def translate(q: Any, **fields: Any) -> httpx.Response:
-            fields = {"q": q, "source": "de", "target": "en", **fields}
-            return await service.client.post("/translate", json=fields, headers=headers)
+    async def translate(q: Any, **fields: Any) -> httpx.Response:
+        fields = {"q": q, "source": "de", "target": "en", **fields}
+        return await service.client.post("/translate", json=fields, headers=headers)
 
-        assert (await translate([TEXT, "das"])).status_code == 200
-        assert await usage(web) == QuotaUsage(21, 40)
-        assert_error(await translate(TEXT, target="xx"), 404, "language_not_served")
-        assert_error(await translate(TEXT, beam_size=99), 422, "invalid_field")
-        service.graphs.crash_encode = 3  # EOS: every sentence
-        with capture_logs():
-            assert_error(await translate(TEXT), 500, "decoding_failed")
-        assert await usage(web) == QuotaUsage(21, 40)
-        service.graphs.crash_encode = -1
-        body = assert_error(await translate("das haus ist gross und alt"), 429, "quota_exceeded")
-        assert body["detail"] == {"bound": 40, "used": 21, "value": 26}
-        assert (await translate("das haus")).status_code == 200
-        assert await usage(web) == QuotaUsage(29, 40)
+    assert (await translate([TEXT, "das"])).status_code == 200
+    assert await usage(web) == QuotaUsage(21, 40)
+    assert_error(await translate(TEXT, target="xx"), 404, "language_not_served")
+    assert_error(await translate(TEXT, beam_size=99), 422, "invalid_field")
+    service.graphs.crash_encode = 3  # EOS: every sentence
+    with capture_logs():
+        assert_error(await translate(TEXT), 500, "decoding_failed")
+    assert await usage(web) == QuotaUsage(21, 40)
+    service.graphs.crash_encode = -1
+    body = assert_error(await translate("das haus ist gross und alt"), 429, "quota_exceeded")
+    assert body["detail"] == {"bound": 40, "used": 21, "value": 26}
+    assert (await translate("das haus")).status_code == 200
+    assert await usage(web) == QuotaUsage(29, 40)
 
 
 async def test_a_stream_that_breaks_off_is_given_back(
@@ -98,18 +95,17 @@ async def test_what_would_cost_too_much_decoding_is_refused_and_not_charged(
                 assert body["detail"][0]["value"] == 3200
 
 
-async def test_who_leaves_has_paid(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        access, caller = access_of(service), Caller("web")
-        make_key(service)
+async def test_who_leaves_has_paid(service: Served) -> None:
+    access, caller = access_of(service), Caller("web")
+    make_key(service)
 
-        async def leave() -> None:
-            async with access.charged(caller, 10):
-                raise asyncio.CancelledError
+    async def leave() -> None:
+        async with access.charged(caller, 10):
+            raise asyncio.CancelledError
 
-        with pytest.raises(asyncio.CancelledError):
-            await leave()
-        assert (await access.usage(caller)).count == 10
+    with pytest.raises(asyncio.CancelledError):
+        await leave()
+    assert (await access.usage(caller)).count == 10
 
 
 async def test_anonymous_callers_share_their_limits(bundles: dict[str, Bundle]) -> None:
@@ -122,9 +118,10 @@ async def test_anonymous_callers_share_their_limits(bundles: dict[str, Bundle]) 
         assert await access_of(service).usage(Caller("anonymous")) == QuotaUsage(18, 20)
 
 
-async def test_an_open_server_counts_nothing(service: Served) -> None:
-    await service.translate(TEXT)
-    assert await access_of(service).usage(Caller("anonymous")) == QuotaUsage(0, None)
+async def test_an_open_server_counts_nothing(bundles: dict[str, Bundle]) -> None:
+    async with served(bundles) as service:
+        await service.translate(TEXT)
+        assert await access_of(service).usage(Caller("anonymous")) == QuotaUsage(0, None)
 
 
 async def test_a_store_of_limits_that_is_down_is_no_500(bundles: dict[str, Bundle], tmp_path: Path) -> None:

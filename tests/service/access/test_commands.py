@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from deploy.cli import app
 from models.errors import ConfigError, TandemError
-from service.access import Caller, CallerLimits, KeyStore
-from service.access.access import Access, open_keys
+from service.access.access import Access, Caller, open_keys
+from service.access.keys import CallerLimits, KeyStore
 from service.settings import Settings
 from service.storage.database import StorageError
 

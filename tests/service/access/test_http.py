@@ -12,12 +12,12 @@ from pydantic import SecretStr
 
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.access import Access, KeyStore
-from service.access.keys import MIGRATIONS
+from service.access.access import Access
+from service.access.keys import MIGRATIONS, KeyStore
 from service.settings import Settings
 from service.storage.database import Database, StorageError
 from tests.service.access.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
-from tests.service.support import PATIENCE, assert_error
+from tests.service.support import PATIENCE, Served, assert_error
 
 pytestmark = pytest.mark.anyio
 ROUTES = [
@@ -29,39 +29,34 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("path", "fields"), ROUTES)
-async def test_routes_for_text_ask_for_a_key(
-    bundles: dict[str, Bundle], tmp_path: Path, path: str, fields: dict[str, str]
-) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        missing = await service.client.post(path, json=fields)
-        assert_error(missing, 401, "key_missing")
-        assert missing.headers["www-authenticate"].startswith("Bearer")
-        wrong = await service.client.post(path, json=fields, headers=bearer("tandem_00000000_" + "x" * 43))
-        assert_error(wrong, 403, "key_invalid")
-        assert service.engine.counters.joined == 2  # the probes
-        right = await service.client.post(path, json=fields, headers=bearer(make_key(service)))
-        assert right.status_code in (200, 404), right.text  # no bundle here corrects translations
+async def test_routes_for_text_ask_for_a_key(service: Served, path: str, fields: dict[str, str]) -> None:
+    missing = await service.client.post(path, json=fields)
+    assert_error(missing, 401, "key_missing")
+    assert missing.headers["www-authenticate"].startswith("Bearer")
+    wrong = await service.client.post(path, json=fields, headers=bearer("tandem_00000000_" + "x" * 43))
+    assert_error(wrong, 403, "key_invalid")
+    assert service.engine.counters.joined == 2  # the probes
+    right = await service.client.post(path, json=fields, headers=bearer(make_key(service)))
+    assert right.status_code in (200, 404), right.text  # no bundle here corrects translations
 
 
-async def test_a_key_may_come_in_each_of_its_places(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        secret = make_key(service)
-        fields = {"q": TEXT, "source": "de", "target": "en"}
-        for headers in ({"Authorization": f"DeepL-Auth-Key {secret}"}, {"authorization": f"bearer  {secret}"}):
-            assert (await service.client.post("/translate", json=fields, headers=headers)).status_code == 200
-        fields |= {"api_key": secret}
-        assert (await service.client.post("/translate", json=fields)).status_code == 200
-        assert (await service.client.post("/translate", data=fields)).status_code == 200
-        proxy = {"Authorization": "Basic dXNlcjpwYXNz"}  # a proxy's business
-        assert (await service.client.post("/translate", json=fields, headers=proxy)).is_success
-        both = await service.client.post("/translate", json=fields, headers=bearer("wrong"))
-        assert_error(both, 403, "key_invalid")
+async def test_a_key_may_come_in_each_of_its_places(service: Served) -> None:
+    secret = make_key(service)
+    fields = {"q": TEXT, "source": "de", "target": "en"}
+    for headers in ({"Authorization": f"DeepL-Auth-Key {secret}"}, {"authorization": f"bearer  {secret}"}):
+        assert (await service.client.post("/translate", json=fields, headers=headers)).status_code == 200
+    fields |= {"api_key": secret}
+    assert (await service.client.post("/translate", json=fields)).status_code == 200
+    assert (await service.client.post("/translate", data=fields)).status_code == 200
+    proxy = {"Authorization": "Basic dXNlcjpwYXNz"}  # a proxy's business
+    assert (await service.client.post("/translate", json=fields, headers=proxy)).is_success
+    both = await service.client.post("/translate", json=fields, headers=bearer("wrong"))
+    assert_error(both, 403, "key_invalid")
 
 
-async def test_what_is_public_asks_for_no_key(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        for path in ("/languages", "/models", "/healthz", "/readyz", "/metrics"):
-            assert (await service.client.get(path)).status_code == 200
+async def test_what_is_public_asks_for_no_key(service: Served) -> None:
+    for path in ("/languages", "/models", "/healthz", "/readyz", "/metrics"):
+        assert (await service.client.get(path)).status_code == 200
 
 
 async def test_without_required_keys_any_client_may_come_but_a_wrong_key_of_ours_is_told(
@@ -76,41 +71,36 @@ async def test_without_required_keys_any_client_may_come_but_a_wrong_key_of_ours
         assert_error(wrong, 403, "key_invalid")
 
 
-async def test_another_process_revokes_a_key_and_the_running_server_follows(
-    bundles: dict[str, Bundle], tmp_path: Path
-) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        secret = make_key(service)
-        assert (await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))).status_code == 200
-        with closing(Database(tmp_path / "keys.db", MIGRATIONS)) as other:
-            KeyStore(other).revoke("web")
-        async with asyncio.timeout(PATIENCE):
-            while (await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))).is_success:
-                await asyncio.sleep(0.05)
+async def test_another_process_revokes_a_key_and_the_running_server_follows(service: Served, tmp_path: Path) -> None:
+    secret = make_key(service)
+    assert (await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))).status_code == 200
+    with closing(Database(tmp_path / "keys.db", MIGRATIONS)) as other:
+        KeyStore(other).revoke("web")
+    async with asyncio.timeout(PATIENCE):
+        while (await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))).is_success:
+            await asyncio.sleep(0.05)
 
 
-async def test_the_keys_known_stay_valid_while_their_store_is_out(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        secret, access = make_key(service), access_of(service)
+async def test_the_keys_known_stay_valid_while_their_store_is_out(service: Served) -> None:
+    secret, access = make_key(service), access_of(service)
 
-        def fail(known: Any) -> Any:
-            raise StorageError("out")
+    def fail(known: Any) -> Any:
+        raise StorageError("out")
 
-        access.keys.snapshot = fail  # type: ignore[method-assign, assignment]
-        access.refresh()
-        access.refresh()
-        assert (await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))).status_code == 200
+    access.keys.snapshot = fail  # type: ignore[method-assign, assignment]
+    access.refresh()
+    access.refresh()
+    assert (await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))).status_code == 200
 
 
-async def test_metrics_have_the_names_of_keys(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    async with guarded(bundles, tmp_path) as service:
-        secret = make_key(service)
-        await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))
-        await service.client.post("/detect", json={"q": TEXT}, headers=bearer("wrong"))
-        text = (await service.client.get("/metrics")).text
-        assert 'tandem_http_requests_total{key="web",method="POST",route="/detect",status="200"} 1.0' in text
-        assert 'tandem_http_requests_total{key="",method="POST",route="/detect",status="403"} 1.0' in text
-        assert secret not in text and secret[16:] not in text
+async def test_metrics_have_the_names_of_keys(service: Served) -> None:
+    secret = make_key(service)
+    await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))
+    await service.client.post("/detect", json={"q": TEXT}, headers=bearer("wrong"))
+    text = (await service.client.get("/metrics")).text
+    assert 'tandem_http_requests_total{key="web",method="POST",route="/detect",status="200"} 1.0' in text
+    assert 'tandem_http_requests_total{key="",method="POST",route="/detect",status="403"} 1.0' in text
+    assert secret not in text and secret[16:] not in text
 
 
 def test_required_keys_need_a_place(tmp_path: Path) -> None:

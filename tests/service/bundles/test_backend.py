@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from models.bundle import Bundle, add_built
-from models.errors import BundleError
 from models.search import Graphs
 from service.bundles.backend import backend_of, proven
 from service.bundles.loading import build_engine
@@ -61,12 +60,6 @@ def test_the_rule(
 def test_what_a_proof_must_say(tmp_path: Path) -> None:
     bundle = holding(tmp_path, "int8", "float32", proof=PROOF)
     assert [proven(bundle, precision) for precision in ("int8", "float32", "bf16")] == [True, True, False]
-
-
-def test_a_bundle_without_graphs_says_how_to_build_them(tmp_path: Path) -> None:
-    tiny_bundle(tmp_path)
-    with pytest.raises(BundleError, match="build it with `tandem export`"):
-        build_engine(Settings(bundles=(tmp_path,)))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -18,12 +17,12 @@ from pydantic import ValidationError
 
 from models.bundle import Bundle, Vocabularies, VocabularyFile
 from models.errors import BundleError, ConfigError
-from models.search import GraphSpec, SearchOptions, TensorSpec
+from models.search import GraphSpec, TensorSpec
 from service.bundles.loading import build_engine, find_bundles
-from service.engine import Engine, Job
+from service.engine import Engine
 from service.runtimes import open_graphs
 from service.settings import Settings
-from tests.service.support import copying, tiny_bundle, tiny_vocabulary
+from tests.service.support import copying, tiny_bundle
 
 
 def test_every_setting_is_described_and_bounded() -> None:
@@ -40,7 +39,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     settings = Settings()
     assert settings.bundles == (Path("one"), Path("two/three"))
     assert settings.port == 9000
-    assert settings.engine_options().precision == "float32"
+    assert settings.runtime == "torch"
     assert settings.decode_workers >= 1
 
 
@@ -172,30 +171,6 @@ def test_serving_with_onnx_needs_no_torch() -> None:
         "assert sys.modules['torch'] is None"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
-
-
-def test_torch_runs_a_bundles_weights(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    from models.config import to_mapping
-    from models.loading import model_tensors
-    from models.registry import build_model, load_config
-
-    size = tiny_vocabulary().size
-    small = {
-        "source_vocabularies": [size], "target_vocabulary": size, "width": 8, "hidden": 8, "heads": 2,
-        "encoder_layers": 1, "decoder_layers": 1,
-    }  # fmt: skip
-    config = load_config("transformer", small, "test")
-    torch.manual_seed(0)
-    tensors = model_tensors(build_model("transformer", config))
-    weights = {name: tensor.detach().numpy() for name, tensor in tensors.items()}
-    bundle = tiny_bundle(tmp_path, architecture="transformer", config=to_mapping(config), weights=weights)
-    engine = build_engine(Settings(bundles=(bundle.path,), runtime="torch", workers=1))
-    engine.start()
-    options = SearchOptions(beam_size=3, max_length=6)
-    decoded = asyncio.run(engine.decode([Job("de-en", ((10, 11, 3),), options), Job("de-en", ((12, 3),), options)]))
-    engine.stop()
-    assert [len(one.hypotheses) for one in decoded] == [1, 1]
 
 
 def test_torchscript_passes_tensors_by_position(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -293,17 +294,13 @@ async def test_changes_need_an_admin_key(manager: Writer, opened: Opened, config
 
 async def test_unloading_waits_for_what_runs(service: Serving, manager: Writer, opened: Opened) -> None:
     manager("de-en@2")
-    graphs = opened.graphs["de-en@1"]
-    graphs.gate.clear()
-    graphs.entered.clear()
-    running_one = asyncio.ensure_future(service.translate("das haus ist alt"))
-    assert await asyncio.to_thread(graphs.entered.wait, PATIENCE)
-    await service.post("/models/de-en@2")
-    unloading = asyncio.ensure_future(service.delete("/models/de-en@1"))
-    await service.state_becomes({"de-en@2": "ready current", "de-en@1": "draining"})
-    assert (await service.translate(model="de-en@1")).status_code == 404
-    assert_error(await service.post("/models/de-en@1"), 409, "model_in_use")
-    graphs.gate.set()
+    begin = partial(asyncio.ensure_future, service.translate("das haus ist alt"))
+    async with opened.graphs["de-en@1"].held(begin) as running_one:
+        await service.post("/models/de-en@2")
+        unloading = asyncio.ensure_future(service.delete("/models/de-en@1"))
+        await service.state_becomes({"de-en@2": "ready current", "de-en@1": "draining"})
+        assert (await service.translate(model="de-en@1")).status_code == 404
+        assert_error(await service.post("/models/de-en@1"), 409, "model_in_use")
     assert (await running_one).json() == {"translatedText": "das haus ist alt"}
     assert (await unloading).json() == {"alias": "de-en", "current": "de-en@2", "unloaded": ["de-en@1"]}
     assert await service.states() == {"de-en@2": "ready current"}

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from models.errors import OptionError
 from models.search import Sampling, SearchOptions
 from service.engine import (
-    DeadlinePassed,
     Decoded,
     DecodingFailed,
     Draining,
     Engine,
     EngineOptions,
     Job,
-    Overloaded,
-    SchedulerLimits,
     UnknownModel,
 )
+from service.engine.dispatcher import DecodedFuture
 from tests.service.support import PATIENCE, CopyGraphs
 
 pytestmark = pytest.mark.anyio
@@ -63,17 +60,9 @@ async def engine(bundles: dict[str, Bundle], graphs: CopyGraphs) -> AsyncIterato
         yield running
 
 
-@asynccontextmanager
-async def held(engine: Engine, graphs: CopyGraphs, *jobs: Job) -> AsyncIterator[list[asyncio.Future[Decoded]]]:
+def held(engine: Engine, graphs: CopyGraphs, *jobs: Job) -> AbstractAsyncContextManager[Sequence[DecodedFuture]]:
     """Jobs that are in a running batch whose step waits until the block ends."""
-    graphs.gate.clear()
-    graphs.entered.clear()
-    futures = engine.submit(jobs)
-    try:
-        assert await asyncio.to_thread(graphs.entered.wait, PATIENCE)
-        yield futures
-    finally:
-        graphs.gate.set()
+    return graphs.held(lambda: engine.submit(jobs))
 
 
 async def settle(engine: Engine) -> None:
@@ -100,23 +89,6 @@ async def test_sentences_join_a_running_batch_and_share_its_steps(engine: Engine
     assert engine.counters.joined == 7
 
 
-async def test_a_crashing_step_fails_its_batch_only(engine: Engine, graphs: CopyGraphs) -> None:
-    graphs.crash_step = 99
-    other_batch = SearchOptions(beam_size=3, max_length=50)
-    async with held(engine, graphs, job(10, 11, options=other_batch)) as (safe,):
-        doomed, mate = engine.submit([job(99, 10), job(12, 13)])
-    with capture_logs() as logs:
-        outcomes = await asyncio.gather(safe, doomed, mate, return_exceptions=True)
-    assert output(outcomes[0]) == (10, 11)  # type: ignore[arg-type]
-    failures = [one for one in outcomes[1:] if isinstance(one, DecodingFailed)]
-    assert failures
-    logged = [entry for entry in logs if entry["event"] == "decoding_failed"]
-    assert {one.incident for one in failures} == {entry["incident"] for entry in logged}
-    assert "/secret" not in str(failures[0])
-    (after,) = await engine.decode([job(14, 15)])
-    assert output(after) == (14, 15)
-
-
 async def test_a_crash_while_joining_costs_the_sentence_at_fault_only(engine: Engine, graphs: CopyGraphs) -> None:
     graphs.crash_encode = 99
     good, bad, fine = engine.submit([job(10, 11), job(99, 11), job(12, 13)])
@@ -135,12 +107,6 @@ async def test_samples_and_searches_share_an_engine(engine: Engine) -> None:
     sampled = SearchOptions(beam_size=2, max_length=50, sampling=Sampling(seed=4))
     decoded = await engine.decode([job(10, 11, 12, options=sampled), job(13, 14)])
     assert [output(one) for one in decoded] == [(10, 11, 12), (13, 14)]
-
-
-async def test_an_endless_sentence_ends_at_its_bound(engine: Engine, graphs: CopyGraphs) -> None:
-    graphs.endless = True
-    (decoded,) = await engine.decode([job(10, options=SearchOptions(beam_size=2, max_length=17))])
-    assert len(output(decoded)) == 17
 
 
 async def test_cancelling_takes_running_and_waiting_sentences_back(engine: Engine, graphs: CopyGraphs) -> None:
@@ -165,31 +131,6 @@ async def test_one_failure_gives_up_the_request(engine: Engine, graphs: CopyGrap
         await engine.decode([job(99), job(10, options=slow)])
     await settle(engine)
     assert engine.counters.cancelled == 1
-
-
-async def test_a_deadline_ends_waiting_and_running_sentences(bundles: dict[str, Bundle], graphs: CopyGraphs) -> None:
-    now = [0.0]
-    engine = Engine(clock=lambda: now[0])
-    engine.add(bundles["de-en"], graphs)
-    engine.start()
-    slow = SearchOptions(beam_size=2, max_length=10_000)
-    graphs.endless = True
-    async with held(engine, graphs, job(10, options=slow, deadline=5.0)) as (running,):
-        (waiting,) = engine.submit([job(11, deadline=5.0)])
-        now[0] = 6.0
-    outcomes = await asyncio.gather(running, waiting, return_exceptions=True)
-    assert all(isinstance(one, DeadlinePassed) for one in outcomes)
-    assert engine.counters.expired == 2
-    assert engine.stop(PATIENCE)
-
-
-async def test_a_full_queue_refuses_at_once(bundles: dict[str, Bundle], graphs: CopyGraphs) -> None:
-    with engine_of(bundles["de-en"], graphs, limits=SchedulerLimits(max_queue_tokens=60)) as engine:
-        async with held(engine, graphs, job(*range(10, 20))) as (first,):
-            with pytest.raises(Overloaded):
-                engine.submit([job(*range(10, 30))])
-            assert engine.counters.rejected == {"queue_full": 1}
-        assert len(output(await first)) == 10
 
 
 async def test_an_unknown_model_is_refused(engine: Engine) -> None:
@@ -236,13 +177,6 @@ async def test_stopping_gives_up_what_takes_too_long(bundles: dict[str, Bundle],
         assert not await stopping
         outcomes = await asyncio.gather(running, waiting, return_exceptions=True)
         assert all(isinstance(one, Draining) for one in outcomes)
-
-
-async def test_two_workers_share_a_request(bundles: dict[str, Bundle], graphs: CopyGraphs) -> None:
-    with engine_of(bundles["de-en"], graphs, workers=2) as engine:
-        jobs = [job(*range(10, 10 + number)) for number in range(1, 30)]
-        decoded = await engine.decode(jobs)
-    assert [output(one) for one in decoded] == [one.sources[0][:-1] for one in jobs]
 
 
 async def test_results_reach_the_loop_that_asked(bundles: dict[str, Bundle], graphs: CopyGraphs) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -15,8 +16,18 @@ from hypothesis import strategies as st
 
 from models.bundle import Bundle
 from models.search import SearchOptions
-from service.engine import DecodingFailed, Draining, Engine, EngineOptions, Job, UnknownModel
-from service.engine.sessions import Sessions
+from service.engine import (
+    DecodingFailed,
+    Draining,
+    Engine,
+    EngineOptions,
+    Job,
+    Scheduler,
+    SchedulerLimits,
+    UnknownModel,
+)
+from service.engine.cache import ResultCache
+from service.engine.dispatcher import Dispatcher
 from tests.service.support import PATIENCE, CopyGraphs, copying, tiny_bundle
 
 pytestmark = pytest.mark.anyio
@@ -106,8 +117,8 @@ async def test_removal_waits_for_sessions_that_began_before(pair: dict[str, Bund
 class Noticing(threading.Condition):
     """Says when somebody waits."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, lock: threading.RLock) -> None:
+        super().__init__(lock)
         self.waiting = threading.Event()
 
     def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
@@ -116,17 +127,18 @@ class Noticing(threading.Condition):
 
 
 async def test_sessions_that_begin_later_are_not_waited_for() -> None:
-    condition = Noticing()
-    sessions = Sessions(condition)
+    clock = time.monotonic
+    dispatcher = Dispatcher(Scheduler(SchedulerLimits(), clock), ResultCache(0), clock)
+    dispatcher._done = condition = Noticing(dispatcher._lock)
     with ExitStack() as later:
-        with sessions.session():
-            waiting = asyncio.ensure_future(asyncio.to_thread(sessions.wait_for_present, PATIENCE))
+        with dispatcher.session():
+            waiting = asyncio.ensure_future(asyncio.to_thread(dispatcher.let_go, "de-en@1", PATIENCE))
             assert await asyncio.to_thread(condition.waiting.wait, PATIENCE)
-            later.enter_context(sessions.session())
+            later.enter_context(dispatcher.session())
         assert await waiting
-        assert len(sessions) == 1
-        assert not sessions.wait_for_present(0.001)
-    assert len(sessions) == 0
+        assert len(dispatcher._sessions) == 1
+        assert not dispatcher.let_go("de-en@1", 0.001)
+    assert not dispatcher._sessions
 
 
 async def test_draining_lets_sessions_end_but_none_begin(pair: dict[str, Bundle]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.search import SearchOptions
-from service.engine import Job, Load, Overloaded, Priority
+from service.engine import Job, Load, Overloaded
 from tests.service.engine.scheduling import Clock, job, scheduler, taken
 
 
@@ -17,12 +17,6 @@ def test_admits_all_or_nothing_and_says_when_to_come_back() -> None:
         small.admit([job(1), job(60)])
     assert 1 <= caught.value.retry_after <= 60
     assert (small.queued_tokens, small.waiting) == (held, 1)
-
-
-def test_a_request_over_the_whole_bound_runs_when_alone() -> None:
-    small = scheduler(max_queue_tokens=10)
-    tickets = small.admit([job(40)])
-    assert taken(small.plan({})) == [tickets[0].id]
 
 
 def test_batches_similar_lengths_from_the_oldest_on() -> None:
@@ -55,22 +49,6 @@ def test_what_does_not_fit_is_not_overtaken_by_younger_sentences() -> None:
     assert len(taken(queue.plan({}))) == 1
 
 
-def test_interactive_before_bulk_but_not_for_ever() -> None:
-    clock = Clock()
-    queue = scheduler(clock, max_batch_sentences=1, max_batches_per_bundle=1, bulk_handicap=5.0)
-    (bulk,) = queue.admit([job(priority=Priority.BULK)])
-    clock.now += 4
-    (early,) = queue.admit([job()])
-    clock.now += 2
-    (late,) = queue.admit([job()])
-    order = []
-    while queue.waiting:
-        (number,) = taken(queue.plan({}))
-        order.append(number)
-        queue.finish([number])
-    assert order == [early.id, bulk.id, late.id]
-
-
 def test_a_third_lane_of_a_bundle_waits_and_holds_back_the_younger() -> None:
     queue = scheduler()
     loads = {job(beam=1).lane: Load(1, 5), job(beam=2).lane: Load(1, 5)}
@@ -86,30 +64,6 @@ def test_workers_share_what_waits() -> None:
     queue = scheduler()
     queue.admit([job() for _ in range(10)])
     assert len(taken(queue.plan({}, share=2))) == 5
-
-
-def test_cancel_removes_waiting_at_once_and_running_at_the_next_step() -> None:
-    queue = scheduler(max_batch_sentences=1)
-    first, second = queue.admit([job(), job(30)])
-    assert taken(queue.plan({}))[0] == first.id
-    assert queue.cancel([first.id, second.id, 999]) == 2
-    assert queue.waiting == 0
-    assert queue.doomed([first.id]) == [first.id]
-    queue.finish([first.id])
-    assert (queue.queued_tokens, queue.running) == (0, 0)
-
-
-def test_deadlines_remove_waiting_and_running_sentences() -> None:
-    clock = Clock()
-    queue = scheduler(clock, max_batch_sentences=1)
-    running, waiting, patient = queue.admit([job(deadline=101.0), job(deadline=101.0), job(deadline=500.0)])
-    queue.plan({})
-    assert queue.expire() == []
-    clock.now = 102.0
-    assert queue.expire() == [running, waiting]
-    assert queue.doomed([running.id]) == [running.id]
-    assert queue.waiting == 1
-    assert patient.id in taken(queue.plan({}))
 
 
 def test_the_wait_until_a_retry_follows_the_measured_rate() -> None:
@@ -164,14 +118,6 @@ def test_what_was_dropped_is_not_dropped_twice() -> None:
     assert queue.finish([ticket.id]) == set()
     assert queue.finish([ticket.id]) == set()
     assert queue.records == 0
-
-
-def test_finishing_tells_who_is_still_wanted() -> None:
-    queue = scheduler()
-    kept, dropped = queue.admit([job(), job()])
-    queue.plan({})
-    queue.cancel([dropped.id])
-    assert queue.finish([kept.id, dropped.id]) == {kept.id}
 
 
 def test_deadlines_of_sentences_long_gone_are_forgotten() -> None:

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from models.search import DecodeBatch, Hypothesis, SearchOptions, Sentence
+from models.search import DecodeBatch, SearchOptions, Sentence
 from service.engine import Job, Lane, Load, Overloaded, Priority, Scheduler, SchedulerLimits
 from tests.models.search.tables import TableGraphs, hashed, source
+from tests.service.engine.dispatchers import alone
+from tests.service.engine.dispatchers import job as sentence_job
 from tests.service.engine.scheduling import WORKERS, Books, Clock, Waiting, job, scheduler, taken
 
 QUEUE = 600  # predicted tokens
@@ -248,14 +250,6 @@ ALONE = TableGraphs(hashed(9), 9)
 OPTIONS = (SearchOptions(beam_size=2, max_length=9), SearchOptions(beam_size=3, max_length=6, n_best=2))
 
 
-def _alone(tokens: tuple[int, ...], options: SearchOptions) -> tuple[Hypothesis, ...]:
-    batch = DecodeBatch(ALONE, beam_size=options.beam_size)
-    batch.join([Sentence(0, source(*tokens), options)])
-    while True:
-        for finished in batch.step():
-            return finished.hypotheses
-
-
 SENTENCES = st.lists(
     st.tuples(
         st.lists(st.integers(4, 8), min_size=1, max_size=12).map(tuple), st.sampled_from(OPTIONS), st.integers(0, 6)
@@ -278,7 +272,7 @@ def test_neither_arrival_nor_company_changes_a_result(
     at = 0
     while at <= 6 or queue.waiting or queue.running:
         arriving = [number for number, (_, _, when) in enumerate(sentences) if when == at]
-        jobs = [Job("a", (tuple(source(*sentences[n][0])[0].tolist()),), sentences[n][1]) for n in arriving]
+        jobs = [sentence_job(*sentences[n][0], options=sentences[n][1]) for n in arriving]
         tickets |= {t.id: n for t, n in zip(queue.admit(jobs), arriving, strict=True)}
         queue.cancel([number for number, n in tickets.items() if n in gone and at > sentences[n][2] + 1])
         lengths = {number: len(sentences[n][0]) + 1 for number, n in tickets.items()}
@@ -297,4 +291,4 @@ def test_neither_arrival_nor_company_changes_a_result(
                 del batches[lane]
         at += 1
     assert set(results) >= set(range(len(sentences))) - gone
-    assert results == {n: _alone(*sentences[n][:2]) for n in results}
+    assert results == {n: alone(ALONE, sentence_job(*sentences[n][0], options=sentences[n][1])) for n in results}

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from service.access import CallerLimits
+from service.access.keys import CallerLimits
 from service.files.jobs import FileJobs
 from service.files.records import FileJob
 from service.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from service.access import Caller
+from service.access.access import Caller
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed
 from service.files.bounds import FileRefused

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from models.bundle import Bundle
-from service.access import Access, Caller
+from service.access.access import Access, Caller
 from service.engine import Engine
 from service.files import child
 from service.files.bounds import Bounds
@@ -99,7 +99,7 @@ async def file_jobs(
     fields = {"file_slice_characters": 100, "file_workers": 1, "shutdown_timeout": 0.0, **settings}
     chosen, graphs = Settings(data=data, **fields), copying(bundle)
     engine = make_engine((bundle, graphs))
-    texts, access = TextService(engine, chosen.request_limits()), Access(chosen)
+    texts, access = TextService(engine, chosen), Access(chosen)
     jobs = FileJobs(chosen, texts, engine, access, explain, clock or Clock(), retry_seconds=0.01)
     if translate is not None:
         jobs._runner._actions = replace(jobs._runner._actions, translate=translate)

@@ -94,43 +94,28 @@ async def reply(reader: Reader) -> tuple[int, dict[str, str], bytes]:
 REQUEST = b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
 
 
-async def test_a_connection_that_says_nothing_is_closed() -> None:
-    async with server(BRIEF) as connect:
-        reader, _ = await connect()
-        assert await ended(reader) == b""
+UPLOAD = b"POST / HTTP/1.1\r\nHost: service\r\nContent-Length: 100000\r\n\r\n"
 
 
-async def test_headers_that_never_end_are_cut_off() -> None:
-    async with server(BRIEF) as connect:
+@pytest.mark.parametrize(
+    ("bounds", "keep_alive", "exchanges", "last"),
+    [
+        pytest.param(BRIEF, 30, (), b"", id="a connection that says nothing"),
+        pytest.param(BRIEF, 30, (), b"GET / HTTP/1.1\r\nHost: serv", id="headers that never end"),
+        pytest.param(BRIEF, 30, ((REQUEST, 200),) * 2, b"G", id="the next headers"),
+        pytest.param(BRIEF, 30, ((UPLOAD, 413),), b"x", id="the rest of a refused body"),
+        pytest.param(GENEROUS, 0, ((REQUEST, 200),), b"", id="an idle connection"),
+    ],
+)
+async def test_what_does_not_come_in_time_is_not_waited_for(
+    bounds: ConnectionBounds, keep_alive: int, exchanges: tuple[tuple[bytes, int], ...], last: bytes
+) -> None:
+    async with server(bounds, keep_alive=keep_alive) as connect:
         reader, writer = await connect()
-        writer.write(b"GET / HTTP/1.1\r\nHost: serv")
-        assert await ended(reader) == b""
-
-
-async def test_the_next_headers_must_come_in_time_too() -> None:
-    async with server(BRIEF) as connect:
-        reader, writer = await connect()
-        for _ in range(2):
-            writer.write(REQUEST)
-            assert (await reply(reader))[0] == 200
-        writer.write(b"G")
-        assert await ended(reader) == b""
-
-
-async def test_the_rest_of_a_refused_body_is_not_awaited_for_ever() -> None:
-    async with server(BRIEF) as connect:
-        reader, writer = await connect()
-        writer.write(b"POST / HTTP/1.1\r\nHost: service\r\nContent-Length: 100000\r\n\r\n")
-        assert (await reply(reader))[0] == 413
-        writer.write(b"x")
-        assert await ended(reader) == b""
-
-
-async def test_an_idle_connection_is_closed() -> None:
-    async with server(GENEROUS, keep_alive=0) as connect:
-        reader, writer = await connect()
-        writer.write(REQUEST)
-        assert (await reply(reader))[0] == 200
+        for message, status in exchanges:
+            writer.write(message)
+            assert (await reply(reader))[0] == status
+        writer.write(last)
         assert await ended(reader) == b""
 
 

@@ -11,9 +11,8 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 import pytest
@@ -27,6 +26,7 @@ from service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, make_engine
 
 pytestmark = pytest.mark.anyio
+Held: TypeAlias = asyncio.Future[httpx.Response]
 FIELDS = {"q": "das haus", "source": "de", "target": "en"}
 
 
@@ -61,8 +61,8 @@ class Live:
     app: Any
 
 
-@asynccontextmanager
-async def live(bundles: dict[str, Bundle]) -> AsyncIterator[Live]:
+@pytest.fixture
+async def service(bundles: dict[str, Bundle]) -> AsyncIterator[Live]:
     graphs = CopyGraphs(bundles["de-en"].target_vocabulary.size)
     engine = make_engine((bundles["de-en"], graphs))
     app = create_app(Settings(text_threads=1), engine)
@@ -81,59 +81,56 @@ async def live(bundles: dict[str, Bundle]) -> AsyncIterator[Live]:
         await asyncio.to_thread(engine.stop, PATIENCE)
 
 
-async def test_a_request_that_was_not_yet_submitted_ends(bundles: dict[str, Bundle]) -> None:
+@pytest.fixture
+async def held(service: Live) -> AsyncIterator[Held]:
+    """A request that is being decoded, until the test opens the gate or ends."""
+    asked = service.client.post("/translate", json=FIELDS)
+    async with service.graphs.held(lambda: asyncio.ensure_future(asked)) as request:
+        yield request
+
+
+async def test_a_request_that_was_not_yet_submitted_ends(service: Live) -> None:
     """The signal comes while its text waits to be split: it has begun, so it is answered."""
-    async with live(bundles) as service:
-        split = threading.Event()
-        service.app.state.parts.texts._threads.submit(split.wait, PATIENCE)
-        request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
-        engine = service.app.state.parts.engine
-        async with asyncio.timeout(PATIENCE):
-            while not len(engine._sessions):
-                await asyncio.sleep(0.001)
-        service.server.handle_exit(signal.SIGTERM, None)
-        async with asyncio.timeout(PATIENCE):
-            while (await service.client.get("/readyz")).status_code != 503:
-                await asyncio.sleep(0.001)
-        refused = await service.client.post("/translate", json=FIELDS)
-        assert (refused.status_code, refused.json()["code"]) == (503, "draining")
-        assert int(refused.headers["retry-after"]) >= 1
-        assert not request.done()
-        split.set()
-        assert (await request).json() == {"translatedText": "das haus"}
+    split = threading.Event()
+    service.app.state.parts.texts._threads.submit(split.wait, PATIENCE)
+    request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
+    engine = service.app.state.parts.engine
+    async with asyncio.timeout(PATIENCE):
+        while not len(engine._sessions):
+            await asyncio.sleep(0.001)
+    service.server.handle_exit(signal.SIGTERM, None)
+    async with asyncio.timeout(PATIENCE):
+        while (await service.client.get("/readyz")).status_code != 503:
+            await asyncio.sleep(0.001)
+    refused = await service.client.post("/translate", json=FIELDS)
+    assert (refused.status_code, refused.json()["code"]) == (503, "draining")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert not request.done()
+    split.set()
+    assert (await request).json() == {"translatedText": "das haus"}
+    await service.serving
+    assert not service.server.signalled_twice
+
+
+async def test_a_signal_drains_running_work_finishes_and_the_server_ends(service: Live, held: Held) -> None:
+    service.server.handle_exit(signal.SIGTERM, None)
+    assert (await service.client.get("/readyz")).status_code == 503
+    assert (await service.client.post("/translate", json={**FIELDS, "q": "noch eins"})).status_code == 503
+    assert (await service.client.get("/healthz")).status_code == 200
+    service.graphs.gate.set()
+    assert (await held).json() == {"translatedText": "das haus"}
+    await service.serving
+    assert not service.app.state.parts.engine.alive
+
+
+async def test_a_second_signal_does_not_wait_for_a_step_that_hangs(service: Live, held: Held) -> None:
+    service.server.handle_exit(signal.SIGTERM, None)
+    service.server.handle_exit(signal.SIGTERM, None)
+    async with asyncio.timeout(PATIENCE / 2):  # far less than a drain would take
         await service.serving
-        assert not service.server.signalled_twice
-
-
-async def test_a_signal_drains_running_work_finishes_and_the_server_ends(bundles: dict[str, Bundle]) -> None:
-    async with live(bundles) as service:
-        service.graphs.gate.clear()
-        service.graphs.entered.clear()
-        request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
-        assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
-        service.server.handle_exit(signal.SIGTERM, None)
-        assert (await service.client.get("/readyz")).status_code == 503
-        assert (await service.client.post("/translate", json={**FIELDS, "q": "noch eins"})).status_code == 503
-        assert (await service.client.get("/healthz")).status_code == 200
-        service.graphs.gate.set()
-        assert (await request).json() == {"translatedText": "das haus"}
-        await service.serving
-        assert not service.app.state.parts.engine.alive
-
-
-async def test_a_second_signal_does_not_wait_for_a_step_that_hangs(bundles: dict[str, Bundle]) -> None:
-    async with live(bundles) as service:
-        service.graphs.gate.clear()
-        service.graphs.entered.clear()
-        request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
-        assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
-        service.server.handle_exit(signal.SIGTERM, None)
-        service.server.handle_exit(signal.SIGTERM, None)
-        async with asyncio.timeout(PATIENCE / 2):  # far less than a drain would take
-            await service.serving
-        assert service.server.signalled_twice
-        request.cancel()
-        await asyncio.gather(request, return_exceptions=True)
+    assert service.server.signalled_twice
+    held.cancel()
+    await asyncio.gather(held, return_exceptions=True)
 
 
 BOTH_LOOPS = pytest.mark.parametrize(
@@ -143,57 +140,52 @@ BOTH_LOOPS = pytest.mark.parametrize(
 
 @BOTH_LOOPS
 @pytest.mark.parametrize("path", ["/translate", "/languages"])
-async def test_who_connects_as_it_ends_is_answered_once(bundles: dict[str, Bundle], path: str) -> None:
+async def test_who_connects_as_it_ends_is_answered_once(service: Live, path: str) -> None:
     """The kernel takes connections in before the service does: none of them may be reset."""
     body = json.dumps(FIELDS).encode() if path == "/translate" else b""
     head = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nhost: tandem\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
-    async with live(bundles) as service:
-        with socket.socket() as late:
-            late.settimeout(PATIENCE)
-            service.server.late = late
-            service.server.handle_exit(signal.SIGTERM, None)
-            await told_to_end(service)  # what is connected and has not yet asked is not idle
-            late.sendall(request)
-            reply = await asyncio.to_thread(everything, late)
-        await service.serving
+    with socket.socket() as late:
+        late.settimeout(PATIENCE)
+        service.server.late = late
+        service.server.handle_exit(signal.SIGTERM, None)
+        await told_to_end(service)  # what is connected and has not yet asked is not idle
+        late.sendall(request)
+        reply = await asyncio.to_thread(everything, late)
+    await service.serving
     assert reply.split()[1] == (b"503" if body else b"200")
     assert b"connection: close" in reply.lower()
 
 
 @BOTH_LOOPS
-async def test_who_is_accepted_as_it_ends_is_answered_once(bundles: dict[str, Bundle]) -> None:
+async def test_who_is_accepted_as_it_ends_is_answered_once(service: Live) -> None:
     """The loop is busy until it has to end, so that it accepts and ends in the same turn."""
-    async with live(bundles) as service:
-        with socket.socket() as late:
-            late.settimeout(PATIENCE)
+    with socket.socket() as late:
+        late.settimeout(PATIENCE)
 
-            def busy() -> None:
-                late.connect(service.server.address)
-                time.sleep(0.2)  # twice what uvicorn waits until it looks whether it should exit
-                service.server.should_exit = True
+        def busy() -> None:
+            late.connect(service.server.address)
+            time.sleep(0.2)  # twice what uvicorn waits until it looks whether it should exit
+            service.server.should_exit = True
 
-            asyncio.get_running_loop().call_soon(busy)
-            await told_to_end(service)
-            late.sendall(b"GET /languages HTTP/1.1\r\nhost: tandem\r\n\r\n")
-            reply = await asyncio.to_thread(everything, late)
-        await service.serving
+        asyncio.get_running_loop().call_soon(busy)
+        await told_to_end(service)
+        late.sendall(b"GET /languages HTTP/1.1\r\nhost: tandem\r\n\r\n")
+        reply = await asyncio.to_thread(everything, late)
+    await service.serving
     assert reply.startswith(b"HTTP/1.1 200")
     assert b"connection: close" in reply.lower()
 
 
-async def test_it_ends_well_where_no_more_files_may_be_open(
-    bundles: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_ends_well_where_no_more_files_may_be_open(service: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    async with live(bundles) as service:
-        assert (await service.client.get("/languages")).status_code == 200
-        monkeypatch.setattr("service.http.listening.os.dup", full)
-        service.server.handle_exit(signal.SIGTERM, None)
-        await service.serving
-        assert not service.server.signalled_twice
+    assert (await service.client.get("/languages")).status_code == 200
+    monkeypatch.setattr("service.http.listening.os.dup", full)
+    service.server.handle_exit(signal.SIGTERM, None)
+    await service.serving
+    assert not service.server.signalled_twice
 
 
 async def told_to_end(service: Live) -> None:
@@ -208,7 +200,7 @@ def everything(connection: socket.socket) -> bytes:
     return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-async def test_a_lifespan_that_fails_is_raised_and_not_only_logged(bundles: dict[str, Bundle]) -> None:
+async def test_a_lifespan_that_fails_is_raised_and_not_only_logged() -> None:
     engine = make_engine()
     app = create_app(Settings(), engine)
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from service.api.schemas import MAX_PROTECT, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.http.errors import BadRequest, HttpError, InvalidFields
 from service.http.intake import read_fields
-from service.limits import MAX_GLOSSARY, MAX_TERM
+from service.text.glossary import MAX_GLOSSARY, MAX_TERM
 
 pytestmark = pytest.mark.anyio
 

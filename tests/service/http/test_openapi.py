@@ -11,14 +11,13 @@ import pytest
 from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel, TypeAdapter
 
-from models.bundle import Bundle
 from service.api import examples
 from service.api.replies import SentenceEvent, SummarizeReply, SummaryEvent, TranslateReply
 from service.api.schemas import OBJECT_FIELDS, DetectRequest, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.app import create_app
 from service.http.openapi import BODIES, error_responses
 from service.settings import Settings
-from tests.service.support import Served, served
+from tests.service.support import Served
 
 Document = dict[str, Any]
 OWN_ERRORS = {"400", "401", "403", "404", "408", "413", "415", "422", "429", "500", "503", "504"}
@@ -169,18 +168,17 @@ async def test_the_document_is_served(service: Served) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_viewer_loads_only_what_is_served_here(bundles: dict[str, Bundle]) -> None:
-    async with served(bundles) as service:
-        page = await service.client.get("/docs")
-        assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
-        loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-        for name in loaded:
-            assert "//" not in name
-            if not name.startswith("data:"):
-                file = await service.client.get(f"/{name}")
-                assert file.status_code == 200 and len(file.content) > 10, name
-        assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|<style|\sstyle=", page.text)
-        known = await service.client.get("/docs", headers={"if-none-match": page.headers["etag"]})
-        assert known.status_code == 304 and not known.content
-        assert (await service.client.get("/docs/other.js")).status_code == 404
-        assert (await service.client.head("/docs")).status_code == 200
+async def test_the_viewer_loads_only_what_is_served_here(service: Served) -> None:
+    page = await service.client.get("/docs")
+    assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+    loaded = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    for name in loaded:
+        assert "//" not in name
+        if not name.startswith("data:"):
+            file = await service.client.get(f"/{name}")
+            assert file.status_code == 200 and len(file.content) > 10, name
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|<style|\sstyle=", page.text)
+    known = await service.client.get("/docs", headers={"if-none-match": page.headers["etag"]})
+    assert known.status_code == 304 and not known.content
+    assert (await service.client.get("/docs/other.js")).status_code == 404
+    assert (await service.client.head("/docs")).status_code == 200

@@ -48,13 +48,6 @@ async def test_sixteen_clients_share_their_steps(service: Served) -> None:
     assert sentences / steps >= 4
 
 
-async def test_the_answer_does_not_depend_on_the_company(service: Served) -> None:
-    texts = [f"wort {number} " * (1 + number % 5) + "ende" for number in range(20)]
-    alone = [(await service.translate(text, alternatives=2)).json() for text in texts]
-    together = await asyncio.gather(*(service.translate(text, alternatives=2) for text in texts))
-    assert [one.json() for one in together] == alone
-
-
 async def exchange(app: Any, body: bytes, leave: asyncio.Event) -> list[Any]:
     """One POST /translate at the ASGI level; the client leaves when the event is set. Returns what was sent."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
@@ -79,16 +72,14 @@ async def exchange(app: Any, body: bytes, leave: asyncio.Event) -> list[Any]:
 
 
 async def test_a_leaving_client_takes_its_sentences_with_it(service: Served) -> None:
-    service.graphs.gate.clear()
     leave = asyncio.Event()
     body = json.dumps({"q": "Guten Morgen. Das Haus. Der Bahnhof ist alt.", **PAIR}).encode()
-    leaving = asyncio.ensure_future(exchange(service.app, body, leave))
-    assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
-    staying = asyncio.ensure_future(service.translate("das haus ist gross"))
-    leave.set()
-    assert await leaving == []
-    assert service.engine.counters.cancelled == 3
-    service.graphs.gate.set()
+    asked = exchange(service.app, body, leave)
+    async with service.graphs.held(lambda: asyncio.ensure_future(asked)) as leaving:
+        staying = asyncio.ensure_future(service.translate("das haus ist gross"))
+        leave.set()
+        assert await leaving == []
+        assert service.engine.counters.cancelled == 3
     assert (await staying).json() == {"translatedText": "das haus ist gross"}
     assert await asyncio.to_thread(service.engine.wait_until_idle, PATIENCE)
     counted = await metrics(service.client)

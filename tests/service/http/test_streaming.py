@@ -290,15 +290,10 @@ async def test_a_client_that_leaves_frees_its_rows(host: Host) -> None:
 
 
 async def test_a_client_that_leaves_before_the_first_sentence_frees_its_rows(host: Host) -> None:
-    host.graphs.gate.clear()
-    host.graphs.entered.clear()
     exchange = host.ask(q=SHORT, stream=True, **FIELDS)
-    task = exchange.start()
-    assert await asyncio.to_thread(host.graphs.entered.wait, PATIENCE)
-    exchange.gone.set()
-    async with asyncio.timeout(PATIENCE):
+    async with host.graphs.held(exchange.start) as task, asyncio.timeout(PATIENCE):
+        exchange.gone.set()
         await task
-    host.graphs.gate.set()
     assert await asyncio.to_thread(host.engine.wait_until_idle, PATIENCE)
     assert exchange.sent.empty() and host.engine.counters.cancelled == 1
 

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from models.bundle import Bundle
-from service.access import Caller, CallerLimits, QuotaUsage
+from service.access.access import Caller, QuotaUsage
+from service.access.keys import CallerLimits
 from service.files.sandbox import Sandbox
 from service.http.uploads import UNKNOWN_UPLOADS
 from tests.service.access.guarded import TRANSLATE, access_of, bearer, guarded, make_key
@@ -203,7 +204,7 @@ async def test_few_files_come_in_before_their_key(service: Served) -> None:
     for sending in held:
         sending.gate.clear()
     asked = [asyncio.create_task(sending.to(service, "/translate_file")) for sending in held]
-    await until(lambda: service.app.state.parts.uploads._unknown.locked())
+    await until(lambda: service.app.state.parts.unknown_uploads.locked())
     further = Sending(behind={"api_key": secret})
     reply = await further.to(service, "/translate_file")
     body = assert_error(reply, 503, "uploads_busy")

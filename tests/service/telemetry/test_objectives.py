@@ -58,13 +58,11 @@ async def test_what_the_other_routes_do_does_not_count(service: Served) -> None:
 
 
 async def test_a_client_that_leaves_is_no_failure_of_ours(service: Served) -> None:
-    service.graphs.gate.clear()
     leave = asyncio.Event()
-    leaving = asyncio.ensure_future(exchange(service.app, b'{"q": "haus", "source": "de", "target": "en"}', leave))
-    assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
-    leave.set()
-    await leaving
-    service.graphs.gate.set()
+    asked = exchange(service.app, b'{"q": "haus", "source": "de", "target": "en"}', leave)
+    async with service.graphs.held(lambda: asyncio.ensure_future(asked)) as leaving:
+        leave.set()
+        await leaving
     assert outcomes(await metrics(service.client)) == {"left": 1}
 
 
@@ -112,12 +110,9 @@ async def test_deepls_route_counts_too(service: Served) -> None:
 
 async def test_a_full_queue_fails_requests_and_shows_its_bound(bundles: dict[str, Bundle]) -> None:
     async with served(bundles, max_queue_tokens=40) as service:
-        service.graphs.gate.clear()
-        first = asyncio.ensure_future(service.translate("das haus ist gross und alt " * 3))
-        assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
-        assert (await service.translate("haus")).status_code == 503
-        found = await metrics(service.client)
-        service.graphs.gate.set()
+        async with service.held("das haus ist gross und alt " * 3) as first:
+            assert (await service.translate("haus")).status_code == 503
+            found = await metrics(service.client)
         assert (await first).status_code == 200
     assert found["tandem_queue_limit_tokens"] == 40 <= found["tandem_queue_tokens"]
     assert found["tandem_rejected_total{reason=queue_full}"] == 1

@@ -298,15 +298,7 @@ def test_elements_without_end_tags_stand_side_by_side(text: str) -> None:
         ("<ul><li>eins<li>zwei<ul><li>drei</ul>vier</ul>", ["eins", "zwei", "drei", "vier"]),
         ("<table><tr><td>eins<td>zwei<tr><th>drei</table>vier", ["eins", "zwei", "drei", "vier"]),
         ("<dl><dt>eins<dd>zwei<dt>drei</dl>", ["eins", "zwei", "drei"]),
-    ],
-)
-def test_each_element_without_an_end_tag_is_its_own_block(source: str, expected: list[str]) -> None:
-    assert [block.text for block in HtmlDocument.parse(source).blocks] == expected
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
+        # What is kept ends with its element.
         ("<ul><li translate=no>a<ul><li>b</ul>c<li>d</ul>", ["d"]),
         ("<table><tr><td translate=no>a<p>b<td>c</table>", ["c"]),
         ("<dl><dt class=notranslate>a<ul><li>b</ul><dd>c</dl>", ["c"]),
@@ -318,7 +310,7 @@ def test_each_element_without_an_end_tag_is_its_own_block(source: str, expected:
         ("<svg/> a", ["a"]),
     ],
 )
-def test_what_is_kept_ends_with_its_element(source: str, expected: list[str]) -> None:
+def test_each_element_without_an_end_tag_is_its_own_block(source: str, expected: list[str]) -> None:
     assert [block.text for block in HtmlDocument.parse(source).blocks] == expected
 
 

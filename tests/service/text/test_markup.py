@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from service.text import markup
 from service.text.html import HtmlDocument
-from service.text.markup import MarkupError, MarkupOptions, scan_xml
+from service.text.markup import MarkupError, MarkupOptions, Token, scan_xml
 from tests.service.text.test_html import is_nested, reverse, shout, tags, tidy, translated
 
 
@@ -90,6 +92,25 @@ def test_elements_that_never_end_are_bounded_before_they_are_put_into_one_anothe
     with pytest.raises(MarkupError, match="at most 200 elements within one another") as endless:
         HtmlDocument.parse("<p><b>a" * 15_000, options)
     assert endless.value.value == 15_000
+
+
+@pytest.mark.parametrize("tag", ["</b>", "</p>", "</br>", "</x y=z>"])
+def test_end_tags_that_close_nothing_are_bounded_before_any_token_is_made(
+    tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    make = markup._html_tokens
+
+    def counted(one: Any, raw: str, plain: str) -> list[Token]:
+        made.append(raw)
+        return make(one, raw, plain)
+
+    monkeypatch.setattr(markup, "_html_tokens", counted)
+    with pytest.raises(MarkupError, match="at most 20000 end tags") as stray:
+        HtmlDocument.parse(tag * 250_000)
+    assert (stray.value.value, made) == (250_000, [])
+    HtmlDocument.parse(tag * 20_000)
+    assert len(made) == 20_000
 
 
 def test_the_deepest_markup_that_is_let_in_is_written() -> None:

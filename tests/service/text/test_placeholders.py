@@ -26,27 +26,23 @@ def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wan
     assert restored(written, masked, NAMES[: len(masked.hidden)]) == wanted
 
 
-@pytest.mark.parametrize(
-    ("written", "wanted"),
-    [
-        ("⟨ph0⟩⟨ph1⟩ here", "onetwo here"),
-        ("⟨ph1⟩⟨ph0⟩ here", "two one here"),
-        ("⟨ph0⟩ and⟨ph1⟩ here", "one and two here"),
-    ],
-)
-def test_parts_that_stand_side_by_side_stay_so(written: str, wanted: str) -> None:
-    masked = Masked.of("onetwo hier").hide([(Span(0, 3), Hidden.kept("one")), (Span(3, 6), Hidden.kept("two"))])
-    assert restored(written, masked, NAMES) == wanted
+ONCE, TWICE = ("one", "two"), ("one", "one")
 
 
 @pytest.mark.parametrize(
-    ("written", "wanted"),
+    ("parts", "written", "wanted"),
     [
-        ("⟨ph0⟩⟨ph0⟩ here", "oneone here"),
-        ("⟨ph0⟩ here", "one here"),
-        ("⟨ph0⟩⟨ph0⟩⟨ph0⟩ here", "oneone one here"),
+        (ONCE, "⟨ph0⟩⟨ph1⟩ here", "onetwo here"),
+        (ONCE, "⟨ph1⟩⟨ph0⟩ here", "two one here"),
+        (ONCE, "⟨ph0⟩ and⟨ph1⟩ here", "one and two here"),
+        (TWICE, "⟨ph0⟩⟨ph0⟩ here", "oneone here"),
+        (TWICE, "⟨ph0⟩ here", "one here"),
+        (TWICE, "⟨ph0⟩⟨ph0⟩⟨ph0⟩ here", "oneone one here"),
     ],
 )
-def test_a_part_that_stands_beside_itself_has_one_placeholder_twice(written: str, wanted: str) -> None:
-    masked = Masked.of("oneone hier").hide([(Span(0, 3), Hidden.kept("one")), (Span(3, 6), Hidden.kept("one"))])
-    assert restored(written, masked, NAMES[:1] * 2) == wanted
+def test_parts_that_stand_side_by_side_stay_so(parts: tuple[str, str], written: str, wanted: str) -> None:
+    """A part that stands beside itself has one placeholder, twice."""
+    places = zip((Span(0, 3), Span(3, 6)), map(Hidden.kept, parts), strict=True)
+    masked = Masked.of(f"{''.join(parts)} hier").hide(list(places))
+    names = NAMES if parts == ONCE else NAMES[:1] * 2
+    assert restored(written, masked, names) == wanted

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from service.text import split_sentences
+from service.text.segmentation import split_sentences
 
 ABBREVIATIONS = {
     "de": """z. B.|z.B.|d. h.|d.h.|u. a.|i. d. R.|z. T.|v. a.|s. o.|bzw.|ca.|evtl.|ggf.|inkl.|zzgl.|vgl.|Dr.|Prof.|Nr.
@@ -46,6 +46,11 @@ def test_no_sentence_ends_with_an_abbreviation_of_what_follows(language: str, wo
         ("fr", "Mme. Durand est née en 50 av. J.-C. Elle est là, p. ex. ici.", 2),
         ("fr", "Il vient le 3 oct. 2020 avec Mgr. Martin. Oui.", 2),
         ("xx", "Here it is. Yes.", 2),
+        ("de", "Er wohnt z. B. in der Königstr. 5. Dr. Müller kommt am 3. Oktober.", 2),
+        ("en", "Dr. Smith paid $3.50. He left at 5 p.m. and went home. See e.g. Fig. 3.", 3),
+        ("fr", "M. Dupont est là. « Vraiment ? » dit-elle. Oui !", 3),
+        ("ja", "今日は。元気ですか？", 2),
+        ("xx", "Hello. World.", 2),
     ],
 )
 def test_sentences_end_where_readers_would_say(language: str, text: str, expected: int) -> None:

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.text import normalise
-from service.text import Document, cut_to_limit, is_translatable, split_long, split_sentences
+from service.text.layout import Document, is_translatable
+from service.text.splitting import cut_to_limit, split_long
 
 LANGUAGES = st.sampled_from(["de", "en", "fr", "ja", "zh", "pt-BR", "xx"])
 PROSE = st.text(st.sampled_from("aZäß é.!?,;:- \n\t\"'«»()12。、あ😀\u0301\u200d\ufe0f\u2028\u00a0*>#"), max_size=200)
@@ -58,22 +59,6 @@ def test_every_sentence_fits_and_has_something_to_translate(text: str, limit: in
 def test_every_letter_is_translated(text: str) -> None:
     for piece in parse(normalise(text)).pieces:
         assert piece.translatable or not is_translatable(piece.text) or len(piece.text) <= 8  # "a) " and the like
-
-
-@pytest.mark.parametrize(
-    ("language", "text", "expected"),
-    [
-        ("de", "Er wohnt z. B. in der Königstr. 5. Dr. Müller kommt am 3. Oktober.", 2),
-        ("en", "Dr. Smith paid $3.50. He left at 5 p.m. and went home. See e.g. Fig. 3.", 3),
-        ("fr", "M. Dupont est là. « Vraiment ? » dit-elle. Oui !", 3),
-        ("ja", "今日は。元気ですか？", 2),
-        ("xx", "Hello. World.", 2),
-    ],
-)
-def test_sentences_end_where_people_would_say(language: str, text: str, expected: int) -> None:
-    found = split_sentences(text, language)
-    assert "".join(found) == text
-    assert len(found) == expected
 
 
 def test_layout_stays_and_only_sentences_are_translated() -> None:

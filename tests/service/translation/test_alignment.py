@@ -36,10 +36,10 @@ from service.translation.writing import MAX_WEIGHTS, SentenceWriter
 from tests.service.support import (
     LINES,
     CopyGraphs,
+    Served,
     assert_error,
     make_engine,
     running,
-    served,
     tiny_bundle,
     tiny_vocabulary,
 )
@@ -131,26 +131,24 @@ def test_words_pair_with_what_they_looked_at() -> None:
 SPACED = WordVocabulary(["alt", "das", "haus", "house", "is", "ist", "old", "the", "."])
 
 
-def scripted(source: str, target: str, rows: Sequence[Sequence[float]]) -> set[tuple[str, str]]:
+@pytest.mark.parametrize(
+    ("source", "target", "rows", "pairs"),
+    [
+        # All look at "haus" most: it does not take the place of the others.
+        ("das haus ist", "the house is", [[0.3, 0.4, 0.1], [0.0, 0.9, 0.1], [0.0, 0.35, 0.3]],
+         {("das", "the"), ("haus", "house"), ("ist", "is")}),
+        ("haus .", "house .", [[0.4, 0.6], [0.8, 0.1]], {("haus", "house"), (".", ".")}),  # punctuation with its like
+        ("das haus", "house", [[0.5, 0.45]], {("das", "house"), ("haus", "house")}),  # with several
+        ("das haus", "the house", [[0.0, 0.0], [0.1, 0.9]], {("haus", "house")}),  # and with none
+    ],
+)  # fmt: skip
+def test_words_align_by_what_they_looked_at(
+    source: str, target: str, rows: list[list[float]], pairs: set[tuple[str, str]]
+) -> None:
     written = SPACED.encode(target)
     attention = np.array([*rows, [0.0] * len(rows[0])], np.float32)
     (found,) = align_sources(model_of(SPACED, [SPACED]), (source,), target, hypothesis_of(written, attention))
-    return words(found, source, target)
-
-
-def test_a_word_that_everything_looks_at_does_not_take_the_place_of_others() -> None:
-    rows = [[0.3, 0.4, 0.1], [0.0, 0.9, 0.1], [0.0, 0.35, 0.3]]  # all look at "haus" most
-    assert scripted("das haus ist", "the house is", rows) == {("das", "the"), ("haus", "house"), ("ist", "is")}
-
-
-def test_punctuation_pairs_with_punctuation() -> None:
-    rows = [[0.4, 0.6], [0.8, 0.1]]
-    assert scripted("haus .", "house .", rows) == {("haus", "house"), (".", ".")}
-
-
-def test_a_word_may_align_with_several_and_with_none() -> None:
-    assert scripted("das haus", "house", [[0.5, 0.45]]) == {("das", "house"), ("haus", "house")}
-    assert scripted("das haus", "the house", [[0.0, 0.0], [0.1, 0.9]]) == {("haus", "house")}
+    assert words(found, source, target) == pairs
 
 
 def test_scripts_without_spaces_are_paired_piece_by_piece() -> None:
@@ -341,13 +339,12 @@ async def test_what_was_hidden_aligns_as_it_stands_in_both_texts(bundles: dict[s
 
 
 @pytest.mark.anyio
-async def test_a_model_without_attention_says_so(bundles: dict[str, Bundle]) -> None:
-    async with served(bundles) as service:
-        body = assert_error(await service.translate("Hallo", alignments=True), 422, "invalid_field")
-        assert body["detail"][0]["field"] == "alignments"
-        summary = await service.client.post("/summarize", json={"q": "one", "alignments": True})
-        assert_error(summary, 422, "invalid_field")
-        assert "alignment" not in (await service.translate("Hallo", details=True)).text
+async def test_a_model_without_attention_says_so(service: Served) -> None:
+    body = assert_error(await service.translate("Hallo", alignments=True), 422, "invalid_field")
+    assert body["detail"][0]["field"] == "alignments"
+    summary = await service.client.post("/summarize", json={"q": "one", "alignments": True})
+    assert_error(summary, 422, "invalid_field")
+    assert "alignment" not in (await service.translate("Hallo", details=True)).text
 
 
 SENTENCES = {

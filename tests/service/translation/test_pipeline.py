@@ -46,12 +46,11 @@ def submissions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Served], list[Any]
 @pytest.mark.anyio
 @pytest.mark.parametrize("fields", [{}, {"source": "auto"}, {"format": "html"}, {"details": True}])
 async def test_a_request_changes_threads_twice(
-    bundles: dict[str, Bundle], submissions: Callable[[Served], list[Any]], fields: dict[str, Any]
+    service: Served, submissions: Callable[[Served], list[Any]], fields: dict[str, Any]
 ) -> None:
-    async with served(bundles) as service:
-        noted = submissions(service)
-        assert (await service.translate([TEXT, "das haus"], **fields)).status_code == 200
-        assert len(noted) == 2
+    noted = submissions(service)
+    assert (await service.translate([TEXT, "das haus"], **fields)).status_code == 200
+    assert len(noted) == 2
 
 
 @pytest.mark.anyio
@@ -94,7 +93,7 @@ def test_what_was_counted_is_what_is_encoded(tmp_path: Path) -> None:
 
 
 def test_limits_are_the_settings() -> None:
-    limits = Settings(max_texts=2, max_characters=5).request_limits()
+    limits = Settings(max_texts=2, max_characters=5)
     assert check_size(TranslateTask(texts=["ab", "cde"], target="en"), limits) == 5
     with pytest.raises(TooLarge) as large:
         check_size(TranslateTask(texts=["ab", "cdef"], target="en"), limits)

@@ -190,11 +190,6 @@ async def test_placeholders_that_a_client_types_stay_text(service: Served) -> No
     assert both["protected"] == [{"text": "{x}", "kept": True}]
 
 
-async def test_characters_of_private_use_stay(service: Served) -> None:
-    text = "Der \ue000 {x} \ue001 Morgen \ue000"
-    assert (await service.translate(text, protect=["placeholders"])).json()["translatedText"] == text
-
-
 async def test_nothing_but_protected_parts_is_not_decoded(service: Served) -> None:
     text = "{a} {b}\n  12 {c}"
     body = (await service.translate(text, protect=KINDS)).json()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from models.bundle import Bundle
 from models.text import normalise
 from service.settings import Settings
-from service.text import Document
+from service.text.layout import Document
 from tests.service.support import served
 
 pytestmark = pytest.mark.anyio

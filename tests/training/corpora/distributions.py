@@ -1,11 +1,8 @@
-"""Invented corpora in exactly the form that the real ones are distributed in: names, folders, archives, mark-up."""
+"""Invented corpora in exactly the form that the real ones are distributed in: names, folders, mark-up."""
 
 from __future__ import annotations
 
 import gzip
-import io
-import tarfile
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -26,13 +23,10 @@ def write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def tarball(path: Path, members: dict[str, bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w:gz" if path.name.endswith("gz") else "w") as archive:
-        for name, data in members.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            archive.addfile(entry, io.BytesIO(data))
+def unpacked(folder: Path, members: dict[str, bytes]) -> None:
+    """What lies in a folder once the archives of a distribution are unpacked there."""
+    for name, data in members.items():
+        write(folder / name, data)
 
 
 # --- IWSLT ----------------------------------------------------------------------------------------------------------
@@ -71,7 +65,7 @@ def iwslt(folder: Path, language: str, sets: Sequence[str]) -> None:
             xml = iwslt_xml(name, side, texts, kind)
             members[f"{language}-en/IWSLT14.{name}.{language}-en.{side}.xml"] = xml
     members[f"{language}-en/README"] = b"read me"
-    tarball(folder / f"{language}-en.tgz", members)
+    unpacked(folder, members)
 
 
 TED = ("TED.dev2010", "TED.tst2010", "TED.tst2011", "TED.tst2012")
@@ -120,23 +114,23 @@ def parallel(prefix: str, languages: Sequence[str], count: int = 3) -> dict[str,
 
 def wmt14_german(folder: Path) -> None:
     pair = ("de", "en")
-    tarball(folder / "training-parallel-europarl-v7.tgz", parallel("training/europarl-v7.de-en", pair, 200))
-    tarball(folder / "training-parallel-commoncrawl.tgz", parallel("commoncrawl.de-en", pair))
-    tarball(folder / "training-parallel-nc-v9.tgz", parallel("training/news-commentary-v9.de-en", pair))
+    unpacked(folder, parallel("training/europarl-v7.de-en", pair, 200))
+    unpacked(folder, parallel("commoncrawl.de-en", pair))
+    unpacked(folder, parallel("training/news-commentary-v9.de-en", pair))
     dev = newstest("2012", "", "en", "de", "dev") | newstest("2013", "", "en", "de", "dev")
-    tarball(folder / "dev.tgz", dev)
-    tarball(folder / "test-full.tgz", newstest("2014", "deen", "en", "de", "test-full"))
-    tarball(folder / "test.tgz", newstest("2015", "ende", "en", "de", "test"))
+    unpacked(folder, dev)
+    unpacked(folder, newstest("2014", "deen", "en", "de", "test-full"))
+    unpacked(folder, newstest("2015", "ende", "en", "de", "test"))
 
 
 def wmt14_french(folder: Path) -> None:
     pair = ("fr", "en")
-    tarball(folder / "training-parallel-europarl-v7.tgz", parallel("training/europarl-v7.fr-en", pair, 200))
-    tarball(folder / "training-parallel-commoncrawl.tgz", parallel("commoncrawl.fr-en", pair))
-    tarball(folder / "training-parallel-un.tgz", parallel("un/undoc.2000.fr-en", pair))
-    tarball(folder / "training-parallel-nc-v9.tgz", parallel("training/news-commentary-v9.fr-en", pair))
+    unpacked(folder, parallel("training/europarl-v7.fr-en", pair, 200))
+    unpacked(folder, parallel("commoncrawl.fr-en", pair))
+    unpacked(folder, parallel("un/undoc.2000.fr-en", pair))
+    unpacked(folder, parallel("training/news-commentary-v9.fr-en", pair))
     giga = {f"{name}.gz": gzip.compress(data) for name, data in parallel("giga-fren.release2.fixed", pair).items()}
-    tarball(folder / "training-giga-fren.tar", giga)
+    unpacked(folder, giga)
     # The two sets that are timed, this time as plain text; the test set as sacreBLEU writes it out.
     for year in ("2012", "2013"):
         for name, data in parallel(f"newstest{year}", ("en", "fr")).items():
@@ -148,18 +142,16 @@ def wmt14_french(folder: Path) -> None:
 def wmt16_romanian(folder: Path) -> None:
     pair = ("ro", "en")
     europarl = parallel("training-parallel-ep-v8/europarl-v8.ro-en", pair, 200)
-    tarball(folder / "training-parallel-ep-v8.tgz", europarl)
-    with zipfile.ZipFile(folder / "en-ro.txt.zip", "w") as archive:
-        for name, data in (parallel("SETIMES.en-ro", pair) | {"README": b"read me"}).items():
-            archive.writestr(name, data)
+    unpacked(folder, europarl)
+    unpacked(folder, parallel("SETIMES.en-ro", pair) | {"README": b"read me"})
     for name, data in parallel("corpus.bt.en-ro", pair).items():
         write(folder / f"{name}.gz", gzip.compress(data))
     dev = {
         "dev/newsdev2016-enro-src.en.sgm": sgm("srcset", "newsdev2016", {"": ["State-of-the-art &amp; “more”."]}),
         "dev/newsdev2016-enro-ref.ro.sgm": sgm("refset", "newsdev2016", {"ref": ["Şi ţara &amp; altele."]}),
     }
-    tarball(folder / "dev-romanian-updated.tgz", dev)
-    tarball(folder / "test.tgz", newstest("2016", "enro", "en", "ro", "test"))
+    unpacked(folder, dev)
+    unpacked(folder, newstest("2016", "enro", "en", "ro", "test"))
 
 
 # --- NIST, Gigaword -------------------------------------------------------------------------------------------------
@@ -197,7 +189,7 @@ def gigaword(folder: Path) -> None:
         members[f"sumdata/DUC2004/task1_ref{number}.txt"] = lines([f"Title {number}"])
     for name in ("train.article.txt", "train.title.txt"):
         members[f"sumdata/train/{name}.gz"] = gzip.compress(members.pop(f"sumdata/train/{name}"))
-    tarball(folder / "summary.tar.gz", members)
+    unpacked(folder, members)
 
 
 # --- multi-source ---------------------------------------------------------------------------------------------------
@@ -209,8 +201,6 @@ def multi30k(folder: Path) -> None:
             data = gzip.compress(lines(sentences(language, name, count)))
             write(folder / "data" / "task1" / "raw" / f"{name}.{language}.gz", data)
             write(folder / "data" / "task1" / "tok" / f"{name}.lc.norm.tok.{language}", b"not wanted\n")
-        images = [f"{name}-{number}.jpg#0" for number in range(count)]
-        write(folder / "data" / "task1" / "image_splits" / f"{name}.txt", lines(images))
 
 
 def post_editing(folder: Path) -> None:

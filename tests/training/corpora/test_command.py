@@ -12,7 +12,7 @@ from deploy.cli import app
 from models.errors import ConfigError, CorpusError
 from tests.training.corpora.distributions import post_editing
 from training.corpora.page import corpora_page
-from training.corpora.table import CORPORA
+from training.corpora.specs import CORPORA
 from training.data.corpus import read_lines
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,7 +9,7 @@ import pytest
 from tests.training.corpora.distributions import DISTRIBUTIONS, TED, TRAINING, sentences
 from training.corpora.build import build_corpus
 from training.corpora.page import BuildReport
-from training.corpora.table import CORPORA, find_corpus
+from training.corpora.specs import CORPORA, find_corpus
 from training.data.corpus import read_lines, read_parallel
 
 
@@ -65,10 +65,10 @@ def test_the_two_german_forms_differ_in_the_longest_sentence(tmp_path: Path) -> 
     DISTRIBUTIONS["iwslt14-de-en"](raw)
     for side in ("de", "en"):
         texts = ["word " * 50, "word " * 51, "word " * 175, "word " * 176, "", "one", "two words"]
-        (raw / f"train.tags.de-en.{side}").write_text("\n".join(texts) + "\n")
-    with (raw / "train.tags.de-en.de").open("a") as file:
+        (raw / "de-en" / f"train.tags.de-en.{side}").write_text("\n".join(texts) + "\n")
+    with (raw / "de-en" / "train.tags.de-en.de").open("a") as file:
         file.write("one two three four\n")
-    with (raw / "train.tags.de-en.en").open("a") as file:
+    with (raw / "de-en" / "train.tags.de-en.en").open("a") as file:
         file.write("one two\n")  # twice as long
     long = build_corpus(find_corpus("iwslt14-de-en"), raw, tmp_path / "out")
     short = build_corpus(find_corpus("iwslt14-de-en-153k"), raw, tmp_path / "out")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from training.data import alignment
 from training.data.alignment import ITERATIONS, Bitext, sample_pairs
 
 
@@ -37,10 +39,11 @@ def test_pairs_know_their_words() -> None:
     assert pairs == {(4, 1), (4, 0), (2, 1), (2, 0), (4, 3)}
 
 
-def test_large_text_is_sampled_within_its_bound() -> None:
+def test_large_text_is_sampled_within_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = np.random.default_rng(1).integers(1, 50, 200)
     assert sample_pairs(cells, seed=1) == list(range(200))
-    chosen = sample_pairs(cells, seed=1, most_cells=1000)
+    monkeypatch.setattr(alignment, "MOST_CELLS", 1000)
+    chosen = sample_pairs(cells, seed=1)
     assert 900 < cells[chosen].sum() <= 1000
-    assert chosen == sorted(set(chosen)) == sample_pairs(cells, seed=1, most_cells=1000)
-    assert chosen != sample_pairs(cells, seed=2, most_cells=1000)
+    assert chosen == sorted(set(chosen)) == sample_pairs(cells, seed=1)
+    assert chosen != sample_pairs(cells, seed=2)

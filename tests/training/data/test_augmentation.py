@@ -194,9 +194,7 @@ def test_tags_stay_in_front_and_only_there(tagged: Path) -> None:
     assert new.source_lengths.sum() > 1.2 * data.source_lengths.sum()
     for given in (data, new):
         plan = BatchPlan(((0, 1), (7,), (200, 201), (400, 401, 402)), 90, 90)
-        own, planned = augment(given, plan, 0)
-        batch = collate(own, planned)
-        assert planned.source_length == batch.sources[0].values.shape[1] < 90
+        batch = collate(given, plan, augment.tags_before)
         rows, tags = batch.sources[0].values, {english, german, back}
         for row, expected in zip(rows, ([english], [english], [german], [english, back]), strict=True):
             found = [token for token in row.tolist() if token in tags]
@@ -205,7 +203,8 @@ def test_tags_stay_in_front_and_only_there(tagged: Path) -> None:
         assert torch.equal(batch.target_out, before.target_out), "targets have no tags"
         assert before.source_tokens - batch.source_tokens == 1 + 1 + 2 * 2
     singles = BatchPlan(((0,), (200,)), 90, 90)
-    assert augment(data, singles, 0) == (data, singles)
+    alone, plain = collate(data, singles, augment.tags_before), collate(data, singles)
+    assert torch.equal(alone.sources[0].values, plain.sources[0].values)
 
 
 def test_batches_are_planned_by_the_new_lengths_whoever_computes_them(tagged: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from models.dictionary import Dictionary
 from training.data import alignment
-from training.data.dictionary import aligned_words, build_dictionary
+from training.data.alignment import aligned_words, build_dictionary
 
 LEXICON = {f"wort{n}": f"word{n}" for n in range(40)}
 
@@ -41,11 +41,12 @@ def test_words_that_are_linked_once_are_left_to_copying() -> None:
     assert aligned_words([*source, *["zweimal"] * 2], [*target, *["twice"] * 2], seed=1)["zweimal"] == "twice"
 
 
-def test_of_large_text_some_sentences_are_used() -> None:
+def test_of_large_text_some_sentences_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "MOST_CELLS", 400)
     source, target = bitext(lines=1000)
-    few = aligned_words(source, target, seed=1, most_cells=400)
+    few = aligned_words(source, target, seed=1)
     assert 0 < len(few) < len(LEXICON)
-    assert few == aligned_words(source, target, seed=1, most_cells=400)
+    assert few == aligned_words(source, target, seed=1)
     assert sum(LEXICON.get(word) == translation for word, translation in few.items()) > len(few) / 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -38,10 +38,18 @@ class Exported:
         object.__setattr__(self, "model", load_bundle_model(self.bundle))
         object.__setattr__(self, "modules", graph_modules(self.model))
 
-    def onnx(self, precision: str) -> OnnxGraphs:
-        """The ONNX graphs of a precision."""
-        return OnnxGraphs(self.bundle.path / "onnx" / precision, self.bundle.graph_specs(precision))
+    @cached_property
+    def _opened(self) -> dict[str, OnnxGraphs]:
+        return {}
 
+    def onnx(self, precision: str) -> OnnxGraphs:
+        """The ONNX graphs of a precision, opened once: they keep nothing of a run."""
+        if precision not in self._opened:
+            folder = self.bundle.path / "onnx" / precision
+            self._opened[precision] = OnnxGraphs(folder, self.bundle.graph_specs(precision))
+        return self._opened[precision]
+
+    @cached_property
     def script(self) -> ScriptGraphs:
         """The TorchScript graphs."""
         specs = self.bundle.graph_specs("float32")

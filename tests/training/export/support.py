@@ -35,6 +35,7 @@ def session(path: Path, optimised: Path | None = None) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
+    options.add_session_config_entry("session.x64quantprecision", "1")  # as the service: exact without VNNI too
     if optimised is not None:
         options.optimized_model_filepath = str(optimised)
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -14,6 +14,7 @@ from models.graphs import GRAPH_NAMES, TorchGraphs, graph_modules
 from models.search import Graphs, SearchOptions, translate_batch
 from models.vocabulary import EOS
 from tests.models.architectures import Case
+from tests.models.search.tables import assert_same_hypotheses
 from tests.training.export.conftest import Exported
 from tests.training.export.support import SIZES, OnnxGraphs, ScriptGraphs, arrays, assert_close, possible, reference
 from training.export.external import pack
@@ -21,7 +22,7 @@ from training.export.onnx_graphs import export_graphs, output_names
 from training.export.torchscript import trace_graphs
 
 Opener = Callable[[Exported], Graphs]
-RUNTIMES: dict[str, Opener] = {"onnx": lambda one: one.onnx("float32"), "torchscript": lambda one: one.script()}
+RUNTIMES: dict[str, Opener] = {"onnx": lambda one: one.onnx("float32"), "torchscript": lambda one: one.script}
 runtimes = pytest.mark.parametrize("opener", RUNTIMES.values(), ids=list(RUNTIMES))
 
 
@@ -41,11 +42,10 @@ def test_search_finds_the_same_hypotheses(exported: Exported, opener: Opener, be
     size = exported.model.config.source_vocabularies[0]
     sources = [(np.array([*rng.integers(4, size, length), EOS]),) for length in (1, 9, 3, 5, 8)]
     options = SearchOptions(beam_size=beam_size, n_best=min(2, beam_size), max_length=9, no_repeat_ngram_size=2)
-    expected = translate_batch(TorchGraphs(exported.model), sources, options)
-    found = translate_batch(opener(exported), sources, options)
-    assert [[one.tokens for one in group] for group in found] == [[one.tokens for one in group] for group in expected]
-    scores, wanted = ([one.score for group in side for one in group] for side in (found, expected))
-    np.testing.assert_allclose(scores, wanted, atol=1e-4)
+    found, expected = (
+        translate_batch(graphs, sources, options) for graphs in (opener(exported), TorchGraphs(exported.model))
+    )
+    assert_same_hypotheses(found, expected)
 
 
 @runtimes

@@ -44,7 +44,7 @@ def test_sound_runtimes_pass(exported: Exported, text: tuple[list[str], list[str
     source, target = text
     proof = verify(
         exported.bundle,
-        {"onnx": lambda: exported.onnx("float32"), "torchscript": exported.script},
+        {"onnx": lambda: exported.onnx("float32"), "torchscript": lambda: exported.script},
         {"int8": lambda: exported.onnx("int8")},
         [source],
         target,

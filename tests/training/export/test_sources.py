@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from models.graphs import AnyModel, TorchGraphs, graph_modules
 from models.search import Graphs, SearchOptions, check_specs, translate_batch
 from tests.models.architectures import Case, sentences
+from tests.models.search.tables import assert_same_hypotheses
 from tests.training.export.support import SIZES, OnnxGraphs, ScriptGraphs, arrays, assert_close, possible, reference
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs
@@ -58,6 +58,4 @@ def test_search_finds_the_same_hypotheses(graphs: Graphs, model: AnyModel, beam_
     made = [tuple(source.numpy() for source in one) for one in sentences(model, (1, 9, 3, 5))]
     options = SearchOptions(beam_size=beam_size, n_best=min(2, beam_size), max_length=9, coverage_penalty=0.2)
     found, expected = (translate_batch(runtime, made, options) for runtime in (graphs, TorchGraphs(model)))
-    assert [[one.tokens for one in group] for group in found] == [[one.tokens for one in group] for group in expected]
-    scores, wanted = ([one.normalised for group in side for one in group] for side in (found, expected))
-    np.testing.assert_allclose(scores, wanted, atol=1e-4)
+    assert_same_hypotheses(found, expected)

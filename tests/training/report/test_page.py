@@ -9,8 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from training.analysis.decoding import LengthClass
-from training.report.content import Example, Picture, Report, Section, SystemOutput, choose, in_turn
-from training.report.page import _marked, render
+from training.report.page import Example, Picture, Report, SystemOutput, _marked, choose, in_turn, render
 from training.significance import Bootstrap, ComparedScore
 
 HOSTILE = '<script>alert("x")</script> & <img src="http://example.org/a.png" onerror="x()"> \x00\x1b[31m "\''
@@ -150,9 +149,9 @@ def test_what_the_reference_has_not_is_marked() -> None:
 def test_gains_and_losses_are_the_greatest_first() -> None:
     own, other = [50.0, 10.0, 30.0, 90.0, 0.0], [40.0, 40.0, 30.0, 10.0, 5.0]
     gains, losses = choose(own, other, 5, ("new", "old"))
-    assert (gains.rows, losses.rows) == ((3, 0), (1, 4))  # the third is neither
-    assert gains.title == "Greatest gains of new over old"
-    assert [section.rows for section in choose(own, other, 1, ("new", "old"))] == [(3,), (1,)]
+    assert (gains[1], losses[1]) == ((3, 0), (1, 4))  # the third is neither
+    assert gains[0] == "Greatest gains of new over old"
+    assert [rows for _, rows in choose(own, other, 1, ("new", "old"))] == [(3,), (1,)]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +167,9 @@ def test_gains_and_losses_are_the_greatest_first() -> None:
 def test_without_another_system_no_sentence_is_among_the_best_and_the_worst(
     scores: list[float], count: int, worst: tuple[int, ...], best: tuple[int, ...]
 ) -> None:
-    assert [section.rows for section in choose(scores, None, count, ("new", ""))] == [worst, best]
+    assert [rows for _, rows in choose(scores, None, count, ("new", ""))] == [worst, best]
 
 
 def test_sections_take_turns() -> None:
-    assert list(in_turn([Section("", (1, 2, 3)), Section("", (9,))])) == [1, 9, 2, 3]
+    assert list(in_turn([("", (1, 2, 3)), ("", (9,))])) == [1, 9, 2, 3]
     assert list(in_turn([])) == []

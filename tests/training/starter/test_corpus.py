@@ -18,7 +18,8 @@ from tests.training.toy import write_lines
 from training.data.corpus import read_parallel
 from training.data.prepare import prepare
 from training.recipe import Recipe, load_recipe
-from training.starter.corpus import ORIGIN, StarterRequest, make_corpus
+from training.starter.corpus import ORIGIN, make_corpus
+from training.starter.recipes import StarterRequest
 
 WORDS = ["".join(word) for word in np.random.default_rng(4).choice(list("abcdefghijklmnoprstuvwz"), (400, 6))]
 

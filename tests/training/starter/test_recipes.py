@@ -13,15 +13,20 @@ from models.bundle import Bundle, Corpus, Training
 from models.errors import ConfigError
 from models.search import SearchOptions
 from tests.service.support import tiny_bundle
-from training.data.config import CorpusConfig, NoiseConfig
+from training.data.config import NoiseConfig
 from training.recipe import Recipe, load_recipe, recipe_from_mapping, recipe_mapping
-from training.starter.recipes import DraftRecipe, RecipeRequest, base_recipe, recipe_from_bundle, recipe_from_scratch
+from training.starter.recipes import DraftRecipe, StarterRequest, base_recipe, recipe_from_bundle, recipe_from_scratch
 from training.starter.sizes import Amount
 from training.starter.text import Screened
-from training.starter.toml import recipe_toml
 
-CORPUS = CorpusConfig("mine", ("mine/{split}.de",), "mine/{split}.en", "ours", 'the "quoted" \\ \x7f firm')
-WISH = RecipeRequest(CORPUS, ("de", "en"), licence="ours")
+WISH = StarterRequest(
+    "mine",
+    Path("mine.de"),
+    Path("mine.en"),
+    languages=("de", "en"),
+    licence="ours",
+    attribution='the "quoted" \\ \x7f firm',
+)
 AMOUNT = Amount(28_000, 366_000, 5.9, 90)
 SCREENED = Screened((), 0, {}, 0.0, 0.0, 1.2, 0.9)
 SMALL = {"width": 16, "hidden": 24, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 64}
@@ -58,9 +63,8 @@ BASE: dict[str, Any] = {
 
 
 def written(draft: DraftRecipe, folder: Path) -> tuple[Recipe, str]:
-    text = recipe_toml(draft.recipe, draft.remarks, "What this is.")
-    (folder / "mine.toml").write_text(text, encoding="utf-8")
-    return load_recipe(folder / "mine.toml"), text
+    (folder / "mine.toml").write_text(draft.text, encoding="utf-8")
+    return load_recipe(folder / "mine.toml"), draft.text
 
 
 def bundle(folder: Path, **changes: Any) -> Bundle:
@@ -90,7 +94,7 @@ def test_recipes_from_scratch_come_back(tmp_path: Path, architecture: str, token
 def test_a_recipe_says_why(tmp_path: Path) -> None:
     _, text = written(recipe_from_scratch(WISH, AMOUNT, SCREENED), tmp_path)
     lines = text.splitlines()
-    assert lines[0] == "# What this is."
+    assert lines[:2] == ["# de to en:", "# written by `tandem new mine` for 28,000 training pairs."]
     assert "passes over the text" in lines[lines.index("updates = 3700") - 1]
     assert "join_share = 0.08" in lines, "sentences of six words"
     assert "precision" not in text, "defaults that nothing is said about are left out"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
+from service.access.access import Caller
 from service.errors import GlossaryNotFound
-from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId
 from service.http.dialects.deepl.document import deepl_body, deepl_errors
-from service.http.dialects.deepl.entries import format_tsv, parse_entries
-from service.http.dialects.deepl.intake import read_request
-from service.http.dialects.deepl.routes import CallerDep, served_pairs, traced
+from service.http.dialects.deepl.routes import CallerDep, keyed, served_pairs, traced
 from service.http.dialects.deepl.schemas import (
     DeepLGlossaries,
     DeepLGlossary,
@@ -37,140 +36,121 @@ from service.storage.glossaries import (
     StoredGlossary,
     base_language,
 )
+from service.text.glossary import MAX_GLOSSARY
 
+EntriesFormat = Literal["tsv", "csv"]
 _TSV = "text/tab-separated-values"
-_CHANGES = deepl_errors(400, 403, 404, 408, 413, 503)
+_NEW = deepl_errors(400, 403, 408, 413, 503)
+_CHANGED = deepl_errors(400, 403, 404, 408, 413, 503)
+_LISTED, _KEPT = deepl_errors(400, 403, 503), deepl_errors(400, 403, 404, 503)
 
 router = APIRouter(tags=["DeepL glossaries"], dependencies=[Depends(traced)])
 Identifier = Annotated[str, Path(alias="glossary_id", max_length=200)]
 Code = Annotated[str, Query(max_length=35)]
+Create = Annotated[tuple[Caller, GlossaryRequest], keyed(GlossaryRequest)]
+CreateMultilingual = Annotated[tuple[Caller, MultilingualGlossaryRequest], keyed(MultilingualGlossaryRequest)]
+Change = Annotated[tuple[Caller, GlossaryChange], keyed(GlossaryChange)]
+Replace = Annotated[tuple[Caller, DictionaryFields], keyed(DictionaryFields)]
+
+# No route is a coroutine: the store blocks, and FastAPI calls such functions in threads.
 
 
-@router.post(
-    "/v2/glossaries",
-    status_code=201,
-    responses=deepl_errors(400, 403, 408, 413, 503),
-    openapi_extra=deepl_body(GlossaryRequest),
-)
-async def create(request: Request, parts: PartsDep) -> DeepLGlossary:
+@router.post("/v2/glossaries", status_code=201, responses=_NEW, openapi_extra=deepl_body(GlossaryRequest))
+def create(given: Create, parts: PartsDep) -> DeepLGlossary:
     """Store a glossary of one language pair."""
-    fields = await read_request(request, GlossaryRequest)
-    caller = caller_of(request, parts.access, fields.auth_key)
-    dictionaries = await asyncio.to_thread(_dictionaries, parts, [fields])
-    return _of_one_pair(await asyncio.to_thread(parts.glossaries.create, caller.name, fields.name, dictionaries))
+    caller, fields = given
+    return _of_one_pair(parts.glossaries.create(caller.name, fields.name, _dictionaries(parts, [fields])))
 
 
-@router.get("/v2/glossaries", responses=deepl_errors(400, 403, 503))
-async def listing(parts: PartsDep, caller: CallerDep) -> DeepLGlossaries:
+@router.get("/v2/glossaries", responses=_LISTED)
+def listing(parts: PartsDep, caller: CallerDep) -> DeepLGlossaries:
     """The caller's glossaries of one language pair; those of several are listed by version 3."""
-    stored = await asyncio.to_thread(parts.glossaries.of_owner, caller.name)
+    stored = parts.glossaries.of_owner(caller.name)
     return DeepLGlossaries(glossaries=[_of_one_pair(one) for one in stored if len(one.dictionaries) == 1])
 
 
-@router.get("/v2/glossaries/{glossary_id}", responses=deepl_errors(400, 403, 404, 503))
-async def get(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> DeepLGlossary:
+@router.get("/v2/glossaries/{glossary_id}", responses=_KEPT)
+def get(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> DeepLGlossary:
     """One glossary of one language pair."""
-    return _of_one_pair(await asyncio.to_thread(parts.glossaries.get, caller.name, identifier))
+    return _of_one_pair(parts.glossaries.get(caller.name, identifier))
 
 
 @router.get(
     "/v2/glossaries/{glossary_id}/entries",
     response_class=Response,
-    responses={200: {"content": {_TSV: {"example": "Gleis\ttrack"}}}, **deepl_errors(400, 403, 404, 503)},
+    responses={200: {"content": {_TSV: {"example": "Gleis\ttrack"}}}, **_KEPT},
 )
-async def entries(identifier: Identifier, parts: PartsDep, caller: CallerDep, request_id: RequestId) -> Response:
+def entries(identifier: Identifier, parts: PartsDep, caller: CallerDep, request_id: RequestId) -> Response:
     """The terms of a glossary of one language pair, tab-separated."""
-    found = _of_one_pair(await asyncio.to_thread(parts.glossaries.get, caller.name, identifier))
-    pair = (found.source_lang, found.target_lang)
-    terms = await asyncio.to_thread(parts.glossaries.entries, caller.name, identifier, *pair)
+    found = _of_one_pair(parts.glossaries.get(caller.name, identifier))
+    terms = parts.glossaries.entries(caller.name, identifier, found.source_lang, found.target_lang)
     return Response(format_tsv(terms), media_type=_TSV, headers={"X-Trace-ID": request_id})
 
 
-@router.delete("/v2/glossaries/{glossary_id}", status_code=204, responses=deepl_errors(400, 403, 404, 503))
-@router.delete("/v3/glossaries/{glossary_id}", status_code=204, responses=deepl_errors(400, 403, 404, 503))
-async def delete(identifier: Identifier, parts: PartsDep, caller: CallerDep, request_id: RequestId) -> Response:
+@router.delete("/v2/glossaries/{glossary_id}", status_code=204, responses=_KEPT)
+@router.delete("/v3/glossaries/{glossary_id}", status_code=204, responses=_KEPT)
+def delete(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> None:
     """Delete a glossary."""
-    await asyncio.to_thread(parts.glossaries.delete, caller.name, identifier)
-    return Response(status_code=204, headers={"X-Trace-ID": request_id})
+    parts.glossaries.delete(caller.name, identifier)
 
 
 @router.post(
     "/v3/glossaries",
     status_code=201,
-    responses=deepl_errors(400, 403, 408, 413, 503),
+    responses=_NEW,
     openapi_extra=deepl_body(MultilingualGlossaryRequest, forms=False),
 )
-async def create_multilingual(request: Request, parts: PartsDep) -> MultilingualGlossary:
+def create_multilingual(given: CreateMultilingual, parts: PartsDep) -> MultilingualGlossary:
     """Store a glossary of several language pairs."""
-    fields = await read_request(request, MultilingualGlossaryRequest)
-    caller = caller_of(request, parts.access, fields.auth_key)
-    dictionaries = await asyncio.to_thread(_dictionaries, parts, fields.dictionaries)
-    return _of_any_pairs(await asyncio.to_thread(parts.glossaries.create, caller.name, fields.name, dictionaries))
+    caller, fields = given
+    dictionaries = _dictionaries(parts, fields.dictionaries)
+    return _of_any_pairs(parts.glossaries.create(caller.name, fields.name, dictionaries))
 
 
-@router.get("/v3/glossaries", responses=deepl_errors(400, 403, 503))
-async def list_multilingual(parts: PartsDep, caller: CallerDep) -> MultilingualGlossaries:
+@router.get("/v3/glossaries", responses=_LISTED)
+def list_multilingual(parts: PartsDep, caller: CallerDep) -> MultilingualGlossaries:
     """All of the caller's glossaries."""
-    stored = await asyncio.to_thread(parts.glossaries.of_owner, caller.name)
-    return MultilingualGlossaries(glossaries=[_of_any_pairs(one) for one in stored])
+    return MultilingualGlossaries(glossaries=[_of_any_pairs(one) for one in parts.glossaries.of_owner(caller.name)])
 
 
-@router.get("/v3/glossaries/{glossary_id}", responses=deepl_errors(400, 403, 404, 503))
-async def get_multilingual(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> MultilingualGlossary:
+@router.get("/v3/glossaries/{glossary_id}", responses=_KEPT)
+def get_multilingual(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> MultilingualGlossary:
     """One glossary."""
-    return _of_any_pairs(await asyncio.to_thread(parts.glossaries.get, caller.name, identifier))
+    return _of_any_pairs(parts.glossaries.get(caller.name, identifier))
 
 
-@router.patch(
-    "/v3/glossaries/{glossary_id}",
-    responses=_CHANGES,
-    openapi_extra=deepl_body(GlossaryChange, forms=False),
-)
-async def change(request: Request, identifier: Identifier, parts: PartsDep) -> MultilingualGlossary:
+@router.patch("/v3/glossaries/{glossary_id}", responses=_CHANGED, openapi_extra=deepl_body(GlossaryChange, forms=False))
+def change(given: Change, identifier: Identifier, parts: PartsDep) -> MultilingualGlossary:
     """Rename a glossary, or add terms to its dictionaries, which are made where there is none of that pair."""
-    fields = await read_request(request, GlossaryChange)
-    caller = caller_of(request, parts.access, fields.auth_key)
+    caller, fields = given
     if fields.name is None and not fields.dictionaries:
         raise InvalidFields.of("name", "must be given, or dictionaries", None)
-    dictionaries = await asyncio.to_thread(_dictionaries, parts, fields.dictionaries)
-    arguments = (caller.name, identifier, fields.name, dictionaries)
-    return _of_any_pairs(await asyncio.to_thread(parts.glossaries.change, *arguments))
+    dictionaries = _dictionaries(parts, fields.dictionaries)
+    return _of_any_pairs(parts.glossaries.change(caller.name, identifier, fields.name, dictionaries))
 
 
-@router.put(
-    "/v3/glossaries/{glossary_id}/dictionaries",
-    responses=_CHANGES,
-    openapi_extra=deepl_body(DictionaryFields),
-)
-async def replace_dictionary(request: Request, identifier: Identifier, parts: PartsDep) -> DictionaryInfo:
+@router.put("/v3/glossaries/{glossary_id}/dictionaries", responses=_CHANGED, openapi_extra=deepl_body(DictionaryFields))
+def replace_dictionary(given: Replace, identifier: Identifier, parts: PartsDep) -> DictionaryInfo:
     """Store a dictionary in the place of the one of its language pair."""
-    fields = await read_request(request, DictionaryFields)
-    caller = caller_of(request, parts.access, fields.auth_key)
-    (dictionary,) = await asyncio.to_thread(_dictionaries, parts, [fields])
-    return _size(await asyncio.to_thread(parts.glossaries.replace, caller.name, identifier, dictionary))
+    caller, fields = given
+    (dictionary,) = _dictionaries(parts, [fields])
+    return _size(parts.glossaries.replace(caller.name, identifier, dictionary))
 
 
-@router.delete("/v3/glossaries/{glossary_id}/dictionaries", status_code=204, responses=deepl_errors(400, 403, 404, 503))
-async def delete_dictionary(
-    identifier: Identifier,
-    parts: PartsDep,
-    caller: CallerDep,
-    request_id: RequestId,
-    source_lang: Code,
-    target_lang: Code,
-) -> Response:
+@router.delete("/v3/glossaries/{glossary_id}/dictionaries", status_code=204, responses=_KEPT)
+def delete_dictionary(
+    identifier: Identifier, parts: PartsDep, caller: CallerDep, source_lang: Code, target_lang: Code
+) -> None:
     """Delete the dictionary of a language pair."""
-    delete_one = parts.glossaries.delete_dictionary
-    await asyncio.to_thread(delete_one, caller.name, identifier, source_lang, target_lang)
-    return Response(status_code=204, headers={"X-Trace-ID": request_id})
+    parts.glossaries.delete_dictionary(caller.name, identifier, source_lang, target_lang)
 
 
-@router.get("/v3/glossaries/{glossary_id}/entries", responses=deepl_errors(400, 403, 404, 503))
-async def multilingual_entries(
+@router.get("/v3/glossaries/{glossary_id}/entries", responses=_KEPT)
+def multilingual_entries(
     identifier: Identifier, parts: PartsDep, caller: CallerDep, source_lang: Code, target_lang: Code
 ) -> GlossaryEntries:
     """The terms of a language pair, tab-separated."""
-    found = await asyncio.to_thread(parts.glossaries.entries, caller.name, identifier, source_lang, target_lang)
+    found = parts.glossaries.entries(caller.name, identifier, source_lang, target_lang)
     source, target = base_language(source_lang), base_language(target_lang)
     only = DictionaryEntries(source_lang=source, target_lang=target, entries=format_tsv(found))
     return GlossaryEntries(dictionaries=[only])
@@ -224,3 +204,49 @@ def _size(one: DictionarySize) -> DictionaryInfo:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+
+
+def parse_entries(text: str, kind: EntriesFormat, source: str, target: str) -> dict[str, str]:
+    """Source term -> target term; space around terms is no part of them, and empty lines count for nothing.
+
+    A line of CSV may name the two languages behind the terms, as in files that DeepL writes.
+
+    Raises:
+        InvalidFields: a line has no two terms or names other languages, a term stands twice, or there are too many.
+    """
+    entries: dict[str, str] = {}
+    for number, row in _rows(text, kind):
+        place = f"entries, line {number}"
+        if len(row) not in ((2, 4) if kind == "csv" else (2,)):
+            separator = "comma" if kind == "csv" else "tab"
+            raise InvalidFields.of(place, f"must be a source and a target term with one {separator} between", len(row))
+        for given, wanted in zip(row[2:], (source, target), strict=False):
+            if base_language(given) != base_language(wanted):
+                raise InvalidFields.of(place, f"must be of the dictionary's language {wanted}", given)
+        term = row[0]
+        if term in entries:
+            raise InvalidFields.of(place, "must not name a source term that another line has", term)
+        entries[term] = row[1]
+        if len(entries) > MAX_GLOSSARY:
+            raise InvalidFields.of("entries", f"may hold at most {MAX_GLOSSARY} terms", f"more than {MAX_GLOSSARY}")
+    return entries
+
+
+def format_tsv(entries: Mapping[str, str]) -> str:
+    """Entries as tab-separated values."""
+    return "\n".join(f"{source}\t{target}" for source, target in entries.items())
+
+
+def _rows(text: str, kind: EntriesFormat) -> Iterator[tuple[int, list[str]]]:
+    """Number (from 1) and fields of each line that is not empty."""
+    if kind == "tsv":
+        rows: Iterator[list[str]] = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
+    else:
+        rows = iter(csv.reader(io.StringIO(text, newline=""), strict=True))
+    number = 0
+    try:
+        for number, row in enumerate(rows, 1):
+            if any(value.strip() for value in row):
+                yield number, [value.strip() for value in row]
+    except csv.Error as error:
+        raise InvalidFields.of("entries", "must be comma-separated values", f"line {number + 1}: {error}") from error

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from service.access import Caller
+from service.access.access import Caller
 from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.dialects.deepl.document import deepl_body, deepl_errors
 from service.http.dialects.deepl.intake import read_request
-from service.http.dialects.deepl.languages import DeepLLanguage, source_languages, target_languages
 from service.http.dialects.deepl.schemas import (
     DeepLFields,
+    DeepLLanguage,
     DeepLTranslateReply,
     DeepLTranslateRequest,
     DeepLUsage,
@@ -23,8 +24,15 @@ from service.http.dialects.deepl.schemas import (
 )
 from service.http.dialects.deepl.translate import refuse_what_is_not_offered, translate
 from service.storage.glossaries import base_language
+from service.text.languages import language_name
 from service.translation.requests import priority_of
 
+# DeepL's clients refuse these two as targets and ask for a variety. A model of the language serves either.
+_VARIETIES = {
+    "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
+    "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
+}
+Fields = TypeVar("Fields", bound=DeepLFields)
 _UNLIMITED = 1_000_000_000_000
 """DeepL's number for accounts without a limit."""
 
@@ -34,9 +42,19 @@ async def traced(response: Response, request_id: RequestId) -> None:
     response.headers["X-Trace-ID"] = request_id
 
 
-async def key_only(request: Request, parts: PartsDep) -> Caller:
+def keyed(model: type[Fields]) -> Any:
+    """A dependency that reads a request's fields, and finds its caller. Raises what these two raise."""
+
+    async def read(request: Request, parts: PartsDep) -> tuple[Caller, Fields]:
+        fields = await read_request(request, model)
+        return caller_of(request, parts.access, fields.auth_key), fields
+
+    return Depends(read)
+
+
+async def key_only(given: Annotated[tuple[Caller, DeepLFields], keyed(DeepLFields)]) -> Caller:
     """The caller of a route that takes no fields but the key."""
-    return caller_of(request, parts.access, (await read_request(request, DeepLFields)).auth_key)
+    return given[0]
 
 
 CallerDep = Annotated[Caller, Depends(key_only)]
@@ -46,15 +64,18 @@ router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[Depends(traced)])
 
 @router.post(
     "/translate",
-    response_model=DeepLTranslateReply,
     response_model_exclude_none=True,
     responses=deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
     openapi_extra=deepl_body(DeepLTranslateRequest),
 )
-async def translate_texts(request: Request, parts: PartsDep, request_id: RequestId) -> DeepLTranslateReply:
+async def translate_texts(
+    request: Request,
+    given: Annotated[tuple[Caller, DeepLTranslateRequest], keyed(DeepLTranslateRequest)],
+    parts: PartsDep,
+    request_id: RequestId,
+) -> DeepLTranslateReply:
     """Translate texts as DeepL does. What is asked for and not offered here is refused, never left out silently."""
-    fields = await read_request(request, DeepLTranslateRequest)
-    caller = caller_of(request, parts.access, fields.auth_key)
+    caller, fields = given
     refuse_what_is_not_offered(fields)
     characters = sum(map(len, fields.text))
     note_priority(request, priority_of(characters, None, parts.settings.bulk_characters))
@@ -64,17 +85,15 @@ async def translate_texts(request: Request, parts: PartsDep, request_id: Request
 
 @router.get("/languages", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))
 async def languages(
-    request: Request,
+    given: Annotated[tuple[Caller, LanguagesRequest], keyed(LanguagesRequest)],
     parts: PartsDep,
     type: Annotated[Literal["source", "target"] | None, Query(description="Also read from a form body.")] = None,
 ) -> list[DeepLLanguage]:
     """Languages that texts are translated from, or into; targets by variety where DeepL's clients insist on one."""
-    fields = await read_request(request, LanguagesRequest)
-    caller_of(request, parts.access, fields.auth_key)
     served = parts.texts.catalog.languages()
-    if fields.type == "target":
-        return target_languages(target for language in served for target in language.targets)
-    return source_languages(language.code for language in served if language.targets)
+    if given[1].type == "target":
+        return _target_languages(target for language in served for target in language.targets)
+    return _source_languages(language.code for language in served if language.targets)
 
 
 @router.get("/usage", responses=deepl_errors(400, 403, 503))
@@ -98,3 +117,18 @@ def served_pairs(parts: Parts) -> set[tuple[str, str]]:
         for language in parts.texts.catalog.languages()
         for target in language.targets
     }
+
+
+def _source_languages(codes: Iterable[str]) -> list[DeepLLanguage]:
+    """Source languages, each once, in order of their codes."""
+    bases = sorted({base_language(code) for code in codes})
+    return [DeepLLanguage(language=base.upper(), name=language_name(base)) for base in bases]
+
+
+def _target_languages(codes: Iterable[str]) -> list[DeepLLanguage]:
+    """Target languages, a language of which DeepL's clients want a variety by its varieties."""
+    found: dict[str, str] = {}
+    for code in sorted(set(codes)):
+        for name, title in _VARIETIES.get(code.lower(), ((code.upper(), language_name(code)),)):
+            found[name] = title
+    return [DeepLLanguage(language=code, name=name, supports_formality=False) for code, name in sorted(found.items())]

@@ -106,6 +106,14 @@ class LanguagesRequest(DeepLFields):
     type: Annotated[Literal["source", "target"] | None, Optional] = Field(default=None)
 
 
+class DeepLLanguage(BaseModel):
+    """A language of GET /v2/languages."""
+
+    language: str = Field(examples=["DE"])
+    name: str = Field(examples=["German"])
+    supports_formality: bool | None = Field(default=None, description="Of targets; no model here has it.")
+
+
 class DeepLTranslation(BaseModel):
     """One translated text."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 
 from service.errors import GlossaryNotFound
 from service.http.dependencies import Parts
-from service.http.dialects.deepl.formatting import preserve
-from service.http.dialects.deepl.languages import source_code
 from service.http.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
@@ -16,14 +15,16 @@ from service.http.dialects.deepl.schemas import (
     SplitSentences,
 )
 from service.http.errors import InvalidFields, not_offered
-from service.limits import MAX_GLOSSARY
 from service.storage.glossaries import base_language
-from service.text import Splitting
+from service.text.glossary import MAX_GLOSSARY
+from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
 from service.translation.requests import AUTO, TranslateTask
 from service.translation.results import DecodeResult
 
 _SPLITTING: dict[SplitSentences, Splitting] = {"0": "whole", "1": "lines", "nonewlines": "sentences"}
+_END = re.compile(r"[.!?…。！？．:：;；,，、\s]*\Z")
+_SAME = str.maketrans("。．！？：；，、", "..!?:;,,")
 _QUICK = "latency_optimized"
 """DeepL's name for models that answer at once; ours are all of that kind."""
 
@@ -133,8 +134,56 @@ def _translations(fields: DeepLTranslateRequest, result: DecodeResult) -> Iterat
     detected = [guess.language for guess in result.guesses] or [""] * len(fields.text)
     for text, written, language in zip(fields.text, result.texts, detected, strict=True):
         yield DeepLTranslation(
-            detected_source_language=source_code(fields.source_lang or language),
+            detected_source_language=base_language(fields.source_lang or language).upper(),
             text=written.text,
             billed_characters=len(text),
             model_type_used=_QUICK if fields.model_type else None,
         )
+
+
+def preserve(source: str, translation: str) -> str:
+    """``preserve_formatting``: a translation that begins in its source's case, and ends in the same punctuation.
+
+    Punctuation that is the same in another script stays as the translation has it. By rules of our own: it is three of
+    them, and libraries that restore case or punctuation guess both from words, whereas here the source says them.
+    """
+    if not translation.strip():
+        return translation
+    return _same_case(source, _same_end(source, translation))
+
+
+def _same_end(source: str, translation: str) -> str:
+    wanted, written = _end(source), _end(translation)
+    if wanted.translate(_SAME) == written.translate(_SAME):
+        return translation
+    bare = translation.rstrip()
+    return bare[: len(bare) - len(written)] + wanted
+
+
+def _end(text: str) -> str:
+    """The punctuation at the end, nothing where there is nothing else."""
+    found = _END.search(text.rstrip())
+    end = found[0].strip() if found else ""
+    return end if end != text.strip() else ""
+
+
+def _same_case(source: str, translation: str) -> str:
+    first = source[_start(source) :][:1]
+    place = _start(translation)
+    char = translation[place : place + 1]
+    if first.islower() and char.isupper() and not _is_abbreviation(translation[place:]):
+        char = char.lower()
+    elif first.isupper() and char.islower():
+        char = char.upper()
+    return translation[:place] + char + translation[place + 1 :]
+
+
+def _start(text: str) -> int:
+    """Where the first letter or digit is; behind the end where there is none."""
+    return next((number for number, char in enumerate(text) if char.isalnum()), len(text))
+
+
+def _is_abbreviation(text: str) -> bool:
+    """Whether the first word is written in capitals wherever it stands: `NATO`, and English `I`."""
+    word = re.match(r"\w+", text)
+    return word is not None and (word[0] == "I" or any(char.isupper() for char in word[0][1:]))

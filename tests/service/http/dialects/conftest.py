@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from models.bundle import Bundle
-from service.access import Access, CallerLimits
+from service.access.access import Access
+from service.access.keys import CallerLimits
 from service.settings import Settings
 from tests.service.http.dialects.live import Live, live
 from tests.service.support import copying, make_engine, tiny_bundle

@@ -132,12 +132,6 @@ def test_a_glossarys_terms_are_used(client: deepl.DeepLClient) -> None:
     client.delete_glossary(made)
 
 
-def test_html_keeps_its_markup(client: deepl.DeepLClient) -> None:
-    html = '<p class="x">guten <b>morgen</b></p><ul><li>das haus ist gross</li><li>&lt;und alt&gt;</li></ul>'
-    found = client.translate_text(html, source_lang="DE", target_lang="EN-GB", tag_handling="html")
-    assert str(found) == html
-
-
 def test_terms_within_markup(client: deepl.DeepLClient) -> None:
     """What is written in tags is no text."""
     made = client.create_glossary("Railway", "DE", "EN", RAILWAY)
@@ -182,12 +176,6 @@ def test_what_only_prefers_is_taken(client: deepl.DeepLClient) -> None:
     ):
         found = client.translate_text("guten morgen", source_lang="DE", target_lang="EN-GB", **options)
         assert str(found) == "guten morgen"
-
-
-def test_a_body_over_128_kib(client: deepl.DeepLClient) -> None:
-    with pytest.raises(deepl.DeepLException, match="at most 131072 bytes") as caught:
-        client.translate_text("a" * 140_000, target_lang="EN-GB")
-    assert caught.value.http_status_code == 413
 
 
 def test_a_key_that_is_none(keyed: Keyed) -> None:

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from models.bundle import Bundle
-from service.access import Access, CallerLimits
+from service.access.access import Access
+from service.access.keys import CallerLimits
 from service.settings import Settings
 from tests.service.support import Served, served, until
 

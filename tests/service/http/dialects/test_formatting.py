@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.bundle import Bundle
-from service.http.dialects.deepl.formatting import preserve
-from service.text import Document, Splitting
+from service.http.dialects.deepl.translate import preserve
+from service.text.layout import Document, Splitting
 from tests.service.support import served
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
-from service.http.dialects.deepl.entries import format_tsv, parse_entries
+from service.http.dialects.deepl.glossaries import format_tsv, parse_entries
 from service.http.errors import InvalidFields
-from service.limits import MAX_GLOSSARY, MAX_TERM
 from service.settings import Settings
 from service.storage.glossaries import MAX_DICTIONARIES, MAX_NAME, Glossaries, GlossaryDictionary
+from service.text.glossary import MAX_GLOSSARY, MAX_TERM
 
 RAILWAY = {"Gleis": "track", "Bahnsteig": "platform"}
 

@@ -1,4 +1,6 @@
-"""The service is told to end (SIGTERM) under load, or killed (SIGKILL) amid file jobs: what is lost."""
+"""Sudden ends: clients leave while their texts are decoded, the service is told to end (SIGTERM) under load, or killed
+(SIGKILL) amid file jobs. What is computed for nobody, and what is lost.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,67 @@ from typing import Any
 import aiohttp
 
 from benchmarks.abuse.trials import Setting, TrialFinding, wait_for
-from benchmarks.service.requests import check_servable
 from benchmarks.service.verdicts import Verdict
+from benchmarks.workload import check_servable
 from deploy.loadtest.client import connect, send
-from deploy.loadtest.server import DIRECT
+from deploy.loadtest.scenarios import DIRECT
+from deploy.loadtest.server import Sample
 from models.errors import ConfigError
 
+_LEAVING, _LENGTH = 32, 100  # clients, and target tokens of the text of each: some seconds of work for all
+_ALL_WITHIN = 60.0  # seconds in which all of them are being decoded
+_FREED, _LOOKED_FOR = 1.0, 20.0  # seconds until nothing of theirs is computed any more
+_STEPS = 6.0  # of each worker: one that runs, and those in which the news of 32 closed connections arrive
 _UNTIL_SIGNAL = 3.0  # seconds of load before the signal
 _ENDS_WITHIN = 35.0  # seconds: 30 for running work, and the last replies
 _LOADED_FOR = 60.0  # seconds, at most
 _ENDINGS = {"503": "refused", "ClientConnectorError:": "not accepted"}
 _FILES, _LINES = 8, 40
 _DONE_WITHIN = 300.0
+
+
+def disconnect(setting: Setting) -> TrialFinding:
+    """Open requests with long targets, close the connections amid decoding, and look at the metrics."""
+    longest = min(_LENGTH, setting.bundle.manifest.limits.max_target_tokens)
+    bodies = setting.long_bodies(_LEAVING, longest)
+    with setting.server() as server:
+        before = Sample.fetch(server.url).values
+        steps = asyncio.run(_leave(server.url, setting.path, bodies))
+        freed = wait_for(
+            lambda: _metric(server.url, "queue_sentences") + _metric(server.url, "running_sentences") == 0, _LOOKED_FOR
+        )
+        after = Sample.fetch(server.url).values
+    workers = after.get("tandem_decode_workers", 1.0)
+    later = (after["tandem_decode_steps_total"] - steps) / max(workers, 1.0)
+    finished = after["tandem_target_tokens_total"] - before["tandem_target_tokens_total"]
+    return TrialFinding(
+        "Is work stopped when clients leave?",
+        f"{len(bodies)} requests that write {longest} tokens each; all connections are closed amid decoding, and the"
+        " metrics are read until nothing waits or runs.",
+        [
+            Verdict("seconds until nothing of theirs waits or runs", freed, _FREED),
+            Verdict("steps of a worker in that time", later, _STEPS),
+            Verdict("tokens of sentences that were finished for nobody", finished, 0.0),
+        ],
+        {"requests": len(bodies)},
+    )
+
+
+async def _leave(root: str, path: str, bodies: list[bytes]) -> float:
+    """Send all requests, close their connections once all are being decoded. Returns the steps that were taken then."""
+    async with connect() as session:
+        tasks = [asyncio.ensure_future(send(session, root + path, body)) for body in bodies]
+        try:
+            await asyncio.to_thread(wait_for, lambda: _metric(root, "running_sentences") >= len(bodies), _ALL_WITHIN)
+            return await asyncio.to_thread(_metric, root, "decode_steps_total")
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _metric(root: str, name: str) -> float:
+    return Sample.fetch(root).values[f"tandem_{name}"]
 
 
 def terminate(setting: Setting) -> TrialFinding:
@@ -42,7 +93,6 @@ def terminate(setting: Setting) -> TrialFinding:
         seconds = time.perf_counter() - sent if status is not None else None
         endings = load.result()
     return TrialFinding(
-        "terminate",
         "Does SIGTERM under load lose an accepted request?",
         f"{setting.options.clients} clients in a closed loop, a new connection for each request; SIGTERM after"
         f" {_UNTIL_SIGNAL:g} s. A client asks again when it is refused (503), until nobody listens any more.",
@@ -134,7 +184,6 @@ def kill(setting: Setting) -> TrialFinding:
     lost = len(numbers) - len(done)
     short = sum(lines[number] != _LINES for number in done)
     return TrialFinding(
-        "kill",
         "Does SIGKILL lose an accepted file job?",
         f"{_FILES} text files of {_LINES} lines, each accepted with 202; SIGKILL once the first has progressed, and a"
         " new start on the same data.",

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from benchmarks.service.soak import checkpoints, distinct_texts, growth_of, growth_verdict, soak_bodies
-from deploy.cli import app
+from benchmarks.abuse.memory import checkpoints, distinct_texts, growth_of, growth_verdict, memory, soak_bodies
+from benchmarks.abuse.trials import Setting
+from benchmarks.options import ReliabilityOptions
 from models.errors import ConfigError
 from tests.service.support import tiny_bundle
 
@@ -41,16 +41,18 @@ def test_growth_needs_two_moments(points: list[tuple[int, float]]) -> None:
 
 
 def rows(*memory: float, **figures: Any) -> list[dict[str, Any]]:
-    head: list[dict[str, Any]] = [{"requests": 0, "phase": "loaded", "rss_mb": 50.0}]
-    watched = [{"requests": 2000 + 1000 * i, "phase": "watched", "rss_mb": mb} for i, mb in enumerate(memory)]
-    return [*head, *({**row, "rejected": 0, "failed": 0, **figures} for row in watched)]
+    watched = [{"requests": 2000 + 1000 * i, "rss_mb": mb} for i, mb in enumerate(memory)]
+    return [{**row, "rejected": 0, "failed": 0, **figures} for row in watched]
 
 
-def test_the_verdict_leaves_the_warm_up_out() -> None:
-    verdict = growth_verdict(rows(100.0, 100.05, 100.1), 1.0)
+def test_growth_is_bad_where_it_is_no_noise_and_where_requests_fail() -> None:
+    verdict = growth_verdict(rows(100.0, 100.05, 100.1))
     assert (round(verdict.value or 0, 6), verdict.met) == (0.5, True)
-    assert growth_verdict(rows(100.0, 100.2, 100.4), 1.0).met is False
-    assert growth_verdict(rows(100.0, 100.0, 100.0, failed=1), 1.0).met is False  # what fails needs no memory
+    assert growth_verdict(rows(100.0, 100.2, 100.4)).met is False
+    assert growth_verdict(rows(100.0, 100.0, 100.0, failed=1)).met is False  # what fails needs no memory
+    slope, error = growth_of([(0, 0.0), (1000, 3.0), (2000, 3.0)])
+    noisy = growth_verdict([{**row, "requests": row["requests"] - 2000} for row in rows(0.0, 3.0, 3.0)])
+    assert noisy.value == pytest.approx(slope - 2 * error)
 
 
 @given(st.integers(2, 30_000))
@@ -82,16 +84,9 @@ def test_options_are_mixed_and_come_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_fails_where_memory_grows(tmp_path: Path) -> None:
-    """Twenty requests after a warm-up of one are still warming up: memory grows, far faster than so."""
-    out = tmp_path / "soak.json"
-    arguments = ["bench", "soak", "--bundle", str(SHIPPED), "--requests", "20", "--warmup", "1", "--limit", "0"]
-    result = CliRunner().invoke(app, [*arguments, "--json", "--out", str(out)])
-    assert result.exit_code == 1, result.output
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert json.loads(result.stdout) == found
-    assert found["targets"]["growth"]["met"] is False
-    assert (found["targets"]["growth"]["not_answered"], found["fault"]) == (0, "")
-    assert [row["requests"] for row in found["rows"]] == [0, 1, 5, 9, 13, 17, 21]
-    assert found["targets"]["memory_after_load"]["value"] > 10
-    assert found["targets"]["cold_start"]["value"] > 0
+def test_the_service_is_watched() -> None:
+    finding = memory(Setting(ReliabilityOptions(bundle=SHIPPED, requests=20, workers=1)))
+    assert finding.fault == ""
+    assert finding.figures["last_mb"] >= finding.figures["first_mb"] > 10
+    (verdict,) = finding.verdicts
+    assert verdict.clean and verdict.value is not None

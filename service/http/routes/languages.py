@@ -1,4 +1,4 @@
-"""``POST /detect``."""
+"""``POST /detect`` and ``GET /languages``."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from service.api.replies import DetectedLanguage
+from service.api.replies import DetectedLanguage, Language
 from service.api.schemas import DetectRequest
+from service.bundles.catalog import ServedLanguage
 from service.http.credentials import caller_of
-from service.http.dependencies import PartsDep
-from service.http.intake import read_fields
+from service.http.dependencies import PartsDep, fields_of
 from service.http.openapi import error_responses, request_body
 
-router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 413, 415, 422, 429, 500))
-
-
-async def detect_request(request: Request) -> DetectRequest:
-    return await read_fields(request, DetectRequest)
+router = APIRouter()
 
 
 @router.post(
     "/detect",
+    tags=["text"],
+    responses=error_responses(400, 401, 403, 413, 415, 422, 429, 500),
     openapi_extra=request_body(DetectRequest),
 )
 async def detect(
-    request: Request, fields: Annotated[DetectRequest, Depends(detect_request)], parts: PartsDep
+    request: Request, fields: Annotated[DetectRequest, Depends(fields_of(DetectRequest))], parts: PartsDep
 ) -> list[DetectedLanguage]:
     """The languages that a text may be in, best first, at least one and at most five.
 
@@ -38,3 +36,9 @@ async def detect(
     await parts.access.charge(caller, 0)  # a request, but no characters: nothing is decoded
     guesses = await asyncio.to_thread(parts.texts.detector.detect, fields.q)
     return [DetectedLanguage(language=guess.language, confidence=guess.confidence) for guess in guesses]
+
+
+@router.get("/languages", tags=["information"], response_model=list[Language], response_model_exclude_none=True)
+async def languages(parts: PartsDep) -> list[ServedLanguage]:
+    """Source languages, each with the targets that it can be translated into, alone or together with others."""
+    return parts.texts.catalog.languages()

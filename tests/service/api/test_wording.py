@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from service.api.schemas import DetectRequest, TranslateRequest
+from service.api.wording import bound_of
 from service.http.dialects.deepl.schemas import DeepLTranslateRequest
 from service.http.errors import InvalidFields, invalid_fields
-from service.wording import bound_of
 
 TEXT = {"q": "Hallo", "target": "en"}
 

@@ -1,0 +1,48 @@
+"""Folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def is_vacant(out: Path) -> bool:
+    """Whether nothing is at the path, or an empty folder, so that nothing can be lost there."""
+    return not out.exists() or (out.is_dir() and not any(out.iterdir()))
+
+
+@contextmanager
+def whole_folder(out: Path, beside: Path | None = None) -> Iterator[Path]:
+    """An empty folder to fill, which takes the place of ``out`` when the block ends and vanishes if it raises.
+
+    Args:
+        out: the folder.
+        beside: what it is filled next to, on the same file system; ``out`` itself if absent.
+    """
+    place = beside or out
+    partial, old = (place.with_name(f".{place.name}.{kind}-{os.getpid()}") for kind in ("partial", "old"))
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        _replace(out, partial, old)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _replace(out: Path, partial: Path, old: Path) -> None:
+    """Put ``partial`` in the place of ``out``; at no moment is ``out`` half written."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    existed = out.exists()
+    if existed:
+        out.rename(old)
+    try:
+        partial.rename(out)
+    except OSError:
+        if existed:
+            old.rename(out)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

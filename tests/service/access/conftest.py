@@ -1,0 +1,18 @@
+"""A service that asks for keys."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from models.bundle import Bundle
+from tests.service.access.guarded import guarded
+from tests.service.support import Served
+
+
+@pytest.fixture
+async def service(bundles: dict[str, Bundle], tmp_path: Path) -> AsyncIterator[Served]:
+    async with guarded(bundles, tmp_path) as running:
+        yield running
