@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +22,7 @@ from models.errors import ConfigError
 from models.layers.attention import additive_mask, attend, by_sentence
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding, narrowed
+from models.layers.gradient import scale_gradient
 from models.layers.linear import GatedConvolution, Linear
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
 from models.records import Memory, State, memory, rows
@@ -117,25 +117,6 @@ class ConvS2SState(State):
     """
 
     windows: tuple[Tensor, ...] = rows()
-
-
-class _ScaledGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:
-        ctx.factor = factor
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return gradients[0] * ctx.factor, None
-
-
-def scale_gradient(x: Tensor, factor: float) -> Tensor:
-    """``x`` itself; the gradient that flows back through it is multiplied by ``factor`` (section 3.4)."""
-    if not x.requires_grad:
-        return x
-    scaled: Tensor = _ScaledGradient.apply(x, factor)  # type: ignore[no-untyped-call]
-    return scaled
 
 
 def linear_map(config: ConvS2SConfig, inputs: int, outputs: int, *, retain: float = 1.0) -> Linear:

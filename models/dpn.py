@@ -31,6 +31,7 @@ from models.layers.attention import (
 )
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding, narrowed
+from models.layers.gradient import scale_gradient
 from models.layers.linear import GatedConvolution, Linear
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
 from models.records import Memory, State, memory, pool, rows
@@ -324,7 +325,8 @@ class Dpn(Seq2SeqModel[DpnMemory, DpnState]):
             h_c = e
             for layer in self.cnn_encoder:
                 h_c = layer(h_c, keep)
-            paths.append(h_c)
+            # Every decoder layer sends a gradient into it, as key and as value, which no norm evens out (ConvS2S 3.4).
+            paths.append(scale_gradient(h_c, 1 / (2 * len(self._attentions()))))
         if self.san_encoder_norm is not None:
             h_a = e
             for layer in self.san_encoder:

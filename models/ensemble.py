@@ -85,14 +85,15 @@ class EnsembleConfig:
 
 
 def _config(ensemble: EnsembleConfig, number: int) -> ModelConfig:
-    from models.registry import load_config  # it lists this architecture too, so only here
+    from models.registry import load_config, stored_keys  # it lists this architecture too, so only here
 
     shared = {
         "source_vocabularies": list(ensemble.source_vocabularies),
         "target_vocabulary": ensemble.target_vocabulary,
     }
     member = ensemble.members[number]
-    return load_config(member.architecture, shared | member.config, f"members[{number}] config")
+    keys = shared | stored_keys(member.architecture, member.config)
+    return load_config(member.architecture, keys, f"members[{number}] config")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

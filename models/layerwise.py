@@ -5,6 +5,10 @@ states of layer i - 1 into target states by *mixed attention* over the source st
 one softmax and with the same weights. Source positions see no target position, so the source is computed once: its
 keys and values in every layer are the memory. Each part of the design can be switched off (table 3).
 
+Figure 1 shows a norm after each residual connection. The authors trained with tensor2tensor, whose Transformer had by
+then moved its norms in front of the sub-layers, and 10 to 22 layers do not learn with norms behind: pre-norm is the
+default, and the figure's is there as it is and with DeepNorm's constants (Wang et al. 2022).
+
 Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, S source positions, T target positions, D width,
 P pool slots, H heads, X = P + T.
 """
@@ -57,6 +61,9 @@ class LayerwiseConfig:
             values are applied to what the corresponding layer of the source has made.
         mixed_attention: one softmax over source and target; otherwise one over each with the same maps, summed.
         side_embeddings: add a learned vector that says source or target to every position.
+        norm: "pre" normalises the input of each sub-layer and, once, what the last makes of the target; "post"
+            normalises after adding (figure 1); "deepnorm" is "post" with the residuals multiplied by alpha and the
+            values, output and feed-forward maps starting smaller by beta (Wang et al. 2022, eq. 4 and section 3).
         positions: "sinusoidal", counted from 0 on each side, or "none".
         max_positions: longest sequence, in symbols, that has a position.
         dropout: rate on embeddings, sub-layer outputs and feed-forward hidden units.
@@ -69,6 +76,7 @@ class LayerwiseConfig:
     hidden: int = bounded(1024, at_least=1)
     heads: int = bounded(4, at_least=1)
     layers: int = bounded(14, at_least=1)
+    norm: Literal["pre", "post", "deepnorm"] = "pre"
     share_weights: bool = True
     mixed_attention: bool = True
     side_embeddings: bool = True
@@ -89,6 +97,21 @@ class LayerwiseConfig:
             )
         if not self.share_weights and self.layers % 2:
             raise ConfigError(f"without weight sharing layers must be even, half a side, but it is {self.layers}")
+
+    @property
+    def depth(self) -> int:
+        """Layers that a state passes."""
+        return self.layers if self.share_weights else self.layers // 2
+
+    @property
+    def residual_scale(self) -> float:
+        """DeepNorm's alpha for a stack of two sub-layers a layer: ``(2 N)^(1/4)``; 1 for the other norms."""
+        return (2 * self.depth) ** 0.25 if self.norm == "deepnorm" else 1.0
+
+    @property
+    def initial_scale(self) -> float:
+        """DeepNorm's beta: ``(8 N)^(-1/4)``; 1 for the other norms."""
+        return (8 * self.depth) ** -0.25 if self.norm == "deepnorm" else 1.0
 
 
 class MixedAttention(SelfAttention):
@@ -135,37 +158,58 @@ class MixedAttention(SelfAttention):
 
 
 class Layer(nn.Module):
-    """Attention and feed-forward, each followed by Add & LayerNorm (figure 1)."""
+    """Attention and feed-forward, each with a residual connection and a norm.
+
+    ``x = x + f(LN x)`` (pre), ``x = LN(x + f(x))`` (post, figure 1) or ``x = LN(alpha x + f(x))`` (DeepNorm).
+    """
 
     def __init__(self, config: LayerwiseConfig) -> None:
         super().__init__()
         c = config
+        self.pre, self.residual_scale = c.norm == "pre", c.residual_scale
         self.attention = MixedAttention(c)
         self.feed_forward = FeedForward(c.width, c.hidden, bias=True, dropout=c.dropout)
         self.norms = nn.ModuleList([nn.LayerNorm(c.width) for _ in range(2)])
         self.dropout = Dropout(c.dropout)
+        *_, value = self.attention.query_key_value.weight.data.chunk(3)
+        maps = (self.attention.output, self.feed_forward.inner, self.feed_forward.outer)
+        for weight in (value, *(one.weight.data for one in maps)):
+            weight.mul_(c.initial_scale)
 
     def forward(self, x_BSD: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The source through the layer: states, and the keys and values they were made from, B x H x S x E."""
-        attended, keys, values = self.attention.over(x_BSD, mask_BS)
+        attended, keys, values = self.attention.over(self._given(0, x_BSD), mask_BS)
         return self._rest(x_BSD, attended), keys, values
 
     def prefix(self, x_BSD: Tensor) -> tuple[Tensor, Tensor]:
         """The keys and values B x H x S x E of source states alone."""
-        _, keys, values = self.attention.query_key_value(x_BSD).chunk(3, dim=-1)
+        _, keys, values = self.attention.query_key_value(self._given(0, x_BSD)).chunk(3, dim=-1)
         return split_heads(keys, self.attention.heads), split_heads(values, self.attention.heads)
 
     def advance(
         self, x_RTD: Tensor, layer: int, state: KeyValueState, memory: KeyValueMemory
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """T target positions through the layer: states; the rest as :meth:`MixedAttention.mix` returns it."""
-        attended, keys, values, on_source, on_target = self.attention.mix(x_RTD, layer, state, memory)
+        given_RTD = self._given(0, x_RTD)
+        attended, keys, values, on_source, on_target = self.attention.mix(given_RTD, layer, state, memory)
         return self._rest(x_RTD, attended), keys, values, on_source, on_target
 
     def _rest(self, x: Tensor, attended: Tensor) -> Tensor:
-        x = self.norms[0](x + self.dropout(attended))
-        states: Tensor = self.norms[1](x + self.dropout(self.feed_forward(x)))
-        return states
+        x = self._added(0, x, attended)
+        return self._added(1, x, self.feed_forward(self._given(1, x)))
+
+    def _given(self, norm: int, x: Tensor) -> Tensor:
+        """What a sub-layer reads."""
+        normed: Tensor = self.norms[norm](x) if self.pre else x
+        return normed
+
+    def _added(self, norm: int, x: Tensor, made: Tensor) -> Tensor:
+        """The states with what a sub-layer has made of them."""
+        made = self.dropout(made)
+        if self.pre:
+            return x + made
+        normed: Tensor = self.norms[norm](torch.add(made, x, alpha=self.residual_scale))
+        return normed
 
 
 class Layerwise(Seq2SeqModel[KeyValueMemory, KeyValueState]):
@@ -183,6 +227,8 @@ class Layerwise(Seq2SeqModel[KeyValueMemory, KeyValueState]):
         sides = 1 if c.share_weights else 2
         self.stack = nn.ModuleList([Layer(c) for _ in range(c.layers // sides)])
         self.source_stack = nn.ModuleList([Layer(c) for _ in range(c.layers - c.layers // sides)])
+        # Of the target alone: the source's last states are nobody's, and every layer norms what it reads of them.
+        self.final_norm = nn.LayerNorm(c.width) if c.norm == "pre" else nn.Identity()
         self.dropout = Dropout(c.dropout)
         for parameter in (self.embedding, self.source_side, self.target_side):
             if parameter is not None:
@@ -245,7 +291,7 @@ class Layerwise(Seq2SeqModel[KeyValueMemory, KeyValueState]):
             if weights is not None:
                 weights[f"mixed.{index}.source0"] = on_source.mean(1)
                 weights[f"mixed.{index}.target"] = on_target.mean(1)
-        return x, {"keys": tuple(keys), "values": tuple(values)}
+        return self.final_norm(x), {"keys": tuple(keys), "values": tuple(values)}
 
     def aligned(self, weights: Weights) -> tuple[Tensor, ...]:
         """The shares on the source averaged over layers, then made a distribution: layers that look there count."""
@@ -259,6 +305,6 @@ class Layerwise(Seq2SeqModel[KeyValueMemory, KeyValueState]):
         return {
             "embeddings": count_parameters(self.embedding),
             "sides": count_parameters(self.source_side, self.target_side),
-            "stack": count_parameters(self.stack),
+            "stack": count_parameters(self.stack, self.final_norm),
             "source_stack": count_parameters(self.source_stack),
         }

@@ -11,7 +11,7 @@ from models.bundle import Bundle
 from models.errors import BundleError
 from models.graphs import AnyModel
 from models.protocol import feature_widths
-from models.registry import build_model, load_config
+from models.registry import build_model, load_config, stored_keys
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -27,15 +27,15 @@ def load_bundle_model(bundle: Bundle) -> AnyModel:
         ConfigError: the architecture or its configuration is unknown to this version.
         BundleError: the sources or the weights do not fit the configuration; every fault is listed.
     """
-    manifest = bundle.manifest
-    config = load_config(manifest.architecture, manifest.config, f"{manifest.name} manifest.json [config]")
+    manifest, weights = bundle.manifest, bundle.weights()
+    keys = stored_keys(manifest.architecture, manifest.config, weights)
+    config = load_config(manifest.architecture, keys, f"{manifest.name} manifest.json [config]")
     if feature_widths(config) != bundle.feature_widths:
         widths = f"{list(feature_widths(config))}, but its manifest's vocabularies say {list(bundle.feature_widths)}"
         raise BundleError(bundle.path, [f"the model reads sources with the feature widths {widths}"])
     model = build_model(manifest.architecture, config)
     model.prepare_for_inference()  # a bundle holds what is left then
-    weights = {name: torch.from_numpy(array) for name, array in bundle.weights().items()}
-    if faults := fill(model, weights):
+    if faults := fill(model, {name: torch.from_numpy(array) for name, array in weights.items()}):
         raise BundleError(bundle.path, [f"the weights: {fault}" for fault in faults])
     return model
 

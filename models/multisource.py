@@ -4,9 +4,10 @@ Any number of encoders, each of a text or of a matrix of feature vectors, and on
 attended to as Bahdanau et al. (2014) do; the strategies differ in how the contexts come together.
 
 Where the paper is silent this follows the toolkit it was made with: feature vectors are themselves the states that are
-attended to, and their mean stands for a final state; common spaces have the width of the attention. Biases go with the
-encoders' own projections U, where they can tell encoders apart; beside them, those of W and the scalar added to every
-energy of one softmax would change no weight, and there are none.
+attended to, and their mean stands for a final state; common spaces have the width of the attention. All projections
+have biases, as the paper says of them. Where several encoders (and the sentinel) share a softmax, each also has a
+number of its own that is added to its energies; in a softmax over one encoder it would change no weight, and there is
+none.
 
 Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, S positions of a source, T target positions,
 D any width, A width of the attention's space, E encoders (and the sentinel, last), X attended states.
@@ -28,7 +29,7 @@ from models.errors import ConfigError
 from models.layers.attention import additive_mask, by_sentence, made_whole, typed_as, weighted
 from models.layers.dropout import Dropout
 from models.layers.linear import Linear
-from models.layers.recurrent import Gru, GruCell, orthogonal_blocks
+from models.layers.recurrent import Gru, GruCell, Reset, orthogonal_cell
 from models.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, feature_widths
 from models.records import Memory, State, memory, rows
 
@@ -47,11 +48,14 @@ class MultiSourceConfig:
         encoder_width: width of each direction of a text encoder.
         attention_width: width of the space that energies are computed in, and of projected contexts.
         decoder_width: width of the decoder's state.
+        gru_reset: where the reset gate of every GRU acts: "after" the product with the state, as fused kernels have it,
+            or "before" it, on the state (Cho et al. 2014), as the authors' toolkit has it, which trains more slowly.
         decoder: "gru", which attends after its one step, or "cgru": one GRU before the attention, one after it.
         strategy: "concatenation" (one context per encoder, side by side), "flat" (one softmax over the states of all
             encoders) or "hierarchical" (a second attention over the encoders' contexts).
         share_projections: use one projection for energies and contexts (flat and hierarchical).
         sentinel: let the decoder attend to its own gated state instead (flat and hierarchical).
+        energy_bias: biases on W, and a number for each encoder and the sentinel where they share a softmax.
         dropout: rate on embeddings, feature vectors and the input of the output layer.
     """
 
@@ -62,10 +66,12 @@ class MultiSourceConfig:
     encoder_width: int = bounded(300, at_least=1)
     attention_width: int = bounded(500, at_least=1)
     decoder_width: int = bounded(300, at_least=1)
+    gru_reset: Reset = "after"
     decoder: Literal["gru", "cgru"] = "gru"
     strategy: Strategy = "concatenation"
     share_projections: bool = False
     sentinel: bool = False
+    energy_bias: bool = True
     dropout: float = bounded(0.0, at_least=0.0, at_most=0.9)
 
     def __post_init__(self) -> None:
@@ -114,12 +120,12 @@ class TextEncoder(nn.Module):
     def __init__(self, types: int, config: MultiSourceConfig) -> None:
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(types, config.embedding))
-        self.forwards = Gru(config.embedding, config.encoder_width)
-        self.backwards = Gru(config.embedding, config.encoder_width, reverse=True)
+        self.forwards = Gru(config.embedding, config.encoder_width, reset=config.gru_reset)
+        self.backwards = Gru(config.embedding, config.encoder_width, reverse=True, reset=config.gru_reset)
         self.dropout = Dropout(config.dropout)
         init_embedding(self.embedding)
         for gru in (self.forwards, self.backwards):
-            orthogonal_blocks(gru.cell.states, config.encoder_width)
+            orthogonal_cell(gru.cell)
 
     def forward(self, source: Padded) -> tuple[Tensor, Tensor]:
         """States B x S x D and final state B x D."""
@@ -145,11 +151,12 @@ class FeatureEncoder(nn.Module):
 
 
 class Energy(nn.Module):
-    """``e = v^T tanh(W s + key)``, one number for each key (eq. 1)."""
+    """``e = v^T tanh(W s + b + key)``, one number for each key (eq. 1)."""
 
-    def __init__(self, query: int, width: int) -> None:
+    def __init__(self, config: MultiSourceConfig) -> None:
         super().__init__()
-        self.query = Linear(query, width, bias=False)
+        width = config.attention_width
+        self.query = Linear(config.decoder_width, width, bias=config.energy_bias)
         self.vector = Linear(width, 1, bias=False)
 
     def over(self, query_RD: Tensor, keys_BSA: Tensor) -> Tensor:
@@ -176,6 +183,15 @@ class Projections(nn.Module):
         """What the energy and what the weighted sum takes."""
         key = self.key(x)
         return key, key if self.value is None else self.value(x)
+
+
+def offsets_of(config: MultiSourceConfig, encoders: int) -> nn.Parameter | None:
+    """What is added to the energies of each encoder and of the sentinel, last; None where there is nobody to tell from.
+
+    It starts at 0.
+    """
+    count = encoders + config.sentinel
+    return nn.Parameter(torch.zeros(count)) if config.energy_bias and count > 1 else None
 
 
 class Sentinel(nn.Module):
@@ -238,7 +254,7 @@ class Concatenation(AttentionStrategy):
         super().__init__()
         c = config
         self.widths = tuple(widths)
-        self.energies = nn.ModuleList([Energy(c.decoder_width, c.attention_width) for _ in widths])
+        self.energies = nn.ModuleList([Energy(c) for _ in widths])
         self.keys = nn.ModuleList([Linear(width, c.attention_width) for width in widths])
 
     def project(self, states: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -266,7 +282,8 @@ class Flat(AttentionStrategy):
         super().__init__()
         c = config
         self.widths = (c.attention_width,)
-        self.energy = Energy(c.decoder_width, c.attention_width)
+        self.energy = Energy(c)
+        self.offsets = offsets_of(c, len(widths))
         self.projections = nn.ModuleList(
             [Projections(width, c.attention_width, share=c.share_projections) for width in widths]
         )
@@ -289,6 +306,8 @@ class Flat(AttentionStrategy):
             key_RA, own_RA = self.sentinel(query_RD, previous_RD, symbol_RD)
             energies.append(by_sentence(self.energy.of(query_RD, key_RA[:, None])[:, None], memory.initial))
             names.append("sentinel")
+        if self.offsets is not None:
+            energies = [energy + offset for energy, offset in zip(energies, self.offsets, strict=True)]
         weights_BKX = torch.softmax(torch.cat(energies, dim=-1), dim=-1)
         parts = weights_BKX.split([energy.size(-1) for energy in energies], dim=-1)
         context = sum_states(parts[0], values[0])
@@ -310,7 +329,8 @@ class Hierarchical(AttentionStrategy):
         c = config
         self.widths = (c.attention_width,)
         self.first = Concatenation(c, widths)
-        self.energy = Energy(c.decoder_width, c.attention_width)
+        self.energy = Energy(c)
+        self.offsets = offsets_of(c, len(widths))
         self.projections = nn.ModuleList(
             [Projections(width, c.attention_width, share=c.share_projections) for width in widths]
         )
@@ -325,7 +345,8 @@ class Hierarchical(AttentionStrategy):
         if self.sentinel is not None:
             projected.append(self.sentinel(query_RD, previous_RD, symbol_RD))
         keys_REA, values_REA = (torch.stack(parts, dim=1) for parts in zip(*projected, strict=True))
-        weights_RE = torch.softmax(self.energy.of(query_RD, keys_REA), dim=-1)
+        energies_RE = self.energy.of(query_RD, keys_REA)
+        weights_RE = torch.softmax(energies_RE if self.offsets is None else energies_RE + self.offsets, dim=-1)
         # The sum of so few products as one of matrices: their order is then the same in every batch.
         context = (weights_RE[:, None] @ values_REA).squeeze(1)
         return Attended((context,), {**first.weights, "encoders": weights_RE})
@@ -366,11 +387,11 @@ class MultiSource(Seq2SeqModel[MultiSourceMemory, MultiSourceState]):
         init_embedding(self.target_embedding)
         plain = c.decoder == "gru"
         self.input = Linear(c.embedding + contexts, c.embedding) if plain else None
-        self.cell = GruCell(c.embedding, c.decoder_width)
-        self.second_cell = None if plain else GruCell(contexts, c.decoder_width)
+        self.cell = GruCell(c.embedding, c.decoder_width, reset=c.gru_reset)
+        self.second_cell = None if plain else GruCell(contexts, c.decoder_width, reset=c.gru_reset)
         for cell in (self.cell, self.second_cell):
             if cell is not None:
-                orthogonal_blocks(cell.states, c.decoder_width)
+                orthogonal_cell(cell)
         self.output = Linear(c.decoder_width + contexts, c.decoder_width)
         self.output_weight = nn.Parameter(torch.empty(c.target_vocabulary, c.decoder_width))
         nn.init.xavier_uniform_(self.output_weight)

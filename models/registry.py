@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from models.config import load_dataclass
@@ -25,6 +26,41 @@ ARCHITECTURES: dict[str, tuple[type[Any], type[Seq2SeqModel[Any, Any]]]] = {
     "convs2s": (ConvS2SConfig, ConvS2S),
     "ensemble": (EnsembleConfig, Ensemble),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """What a model was before its architecture had some of its keys.
+
+    Attributes:
+        keys: those that came later, with what every model did before.
+        mark: how the name of a tensor ends that only models with these keys' defaults have.
+    """
+
+    keys: dict[str, Any]
+    mark: str
+
+
+FORMER = {
+    "layerwise": Former({"norm": "post"}, "final_norm.weight"),
+    "multisource": Former({"energy_bias": False}, "query.bias"),
+}
+"""By architecture. Bundles and checkpoints that were written then lack the keys, and their models are as they were."""
+
+
+def stored_keys(architecture: str, keys: Mapping[str, Any], tensors: Collection[str] | None = None) -> dict[str, Any]:
+    """A model's keys as a file has them, with what they meant when it was written.
+
+    Args:
+        architecture: a name of the registry.
+        keys: as written, all of them or those that were not default.
+        tensors: the names of the model's tensors, which tell a default of today from what was unknown; None where all
+            keys were written.
+    """
+    former = FORMER.get(architecture)
+    if former is None or (tensors is not None and any(name.endswith(former.mark) for name in tensors)):
+        return dict(keys)
+    return {**former.keys, **keys}
 
 
 def load_config(architecture: str, mapping: Mapping[str, Any], where: str) -> ModelConfig:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from models.errors import CheckpointError
 from models.loading import fill, model_tensors
+from models.registry import stored_keys
 
 EMA = "ema."
 _MODEL = "model."
@@ -114,9 +115,11 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata()
-        return Progress(**json.loads(metadata["progress"])), json.loads(metadata["recipe"])
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+            metadata, names = file.metadata(), file.keys()
+        progress, recipe = Progress(**json.loads(metadata["progress"])), json.loads(metadata["recipe"])
+        model = stored_keys(recipe.get("architecture", ""), recipe.get("model", {}), names)
+        return progress, recipe | ({"model": model} if model else {})
+    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{path}: not a readable checkpoint ({error}): delete it and resume from an older one"
         ) from error

@@ -15,6 +15,7 @@ from training.precision import NARROW
 from training.r_drop import r_drop_cross_entropy
 from training.recipe import TrainingConfig
 from training.recomputation import recomputed
+from training.selection import Selection
 
 AnyModel = Seq2SeqModel[Any, Any]
 
@@ -27,14 +28,15 @@ class Objective(nn.Module):
     Args:
         model: what is trained.
         config: precision, label smoothing, R-Drop, recomputation and compilation.
+        selection: what part of the vocabulary each training batch needs; None for all.
 
     Raises:
         ConfigError: the model is to be compiled and goes position by position.
     """
 
-    def __init__(self, model: AnyModel, config: TrainingConfig) -> None:
+    def __init__(self, model: AnyModel, config: TrainingConfig, selection: Selection | None = None) -> None:
         super().__init__()
-        self.model, self._config = model, config
+        self.model, self._config, self._selection = model, config, selection
         if config.compile and model.recurrent:
             raise ConfigError(
                 f"training compile must be false for {type(model).__name__}, which goes from position to position"
@@ -45,12 +47,12 @@ class Objective(nn.Module):
     def _features(self, sources: tuple[Padded, ...], target: Tensor) -> Tensor:
         return self.model.decode(target, self.model.encode(sources))
 
-    def forward(self, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    def forward(self, given: TrainingBatch) -> tuple[Tensor, Tensor]:
         """The summed loss over the target symbols, and the summed negative log-likelihood: two float64 scalars."""
         config, device = self._config, next(self.model.parameters()).device
         narrow = NARROW[config.precision]
         twice = self.model.training and config.r_drop > 0
-        batch = batch.to(device)
+        batch = given.to(device)
         sources = tuple(_doubled(source) if twice else source for source in batch.sources)
         target = torch.cat([batch.target_in] * 2) if twice else batch.target_in
         advance = self._compiled if self.model.training else self._features
@@ -62,7 +64,10 @@ class Objective(nn.Module):
             features = advance(sources, target)
         weight, bias = self.model.output_parameters()
         smoothing, products = config.label_smoothing if self.model.training else 0.0, narrow or False
-        output = (weight, bias, batch.target_out)
+        gold = batch.target_out
+        if self._selection is not None and self.model.training:
+            weight, bias, gold = self._selection.restrict(weight, bias, given)
+        output = (weight, bias, gold.to(device, non_blocking=True))
         how: dict[str, Any] = {"smoothing": smoothing, "low_precision": products, "places_N": batch.target_places}
         if not twice:
             return smoothed_cross_entropy(features, *output, **how)

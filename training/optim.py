@@ -22,11 +22,12 @@ class OptimiserConfig:
         learning_rate: the peak rate (adam), the initial rate (nag) or the factor of each step, 1 in the paper
             (adadelta).
         schedule: "inverse-sqrt" warms up linearly and decays with 1/sqrt(update) (Vaswani et al. 2017); "plateau"
-            divides by ``decay`` whenever the validation loss stops falling (Gehring et al. 2017); "constant" stays at
-            the rate after the warm-up.
+            divides by ``decay`` when the validation loss stops falling; "constant" stays at the rate after the warm-up.
         warmup: updates of linear warm-up.
         cooldown: last updates, over which the rate falls linearly to zero (0 = none).
         decay: divisor at a plateau.
+        anneal: with "plateau", when the rate falls again after the first one: at each further plateau ("plateaus"), or
+            after every epoch, whatever the loss does ("epochs", as Gehring et al. 2017, section 4.2).
         stop_below: with "plateau", training ends when the rate falls below this.
         beta1: first moment's decay (adam).
         beta2: second moment's decay (adam).
@@ -42,6 +43,7 @@ class OptimiserConfig:
     warmup: int = bounded(1000, at_least=0)
     cooldown: int = bounded(0, at_least=0)
     decay: float = bounded(10.0, at_least=1.0)
+    anneal: Literal["plateaus", "epochs"] = "plateaus"
     stop_below: float = bounded(1e-4, at_least=0.0)
     beta1: float = bounded(0.9, at_least=0.0, at_most=1.0)
     beta2: float = bounded(0.98, at_least=0.0, at_most=1.0)
@@ -70,7 +72,7 @@ def learning_rate(config: OptimiserConfig, update: int, last_update: int, platea
         config: the schedule.
         update: 1-based number of the update about to be made.
         last_update: the last update that training is to make.
-        plateaus: how often the validation loss has stopped falling.
+        plateaus: how often the rate has been divided; see :func:`divisions`.
     """
     rate = config.learning_rate
     if config.warmup and update < config.warmup:
@@ -82,3 +84,24 @@ def learning_rate(config: OptimiserConfig, update: int, last_update: int, platea
     if config.cooldown and update > last_update - config.cooldown:
         rate *= max(0, last_update - update + 1) / (config.cooldown + 1)
     return rate
+
+
+def divisions(config: OptimiserConfig, done: int, *, stale: bool = False, epochs: int = 0) -> int:
+    """How often the "plateau" schedule has divided the rate.
+
+    Args:
+        config: the schedule.
+        done: how often it had.
+        stale: whether a validation has just shown no lower loss.
+        epochs: how many epochs have just ended.
+    """
+    if config.schedule != "plateau":
+        return done
+    if config.anneal == "plateaus" or not done:
+        return done + stale
+    return done + epochs
+
+
+def spent(config: OptimiserConfig, plateaus: int) -> bool:
+    """Whether a rate divided so often ends training."""
+    return config.schedule == "plateau" and config.learning_rate / config.decay**plateaus < config.stop_below

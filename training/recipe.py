@@ -36,7 +36,12 @@ class TrainingConfig:
     Attributes:
         updates: last update.
         batch_tokens: padded source plus target symbols of a batch, at most twice this.
+        batch_sentences: most pairs of a batch, for batches that are counted in sentences; 0 = as many as fit.
         accumulate: batches whose gradients make one update, over all processes that train together.
+        selection: vocabulary selection: the output layer of an update has, for every source word of its batch, so
+            many targets that it is aligned to, its copy, the ``selection_common`` most frequent targets and the batch's
+            own. 0 = the whole vocabulary. Validation always has the whole.
+        selection_common: most frequent targets that every selection has.
         label_smoothing: probability mass spread over the vocabulary.
         r_drop: weight of R-Drop's divergence between two passes with dropout (Wu et al. 2021, who take 5 for
             translation); 0 = one pass. Two passes cost about twice the time.
@@ -66,7 +71,10 @@ class TrainingConfig:
 
     updates: int = bounded(10_000, at_least=1)
     batch_tokens: int = bounded(3500, at_least=1)
+    batch_sentences: int = bounded(0, at_least=0)
     accumulate: int = bounded(1, at_least=1)
+    selection: int = bounded(0, at_least=0)
+    selection_common: int = bounded(2000, at_least=0)
     label_smoothing: float = bounded(0.1, at_least=0.0, at_most=0.9)
     r_drop: float = bounded(0.0, at_least=0.0)
     precision: Precision = "bf16"

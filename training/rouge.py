@@ -51,7 +51,8 @@ class RougeSignature(Signature):
 
 
 class Rouge(Metric):
-    """The mean over segments of ROUGE's F1 or recall, in points of 100.
+    """The mean over segments of ROUGE's F1 or recall, in points of 100; of several references the mean over them, as
+    ROUGE-1.5.5 counts them unless told otherwise (``-f A``).
 
     Args:
         kind: "rouge1", "rouge2" or "rougeL".
@@ -72,13 +73,15 @@ class Rouge(Metric):
         return sent
 
     def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
-        return {"reference": refs[0]}
+        return {"references": refs}
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[Any]:
         """The segment's score, and one segment."""
         if self.limit_bytes is not None:
             hypothesis = hypothesis.encode()[: self.limit_bytes].decode(errors="ignore")
-        return [getattr(self._scorer(ref_kwargs["reference"], hypothesis)[self.kind], self.of), 1]
+        references = ref_kwargs["references"]
+        scores = [getattr(self._scorer(one, hypothesis)[self.kind], self.of) for one in references]
+        return [sum(scores) / len(scores), 1]
 
     def _compute_score_from_stats(self, stats: Sequence[Any]) -> Score:
         return Score(KINDS[self.kind], 100 * float(stats[0]) / float(stats[1]))

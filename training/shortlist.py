@@ -63,16 +63,38 @@ def build_shortlist(
     encoded = [encode(vocabulary, lines) for vocabulary, lines in zip((*sources, target), columns, strict=True)]
     if not any(map(len, encoded[-1])):
         raise CorpusError("a shortlist is built from parallel text, but the target has none")
-    counts = np.bincount(np.concatenate(encoded[-1]), minlength=target.size)
-    most = np.argsort(-counts, kind="stable")[: min(common, int(np.count_nonzero(counts)))]
-    tables = []
-    for vocabulary, lines in zip(sources, encoded, strict=False):
+    pairs = []
+    for lines in encoded[:-1]:
         cells = np.array([len(s) * len(t) for s, t in zip(lines, encoded[-1], strict=True)], np.int64)
         chosen = sample_pairs(cells, seed=1)
-        likely = likely_targets(
-            [lines[index] for index in chosen], [encoded[-1][index] for index in chosen], target.size, per_word
-        )
-        tables.append(_table(vocabulary, target, likely))
+        pairs.append(([lines[index] for index in chosen], [encoded[-1][index] for index in chosen]))
+    counts = np.bincount(np.concatenate(encoded[-1]), minlength=target.size)
+    return shortlist_of(vocabularies, pairs, counts, per_word=per_word, common=common)
+
+
+def shortlist_of(
+    vocabularies: tuple[Sequence[Vocabulary], Vocabulary],
+    pairs: Sequence[tuple[Sequence[Ids], Sequence[Ids]]],
+    counts: Ids,
+    *,
+    per_word: int,
+    common: int,
+) -> Shortlist:
+    """The shortlist of encoded text.
+
+    Args:
+        vocabularies: of the text sources, and of the target.
+        pairs: for each text source parallel sentences of it and of the target, without EOS.
+        counts: how often each target id occurs.
+        per_word: targets of a source piece beside its copy.
+        common: most frequent target ids, which every list holds.
+    """
+    sources, target = vocabularies
+    most = np.argsort(-counts, kind="stable")[: min(common, int(np.count_nonzero(counts)))]
+    tables = [
+        _table(vocabulary, target, likely_targets(*own, target.size, per_word))
+        for vocabulary, own in zip(sources, pairs, strict=True)
+    ]
     return Shortlist(tuple(tables), np.union1d(always_listed(target), most).astype(np.int64), target.size)
 
 

@@ -96,22 +96,30 @@ class Counts:
         metrics: by name.
         systems: the hypotheses of each system by its name.
         references: one for each hypothesis.
+        further: where there are several references for each, the others, one column after another.
 
     Raises:
         CorpusError: there is nothing to score, or not one hypothesis for each reference.
     """
 
     def __init__(
-        self, metrics: Mapping[str, Metric], systems: Mapping[str, Sequence[str]], references: Sequence[str]
+        self,
+        metrics: Mapping[str, Metric],
+        systems: Mapping[str, Sequence[str]],
+        references: Sequence[str],
+        further: Sequence[Sequence[str]] = (),
     ) -> None:
         for name, hypotheses in systems.items():
             if not references or len(hypotheses) != len(references):
                 raise CorpusError(f"{name} has {len(hypotheses)} hypotheses for {len(references)} references")
+        for column in further:  # sacreBLEU takes a shorter column for segments with fewer references
+            if len(column) != len(references):
+                raise CorpusError(f"there are {len(references)} first references, but {len(column)} further ones")
         self.size = len(references)
         self._metrics, self._systems = dict(metrics), list(systems)
         # What the library's own tests of significance ask its metrics for, and what a metric of it has to implement.
         self._counts_NC = {
-            (system, name): np.array(metric._extract_corpus_statistics(texts, [references]), np.float64)
+            (system, name): np.array(metric._extract_corpus_statistics(texts, [references, *further]), np.float64)
             for system, texts in systems.items()
             for name, metric in metrics.items()
         }

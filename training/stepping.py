@@ -21,6 +21,7 @@ from training.optim import build_optimiser
 from training.parallel import Processes
 from training.precision import float32_products
 from training.recipe import Recipe
+from training.selection import Selection
 
 _SCALE, _SINCE = "scaler.scale", "scaler.growth_tracker"
 
@@ -49,9 +50,12 @@ class Stepper:
         model: what is trained, on its device.
         recipe: optimiser, precision and the rest.
         processes: those that train together.
+        selection: what part of the vocabulary each batch needs; None for all.
     """
 
-    def __init__(self, model: Seq2SeqModel[Any, Any], recipe: Recipe, processes: Processes) -> None:
+    def __init__(
+        self, model: Seq2SeqModel[Any, Any], recipe: Recipe, processes: Processes, selection: Selection | None = None
+    ) -> None:
         self.model, self._config, self._processes = model, recipe.optimiser, processes
         self.optimiser = build_optimiser(recipe.optimiser, model)
         decay = recipe.training.ema_decay
@@ -59,7 +63,7 @@ class Stepper:
         device = torch.device(processes.device)
         self._precision = recipe.training.precision
         self._scaler = torch.amp.GradScaler(device.type, enabled=recipe.training.precision == "fp16")
-        self.objective = Objective(model, recipe.training)
+        self.objective = Objective(model, recipe.training, selection)
         self._parallel: DistributedDataParallel | None = None
         if processes.count > 1:
             own = [device] if device.type == "cuda" else None

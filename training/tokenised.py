@@ -1,14 +1,14 @@
-"""BLEU of words, as papers printed it before sacreBLEU: ``multi-bleu.perl`` on Moses tokens.
+"""BLEU as papers printed it before sacreBLEU: ``multi-bleu.perl`` on Moses tokens, and ``mteval-v11b.pl``.
 
-sacreBLEU counts, with its own tokens and smoothing off. It has no Moses tokeniser; the tokens are those that
-``tandem corpus`` writes (sacremoses).
+sacreBLEU counts, with smoothing off. It has no Moses tokeniser; the tokens are those that ``tandem corpus`` writes
+(sacremoses).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sacrebleu.metrics.bleu import BLEU
 
@@ -45,3 +45,21 @@ class TokenisedBleu(BLEU):
     def _preprocess_segment(self, sent: str) -> str:
         line = " ".join(sent.split()) if self._tokens is None else self._tokens(sent)
         return line.lower() if self.lowercase else line
+
+
+class MtevalBleu(BLEU):
+    """``mteval-v11b.pl``: case-insensitive, and of several references the shortest is the length to reach.
+
+    ``multi-bleu.perl``, sacreBLEU and mteval from version 13 on take the reference whose length is closest.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lowercase=True, force=True, smooth_method="none")
+
+    def _get_closest_ref_len(self, hyp_len: int, ref_lens: list[int]) -> int:
+        return min(ref_lens)
+
+    def get_signature(self) -> Any:
+        signature = super().get_signature()
+        signature.update("length", "shortest")
+        return signature

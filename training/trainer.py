@@ -43,12 +43,13 @@ from training.data.summary import PreparedSummary
 from training.determinism import determinism
 from training.interruption import interruptible
 from training.objective import Objective
-from training.optim import learning_rate
+from training.optim import divisions, learning_rate, spent
 from training.parallel import Processes
 from training.precision import float32_products
 from training.recipe import Recipe, recipe_mapping
 from training.reporting import Reporter, Window
 from training.resuming import check_recipe, check_same_update, restore_own_states, seed_process, states_of_others
+from training.selection import training_selection
 from training.stepping import Stepper
 
 ALONE = Processes()
@@ -83,6 +84,7 @@ def training_stream(
         augmentation,
         seed=recipe.training.seed,
         max_tokens=recipe.training.batch_tokens,
+        max_items=recipe.training.batch_sentences,
         join_share=recipe.data.join_share,
         join_most=recipe.data.join_most,
         copy_share=recipe.data.copy_share,
@@ -122,7 +124,8 @@ class Trainer:
         config = recipe.prepared_config(PreparedSummary.load(data))
         torch.manual_seed(recipe.training.seed)
         self.model = build_model(recipe.architecture, config).to(processes.device)
-        self.stepper = Stepper(self.model, recipe, processes)
+        selection = training_selection(self.train_data, data, recipe.training)
+        self.stepper = Stepper(self.model, recipe, processes, selection)
         seed_process(recipe.training.seed, processes)
         self.stream = training_stream(recipe, self.train_data, processes, augmentation)
         self.progress = Progress()
@@ -179,6 +182,8 @@ class Trainer:
 
     def _update(self, group: Group, tokens: int) -> None:
         recipe, done = self.recipe, self.progress
+        plateaus = divisions(recipe.optimiser, done.plateaus, epochs=group.epoch - done.epoch)
+        done = replace(done, plateaus=plateaus)
         rate = learning_rate(recipe.optimiser, done.update + 1, recipe.training.updates, done.plateaus)
         step = self.stepper.step(group.batches, tokens, rate)
         self.progress = replace(
@@ -206,7 +211,7 @@ class Trainer:
     def _after_update(self) -> bool:
         """Validate and save where due; true where training should end."""
         training, update = self.recipe.training, self.progress.update
-        done = update >= training.updates
+        done = update >= training.updates or spent(self.recipe.optimiser, self.progress.plateaus)
         stop = False
         if update % training.validate_every == 0 or done:
             stop = self._validate()
@@ -241,7 +246,7 @@ class Trainer:
         (value,) = self.processes.of_first(value)
         improved = self.progress.best is None or value > self.progress.best
         stale = 0 if improved else self.progress.stale + 1
-        plateaus = self.progress.plateaus + (0 if improved else int(config.schedule == "plateau"))
+        plateaus = divisions(config, self.progress.plateaus, stale=not improved)
         self.progress = replace(
             self.progress, best=value if improved else self.progress.best, stale=stale, plateaus=plateaus
         )
@@ -250,8 +255,7 @@ class Trainer:
         if improved:
             self._write(self.run.best)
         exhausted = bool(training.patience) and stale >= training.patience
-        ended = config.schedule == "plateau" and config.learning_rate / config.decay**plateaus < config.stop_below
-        return exhausted or ended
+        return exhausted or spent(config, plateaus)
 
     def _validation_values(self) -> dict[str, float]:
         """Loss and scores; random numbers drawn meanwhile leave no trace."""

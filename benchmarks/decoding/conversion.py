@@ -70,7 +70,7 @@ def write_bundle_model(folder: Path, bundle: Bundle, precision: str) -> None:
         precision: "int8" or "float32".
 
     Raises:
-        ConfigError: a bundle of another architecture.
+        ConfigError: a bundle of another architecture, or with context gates.
     """
     model = load_bundle_model(bundle)
     if not isinstance(model, Transformer):
@@ -78,6 +78,8 @@ def write_bundle_model(folder: Path, bundle: Bundle, precision: str) -> None:
             f"CTranslate2 runs bundles of the architecture 'transformer', but {bundle.path} is of"
             f" {bundle.manifest.architecture!r}"
         )
+    if model.config.context_gate:
+        raise ConfigError(f"CTranslate2 has no context gates, but {bundle.path} does: compare another bundle")
     write_model(folder, model, pieces(bundle.source_vocabularies[0]), pieces(bundle.target_vocabulary), precision)
 
 

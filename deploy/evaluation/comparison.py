@@ -94,7 +94,10 @@ def compare(
         list[str],
         typer.Option("--source", metavar="[LANGUAGE=]FILE", help="Source text, one segment a line, for each language."),
     ],
-    references: Annotated[Path, typer.Option("--references", help="Reference text, parallel to the sources.")],
+    references: Annotated[
+        list[Path],
+        typer.Option("--references", help="Reference text, parallel to the sources; several times for several."),
+    ],
     decoding: Decoding,
     baseline: Annotated[
         str | None, typer.Option(help="Name of the system that the others are tested against. [the first]")
@@ -115,7 +118,7 @@ def compare(
     check_folder(hypotheses, "--hypotheses")
     check_file(markdown, "--markdown")
     bundles = load_systems(paths, decoding.target)
-    columns, gold = read_tests(bundles, SourceFiles.parse(sources), references, decoding.limit)
+    columns, (gold, *further) = read_tests(bundles, SourceFiles.parse(sources), references, decoding.limit)
     task = next(iter(bundles.values())).manifest.task
     systems = [UNEDITED, *bundles] if task == "postedit" else list(bundles)
     chosen = systems[0] if baseline is None else baseline
@@ -123,8 +126,8 @@ def compare(
         raise ConfigError(f"--baseline must be one of {', '.join(systems)}, but is {chosen!r}")
     unscored = [System(UNEDITED, list(next(iter(columns.values()))[-1]))] if task == "postedit" else []
     unscored += [decode_system(name, bundle, columns[name], decoding) for name, bundle in bundles.items()]
-    counts = Counts(corpus_metrics(task), {system.name: system.texts for system in unscored}, gold)
-    scores = counts.compare(chosen)
+    texts = {system.name: system.texts for system in unscored}
+    scores = Counts(corpus_metrics(task), texts, gold, further).compare(chosen)
     scored = tuple(replace(system, scores=tuple(scores[system.name])) for system in unscored)
     comparison = Comparison(scored, chosen, decoding.setting(len(gold), decoding.beam_size))
     if hypotheses is not None:

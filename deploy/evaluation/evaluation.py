@@ -64,7 +64,10 @@ def evaluate(
             "--source", metavar="[LANGUAGE=]FILE", help="Source text, one segment a line (.xz, .gz, plain), in order."
         ),
     ],
-    references: Annotated[Path, typer.Option("--references", help="Reference text, parallel to the source.")],
+    references: Annotated[
+        list[Path],
+        typer.Option("--references", help="Reference text, parallel to the source; several times for several."),
+    ],
     decoding: Decoding,
     wanted: EvaluationOptions = EvaluationOptions(),
 ) -> None:
@@ -72,8 +75,9 @@ def evaluate(
 
     Every score has a bootstrap interval, and the task's own ones are given by source length too. Summaries stand beside
     the beginning of their text, post-edited translations beside the translation as it is (the last source), and all
-    beside another system with `--against`: with differences and p-values of the paired bootstrap. The report shows
-    examples, sorted by gain and loss where there is another system, with heat maps of attention.
+    beside another system with `--against`: with differences and p-values of the paired bootstrap. Of several references
+    (NIST's and DUC's test sets have four) all count, and the first is shown. The report shows examples, sorted by gain
+    and loss where there is another system, with heat maps of attention.
 
     Example: tandem evaluate bundles/de-en --source test.de --references test.en --against bundles/old --report new.html
     """
@@ -95,18 +99,18 @@ def evaluate(
 
 
 def _evaluate(
-    path: Path, files: SourceFiles, references: Path, decoding: Decoding, wanted: EvaluationOptions
+    path: Path, files: SourceFiles, references: Sequence[Path], decoding: Decoding, wanted: EvaluationOptions
 ) -> Evaluation:
     """Everything is read before anything is decoded."""
     against = wanted.against
     other = [against] if against is not None and against.is_dir() else []
     bundles = load_systems([path, *other], decoding.target)
     name, bundle = next(iter(bundles.items()))
-    tests, gold = read_tests(bundles, files, references, decoding.limit)
+    tests, (gold, *further_gold) = read_tests(bundles, files, references, decoding.limit)
     columns = tests[name]
     further = _baselines(bundle, columns)
     if against is not None and not other:
-        further.insert(0, _hypotheses(against, {name, *(one.name for one in further)}, references, len(gold)))
+        further.insert(0, _hypotheses(against, {name, *(one.name for one in further)}, references[0], len(gold)))
     with_list = f"{name}{WITH_SHORTLIST}"
     listed = [decode_system(with_list, bundle, columns, decoding, with_shortlist=True)] if wanted.shortlist else []
     own, *others = (decode_system(each, one, tests[each], decoding) for each, one in bundles.items())
@@ -119,9 +123,9 @@ def _evaluate(
         columns=columns,
         references=gold,
         systems={system.name: system for system in systems},
-        measured=_measure(bundle, systems, columns, gold, wanted),
+        measured=_measure(bundle, systems, columns, [gold, *further_gold], wanted),
         decoding=decoding,
-        files={"sources": ", ".join(map(str, files.paths)), "references": str(references)},
+        files={"sources": ", ".join(map(str, files.paths)), "references": ", ".join(map(str, references))},
     )
 
 
@@ -129,13 +133,14 @@ def _measure(
     bundle: Bundle,
     systems: Sequence[System],
     columns: Sequence[Column],
-    references: Sequence[str],
+    references: Sequence[Sequence[str]],
     wanted: EvaluationOptions,
 ) -> Measured:
     """The first system beside the others: by all metrics, and by length by the task's own."""
     task, language = bundle.manifest.task, bundle.manifest.target_language
     metrics = all_metrics(task, language, tokenised=wanted.tokenised)
-    counts = Counts(metrics, {system.name: system.texts for system in systems}, references)
+    gold, *further = references
+    counts = Counts(metrics, {system.name: system.texts for system in systems}, gold, further)
     name, sampling = systems[0].name, Bootstrap(seed=SEED if wanted.seed is None else wanted.seed)
     classes = [
         (one, counts.compare(name, rows=one.rows, metrics=OWN[task], sampling=sampling))

@@ -48,7 +48,7 @@ class Evaluation:
         bundle: itself.
         rival: name of the system that the bundle is held against; "" for none.
         columns: the bundle's sources.
-        references: parallel to them.
+        references: parallel to them; of several the first, which is shown.
         systems: all that were scored, by name, the bundle first.
         measured: their scores.
         decoding: how was decoded.

@@ -141,9 +141,10 @@ def load_systems(paths: Sequence[Path], target: str = "") -> dict[str, Bundle]:
 
 
 def read_tests(
-    bundles: Mapping[str, Bundle], files: SourceFiles, references: Path, limit: int | None
-) -> tuple[dict[str, list[Column]], list[str]]:
-    """Each bundle's own sources out of the files, and the references; only the first segments where there is a limit.
+    bundles: Mapping[str, Bundle], files: SourceFiles, references: Sequence[Path], limit: int | None
+) -> tuple[dict[str, list[Column]], list[list[str]]]:
+    """Each bundle's own sources out of the files, and the references, file by file; only the first segments where there
+    is a limit.
 
     Of post-editing the last source is the translation that is edited: the same for all.
 
@@ -158,8 +159,9 @@ def read_tests(
     columns: dict[str, list[Column]] = {}
     for name, bundle in bundles.items():
         own = [files.paths[index] for index in reads[name]]
-        *columns[name], gold = (column[:limit] for column in read_columns([*own, references], bundle.feature_widths))
-    return columns, list(gold)
+        read = [column[:limit] for column in read_columns([*own, *references], bundle.feature_widths)]
+        columns[name], gold = read[: len(own)], [list(column) for column in read[len(own) :]]
+    return columns, gold
 
 
 def decode_system(

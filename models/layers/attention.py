@@ -83,11 +83,14 @@ def attend(
     return weighted(weights_BQS, values_BSD), weights_BQS
 
 
-def attend_heads(query_BQD: Tensor, keys_BHSE: Tensor, values_BHSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor]:
-    """Multi-head scaled attention: contexts B x Q x D and weights B x H x Q x S."""
+def attend_heads(
+    query_BQD: Tensor, keys_BHSE: Tensor, values_BHSE: Tensor, mask_BS: Tensor, dropout: nn.Module | None = None
+) -> tuple[Tensor, Tensor]:
+    """Multi-head scaled attention: contexts B x Q x D and weights B x H x Q x S, before ``dropout`` acts on them."""
     q = split_heads(query_BQD, keys_BHSE.size(1))
     weights_BHQS = torch.softmax(q @ keys_BHSE.mT / math.sqrt(q.size(-1)) + mask_BS[:, None, None, :], dim=-1)
-    return merge_heads(weighted(weights_BHQS, values_BHSE)), weights_BHQS
+    used_BHQS = weights_BHQS if dropout is None else dropout(weights_BHQS)
+    return merge_heads(weighted(used_BHQS, values_BHSE)), weights_BHQS
 
 
 def made_whole(weights_RTS: Tensor) -> Tensor:

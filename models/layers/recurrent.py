@@ -1,6 +1,8 @@
-"""Gated recurrent units (Cho et al. 2014, the variant whose reset gate acts after the product), cell and sequence.
+"""Gated recurrent units (Cho et al. 2014), cell and sequence.
 
-A whole sequence runs in torch's fused kernel; a cell runs one position of a decoder. Both have the same parameters.
+The reset gate acts after the product with the state, as fused kernels have it, or before it, on the state, as the paper
+has it. With the first a whole sequence runs in torch's kernel, with the second position by position. A cell runs one
+position of a decoder. Cell and sequence have the same parameters.
 
 Shape suffixes: N any rows, B sentences, S positions, C input width, D width of the state, G = 3 D (update gate, reset
 gate, candidate, in this order).
@@ -8,24 +10,39 @@ gate, candidate, in this order).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from models.layers.linear import Linear
 
+Reset = Literal["after", "before"]
+
 
 class GruCell(nn.Module):
-    """One position: ``z, r = sigmoid(W x + U h + b)``, ``n = tanh(W_n x + b_n + r * (U_n h))``, ``z h + (1 - z) n``.
+    """One position: ``z, r = sigmoid(W x + U h + b)``, ``z h + (1 - z) n`` with the candidate
+    ``n = tanh(W_n x + b_n + r * (U_n h))`` (reset after the product) or ``tanh(W_n x + b_n + U_n (r * h))`` (before).
 
     Args:
         inputs: width of x.
         width: width of the state h.
+        reset: where the reset gate acts.
     """
 
-    def __init__(self, inputs: int, width: int) -> None:
+    def __init__(self, inputs: int, width: int, *, reset: Reset = "after") -> None:
         super().__init__()
         self.inputs = Linear(inputs, 3 * width)
-        self.states = Linear(width, 3 * width, bias=False)
+        self.states = Linear(width, (3 if reset == "after" else 2) * width, bias=False)
+        self.candidate = None if reset == "after" else Linear(width, width, bias=False)
+
+    @property
+    def recurrent_maps(self) -> tuple[Linear, ...]:
+        """U, in one map or in two."""
+        return (self.states,) if self.candidate is None else (self.states, self.candidate)
 
     def forward(self, x_NC: Tensor, h_ND: Tensor) -> Tensor:
         """The next state N x D."""
@@ -34,9 +51,14 @@ class GruCell(nn.Module):
     def advance(self, mapped_NG: Tensor, h_ND: Tensor) -> Tensor:
         """The next state N x D from ``self.inputs(x)``, which a caller may compute for many positions at once."""
         x_z, x_r, x_n = mapped_NG.chunk(3, dim=-1)
-        h_z, h_r, h_n = self.states(h_ND).chunk(3, dim=-1)
-        z_ND, r_ND = torch.sigmoid(x_z + h_z), torch.sigmoid(x_r + h_r)
-        n_ND = torch.tanh(x_n + r_ND * h_n)
+        if self.candidate is None:
+            h_z, h_r, h_n = self.states(h_ND).chunk(3, dim=-1)
+            z_ND, r_ND = torch.sigmoid(x_z + h_z), torch.sigmoid(x_r + h_r)
+            n_ND = torch.tanh(x_n + r_ND * h_n)
+        else:
+            h_z, h_r = self.states(h_ND).chunk(2, dim=-1)
+            z_ND, r_ND = torch.sigmoid(x_z + h_z), torch.sigmoid(x_r + h_r)
+            n_ND = torch.tanh(x_n + self.candidate(r_ND * h_ND))
         return n_ND + z_ND * (h_ND - n_ND)
 
 
@@ -47,11 +69,12 @@ class Gru(nn.Module):
         inputs: width of x.
         width: width of the states.
         reverse: run from each sentence's last position to its first.
+        reset: where the reset gate acts; see :class:`GruCell`.
     """
 
-    def __init__(self, inputs: int, width: int, *, reverse: bool = False) -> None:
+    def __init__(self, inputs: int, width: int, *, reverse: bool = False, reset: Reset = "after") -> None:
         super().__init__()
-        self.cell = GruCell(inputs, width)
+        self.cell = GruCell(inputs, width, reset=reset)
         self.reverse = reverse
 
     def forward(self, x_BSC: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,18 +82,26 @@ class Gru(nn.Module):
 
         What lies in the padding and which sentences share the batch change nothing. Lengths are at least 1.
         """
-        inputs, states = self.cell.inputs, self.cell.states
+        inputs, maps = self.cell.inputs, self.cell.recurrent_maps
         assert inputs.bias is not None
-        weights = (inputs.weight, states.weight, inputs.bias)
+        recurrent_GD = maps[0].weight if len(maps) == 1 else torch.cat([one.weight for one in maps])
+        weights = (inputs.weight, recurrent_GD, inputs.bias)
+        after = len(maps) == 1
         if torch.compiler.is_exporting():
-            exported: tuple[Tensor, Tensor] = torch.ops.tandem.gru(x_BSC, lengths_B, *weights, self.reverse)
+            exported: tuple[Tensor, Tensor] = torch.ops.tandem.gru(x_BSC, lengths_B, *weights, self.reverse, after)
             return exported
         with torch.autocast(x_BSC.device.type, enabled=False):  # one type for all, wide enough for sums
-            return run_gru(x_BSC.to(states.weight.dtype), lengths_B, *weights, self.reverse)
+            return run_gru(x_BSC.to(recurrent_GD.dtype), lengths_B, *weights, self.reverse, after)
 
 
 def run_gru(
-    x_BSC: Tensor, lengths_B: Tensor, weight_GC: Tensor, recurrent_GD: Tensor, bias_G: Tensor, reverse: bool
+    x_BSC: Tensor,
+    lengths_B: Tensor,
+    weight_GC: Tensor,
+    recurrent_GD: Tensor,
+    bias_G: Tensor,
+    reverse: bool,
+    reset_after: bool,
 ) -> tuple[Tensor, Tensor]:
     """The states B x S x D and last states B x D of a GRU; see :class:`Gru`."""
     position_S = torch.arange(x_BSC.size(1), device=lengths_B.device)
@@ -78,13 +109,41 @@ def run_gru(
     mirror_BS = torch.where(inside_BS, lengths_B[:, None] - 1 - position_S, position_S)
     if reverse:
         x_BSC = _take(x_BSC, mirror_BS)
-    start_1BD = x_BSC.new_zeros(1, x_BSC.size(0), recurrent_GD.size(1))
-    weights = _fused_weights(weight_GC, recurrent_GD, bias_G)
-    # layers 1, dropout 0, training: whether a backward pass may follow, one direction, batch first
-    h_BSD, _ = torch._VF.gru(x_BSC, start_1BD, weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
+    if reset_after:
+        start_1BD = x_BSC.new_zeros(1, x_BSC.size(0), recurrent_GD.size(1))
+        weights = _fused_weights(weight_GC, recurrent_GD, bias_G)
+        # layers 1, dropout 0, training: whether a backward pass may follow, one direction, batch first
+        h_BSD, _ = torch._VF.gru(x_BSC, start_1BD, weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
+    else:
+        # A trace has to keep the loop, whose length is that of the sequences.
+        tracing = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        loop = _scripted_loop() if tracing else _reset_before
+        h_BSD = loop(F.linear(x_BSC, weight_GC, bias_G), recurrent_GD)
     last_BD = _take(h_BSD, lengths_B[:, None] - 1).squeeze(1)
     h_BSD = h_BSD.masked_fill(~inside_BS[..., None], 0.0)
     return (_take(h_BSD, mirror_BS) if reverse else h_BSD), last_BD
+
+
+def _reset_before(mapped_BSG: Tensor, recurrent_GD: Tensor) -> Tensor:
+    """The states B x S x D, from the inputs' products, position by position."""
+    width = recurrent_GD.size(1)
+    gates, candidate = recurrent_GD[: 2 * width], recurrent_GD[2 * width :]
+    h_BD = torch.zeros_like(mapped_BSG[:, 0, :width])
+    states = [h_BD]
+    for position in range(mapped_BSG.size(1)):
+        x_z, x_r, x_n = mapped_BSG[:, position].chunk(3, dim=-1)
+        h_z, h_r = F.linear(h_BD, gates).chunk(2, dim=-1)
+        z_BD, r_BD = torch.sigmoid(x_z + h_z), torch.sigmoid(x_r + h_r)
+        n_BD = torch.tanh(x_n + F.linear(r_BD * h_BD, candidate))
+        h_BD = n_BD + z_BD * (h_BD - n_BD)
+        states.append(h_BD)
+    return torch.stack(states[1:], dim=1)
+
+
+@cache
+def _scripted_loop() -> Callable[[Tensor, Tensor], Tensor]:
+    scripted: Callable[[Tensor, Tensor], Tensor] = torch.jit.script(_reset_before)
+    return scripted
 
 
 def _take(x_BSC: Tensor, index_BN: Tensor) -> Tensor:
@@ -107,7 +166,13 @@ def _fused_weights(weight_GC: Tensor, recurrent_GD: Tensor, bias_G: Tensor) -> l
 
 
 def _like_outputs(
-    x_BSC: Tensor, lengths_B: Tensor, weight_GC: Tensor, recurrent_GD: Tensor, bias_G: Tensor, reverse: bool
+    x_BSC: Tensor,
+    lengths_B: Tensor,
+    weight_GC: Tensor,
+    recurrent_GD: Tensor,
+    bias_G: Tensor,
+    reverse: bool,
+    reset_after: bool,
 ) -> tuple[Tensor, Tensor]:
     width = recurrent_GD.size(1)
     return x_BSC.new_empty(*x_BSC.shape[:2], width), x_BSC.new_empty(x_BSC.size(0), width)
@@ -128,3 +193,9 @@ def orthogonal_blocks(linear: Linear, width: int) -> None:
                     block.normal_(0.0, 0.01)
         if linear.bias is not None:
             linear.bias.zero_()
+
+
+def orthogonal_cell(cell: GruCell) -> None:
+    """Every gate's map of the state orthogonal."""
+    for linear in cell.recurrent_maps:
+        orthogonal_blocks(linear, linear.weight.size(1))

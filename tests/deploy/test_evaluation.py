@@ -207,6 +207,19 @@ def test_the_tasks_own_scores_are_stored(make: Make, text: Write, monkeypatch: p
     assert {(one.test_set, one.command) for one in stored} == {("toy/test", "tandem evaluate x")}
 
 
+def test_every_reference_counts(make: Make, text: Write, tmp_path: Path) -> None:
+    """The bundle's own output among them makes its scores better, to what the metrics make of both references."""
+    files, written = (make("one", "de"), "--source", text("de")), tmp_path / "written.txt"
+    alone = by_metric(found_by(*files, "--references", text("en"), "--out", written)["scores"]["one"])
+    both = found_by(*files, "--references", text("en"), "--references", written)
+    columns = [Path(path).read_text(encoding="utf-8").splitlines() for path in (text("en"), written)]
+    for name, metric in all_metrics("translate", "en").items():
+        value = by_metric(both["scores"]["one"])[name]
+        assert value == round(metric.corpus_score(columns[1], columns).score, 2)
+    assert by_metric(both["scores"]["one"])["chrF"] > alone["chrF"]
+    assert all("nrefs:2|" in score["signature"] for score in both["scores"]["one"])
+
+
 def test_a_limit_takes_the_first_hypotheses_too(make: Make, text: Write) -> None:
     files = (make("one", "de"), "--source", text("de"), "--references", text("en"), "--limit", 5)
     found = found_by(*files, "--against", text("en"))

@@ -151,7 +151,9 @@ def test_the_manifest_says_which_sources_are_features(folder: Path) -> None:
 def test_evaluate_and_verify_take_matrices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = folder / "corpora/toy/test.en"
     limited = replace(DECODING, limit=10)
-    evaluate(folder / "bundle", [str(path) for path in sources(folder)], gold, limited, EvaluationOptions(as_json=True))
+    evaluate(
+        folder / "bundle", [str(path) for path in sources(folder)], [gold], limited, EvaluationOptions(as_json=True)
+    )
     result = json.loads(capsys.readouterr().out)
     assert result["segments"] == 10
     assert result["scores"]["three"][0]["value"] > 80

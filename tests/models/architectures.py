@@ -69,6 +69,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     | {
         "no-positions": _TRANSFORMER | {"positions": "none"},
         "all-biases": _TRANSFORMER | {"attention_bias": True, "hidden_bias": True, "output_bias": True},
+        "context-gate": _TRANSFORMER | {"context_gate": True},
+        "context-gate-post": _TRANSFORMER | {"context_gate": True, "norm": "post"},
         "no-biases": _TRANSFORMER | {"hidden_bias": False, "scale_embedding": False},
     },
     "convs2s": {
@@ -93,6 +95,10 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "no-positions": _LAYERWISE | {"positions": "none"},
         "nothing-shared": _LAYERWISE | {"share_weights": False, "mixed_attention": False, "side_embeddings": False},
         "one-layer": _LAYERWISE | {"layers": 1},
+        "post-norm": _LAYERWISE | {"norm": "post"},
+        "post-norm-no-weight-sharing": _LAYERWISE | {"norm": "post", "layers": 4, "share_weights": False},
+        "deepnorm": _LAYERWISE | {"norm": "deepnorm", "layers": 3},
+        "deepnorm-no-weight-sharing": _LAYERWISE | {"norm": "deepnorm", "layers": 4, "share_weights": False},
     },
     "multisource": {
         "hierarchical": _MULTISOURCE,
@@ -101,6 +107,11 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         | {"strategy": "flat", "source_vocabularies": [SOURCE_TYPES, 0, 12], "features": [0, 5, 0]},
         "flat-all": _FEATURES | {"strategy": "flat", "share_projections": True, "sentinel": True, "decoder": "cgru"},
         "concatenation": _FEATURES | {"strategy": "concatenation"},
+        "reset-before": _FLAT | {"gru_reset": "before"},
+        "reset-before-cgru": _MULTISOURCE | {"gru_reset": "before", "decoder": "cgru", "sentinel": True},
+        "no-energy-bias": _MULTISOURCE | {"energy_bias": False},
+        "one-text-no-energy-bias": _MULTISOURCE
+        | {"strategy": "concatenation", "source_vocabularies": [TARGET_TYPES], "energy_bias": False},
         "one-text": _MULTISOURCE | {"strategy": "concatenation", "source_vocabularies": [SOURCE_TYPES]},
         "one-matrix": _MULTISOURCE | {"strategy": "concatenation", "source_vocabularies": [0], "features": [5]},
     },

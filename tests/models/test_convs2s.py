@@ -17,7 +17,6 @@ from models.convs2s import (
     ConvS2SConfig,
     ConvS2SMemory,
     attend_to_source,
-    scale_gradient,
 )
 from models.layers.linear import Linear
 from models.registry import build_model
@@ -148,16 +147,6 @@ def test_gradients_of_the_encoder_are_divided_by_twice_the_attentions(
         if name.startswith(("encoder", "source")):
             assert through.abs().max() > 1e-6
     assert direct["source_embedding"].abs().max() > 1e-6
-
-
-def test_a_scaled_gradient_leaves_its_tensor_alone() -> None:
-    x = torch.randn(3, requires_grad=True)
-    assert scale_gradient(x, 0.25).equal(x)
-    scale_gradient(x, 0.25).sum().backward()
-    assert x.grad is not None
-    assert x.grad.tolist() == [0.25] * 3
-    constant = torch.randn(3)
-    assert scale_gradient(constant, 0.25) is constant
 
 
 def test_init_follows_section_3_5_and_appendix_a() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from models import dpn
 from models.dpn import (
     DoubleAttention,
     Dpn,
@@ -122,6 +124,33 @@ def test_attention_names_say_decoder_path_layer_and_encoder_path() -> None:
     assert list(weights) == [
         f"{path}.{n}.{source}" for path in ("cnn", "san") for n in (0, 1) for source in ("cnn", "san")
     ]
+
+
+def _gradients(model: Dpn) -> dict[str, Tensor]:
+    model.zero_grad()
+    with torch.enable_grad():
+        model.score(targets(3, 4), model.encode(batch(sentences(model, (5, 2, 6))))).square().sum().backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize(
+    ("variant", "attentions"), [("both-both", 4), ("both-cnn", 2), ("cnn-san", 2), ("projections", 4)]
+)
+def test_gradients_of_the_cnn_encoder_are_divided_by_twice_the_attentions(
+    variant: str, attentions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in ConvS2S; those of the SAN encoder, and of what reads the encoders, are whole."""
+    model = Case("dpn", variant).build()
+    assert isinstance(model, Dpn)
+    scaled = _gradients(model)
+    monkeypatch.setattr(dpn, "scale_gradient", lambda x, factor: x)
+    whole = _gradients(model)
+    for name, gradient in whole.items():
+        if name.startswith("cnn_encoder"):
+            assert gradient.abs().max() > 1e-6
+            gradient = gradient / (2 * attentions)
+        if not name.startswith("source"):
+            torch.testing.assert_close(scaled[name], gradient, atol=1e-10, rtol=1e-10)
 
 
 def test_init_follows_convs2s() -> None:

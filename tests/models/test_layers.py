@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from models.layers.attention import FeedForward, SelfAttention, additive_mask, split_heads
 from models.layers.dropout import Dropout
 from models.layers.embedding import PositionEmbedding, sinusoids
+from models.layers.gradient import scale_gradient
 from models.layers.linear import GatedConvolution, Linear, unfolded
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import layers as reference
@@ -144,3 +145,13 @@ def test_dropout_is_the_identity_without_training_or_rate() -> None:
     assert Dropout(0.0).train()(x) is x
     assert Dropout(1e-4).train()(x) is not x, "a rate above 0 never rounds to none"
     assert repr(Dropout(0.25)) == "Dropout(rate=0.25)"
+
+
+def test_a_scaled_gradient_leaves_its_tensor_alone() -> None:
+    x = torch.randn(3, requires_grad=True)
+    assert scale_gradient(x, 0.25).equal(x)
+    scale_gradient(x, 0.25).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0.25] * 3
+    constant = torch.randn(3)
+    assert scale_gradient(constant, 0.25) is constant

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import torch
 
 from models.layers.attention import KeyValueMemory, KeyValueState, merge_heads, split_heads
-from models.layerwise import Layerwise, LayerwiseConfig, MixedAttention
+from models.layerwise import Layer, Layerwise, LayerwiseConfig, MixedAttention
 from models.registry import build_model
 from models.transformer import TransformerConfig
 from tests.models.architectures import BOS, VARIANTS, Case, batch, parts_of, sentences, targets
@@ -77,18 +77,68 @@ def test_one_stack_or_two() -> None:
     assert [len(apart.stack), len(apart.source_stack)] == [2, 2]
 
 
+@pytest.mark.parametrize(("share_weights", "depth"), [(True, 6), (False, 3)])
+def test_deepnorm_starts_with_smaller_maps(share_weights: bool, depth: int) -> None:
+    """beta = (8 N)^(-1/4) on values, output and feed-forward, not on queries and keys (Wang et al. 2022, figure 2)."""
+    models = []
+    for norm in ("post", "deepnorm"):
+        torch.manual_seed(1)
+        config = replace(CONFIG, layers=6, share_weights=share_weights, norm=norm)
+        models.append(build_model("layerwise", config).state_dict())
+    plain, scaled = models
+    beta = (8 * depth) ** -0.25
+    for name, weight in plain.items():
+        *unscaled, last = weight.chunk(3) if name.endswith("query_key_value.weight") else (weight,)
+        small = "attention" in name or name.endswith(("inner.weight", "outer.weight"))
+        expected = torch.cat([*unscaled, last * beta if small else last])
+        torch.testing.assert_close(scaled[name], expected, msg=name)
+
+
+@pytest.mark.parametrize(("norm", "least", "most"), [("pre", 0.03, 1), ("deepnorm", 0.2, 1), ("post", 0, 0.02)])
+def test_what_reaches_the_queries_of_ten_layers(
+    norm: Literal["pre", "post", "deepnorm"], least: float, most: float
+) -> None:
+    """Gradients of the layer with the smallest, over those of the one with the largest.
+
+    With norms after the residuals the states of the upper layers are all alike, so it does not matter where they look,
+    and they are not taught to: such a stack becomes a language model.
+    """
+    config = LayerwiseConfig((12,), 12, width=64, hidden=256, heads=4, layers=10, norm=norm, dropout=0.0)
+    torch.manual_seed(1)
+    model = build_model("layerwise", config)
+    assert isinstance(model, Layerwise)
+    made, target_BT = sentences(model, (6, 4, 5, 6) * 4), targets(16, 6)
+    with torch.enable_grad():
+        logits_BTV = model.score(target_BT, model.encode(batch(made)))
+        torch.nn.functional.cross_entropy(logits_BTV[:, :-1].flatten(0, 1), target_BT[:, 1:].flatten()).backward()
+    norms = []
+    for layer in model.stack:
+        assert isinstance(layer, Layer)
+        gradient = layer.attention.query_key_value.weight.grad
+        assert gradient is not None
+        norms.append(float(gradient.chunk(3)[0].norm()))
+    assert least < min(norms) / max(norms) < most
+
+
 def layers_of(config: LayerwiseConfig, count: int) -> int:
     """Layers of four maps without bias, a feed-forward with biases and two norms."""
     d, f = config.width, config.hidden
     return count * (4 * d * d + 2 * d * f + f + d + 4 * d)
 
 
+def final_norm(config: LayerwiseConfig) -> int:
+    """That of the last target states, which pre-norm adds: in a stack no other norm comes after it."""
+    return 2 * config.width if config.norm == "pre" else 0
+
+
 SMALL = LayerwiseConfig((31_350,), 31_350)
+POST = replace(SMALL, norm="post")  # as figure 1 has it
 BASE = LayerwiseConfig((40_000,), 40_000, width=512, hidden=2048, heads=8)
 # The paper prints a feed-forward width of 2,048, but with it the model is smaller than the one it is compared with.
 BIG = replace(BASE, width=1024, hidden=4096, heads=16)
 
 
+@pytest.mark.parametrize("norm", ["pre", "post", "deepnorm"])
 @pytest.mark.parametrize(
     ("change", "total"),
     [
@@ -100,15 +150,16 @@ BIG = replace(BASE, width=1024, hidden=4096, heads=16)
     ],
     ids=str,
 )
-def test_parameters_of_table_3(change: dict[str, Any], total: int) -> None:
+def test_parameters_of_table_3(norm: Literal["pre", "post", "deepnorm"], change: dict[str, Any], total: int) -> None:
     """All five rows print 19.07M: halving the layers of two stacks leaves their number as it was."""
-    config = replace(SMALL, **change)
+    config = replace(SMALL, norm=norm, **change)
+    total += final_norm(config)
     sides = 1 if config.share_weights else 2
     parts = parts_of("layerwise", config)
     assert parts == {
         "embeddings": 31_350 * 256,
         "sides": 2 * 256 * config.side_embeddings,
-        "stack": layers_of(config, 14 // sides),
+        "stack": layers_of(config, 14 // sides) + final_norm(config),
         "source_stack": layers_of(config, 14 - 14 // sides),
     }
     assert sum(parts.values()) == total
@@ -117,9 +168,8 @@ def test_parameters_of_table_3(change: dict[str, Any], total: int) -> None:
 
 @pytest.mark.parametrize("layers", [10, 14, 18, 22])
 def test_depths_of_table_4(layers: int) -> None:
-    assert sum(parts_of("layerwise", replace(SMALL, layers=layers)).values()) == 19_068_416 + layers_of(
-        SMALL, layers - 14
-    )
+    expected = 19_068_416 + layers_of(POST, layers - 14)
+    assert sum(parts_of("layerwise", replace(POST, layers=layers)).values()) == expected
 
 
 @pytest.mark.parametrize(("config", "total", "transformer"), [(BASE, 64.59, 64.6), (BIG, 217.25, 217.3)])
@@ -129,7 +179,7 @@ def test_base_and_big_are_of_the_transformers_size(config: LayerwiseConfig, tota
     assert config.layers == 14
     assert d // config.heads == 64
     millions = sum(parts_of("layerwise", config).values()) / 1e6
-    assert millions == pytest.approx((40_000 * d + 2 * d + layers_of(config, 14)) / 1e6)
+    assert millions == pytest.approx((40_000 * d + 2 * d + layers_of(config, 14) + final_norm(config)) / 1e6)
     assert round(millions, 2) == total
     sizes = (config.width, config.hidden, config.heads, 6, 6)
     baseline = parts_of("transformer", TransformerConfig((40_000,), 40_000, *sizes, norm="post", tied="all"))

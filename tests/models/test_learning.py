@@ -120,6 +120,19 @@ def test_learns_what_takes_both_sources() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("architecture", "layers"),
+    [("layerwise", {"layers": 10}), ("transformer", {"encoder_layers": 5, "decoder_layers": 5})],
+    ids=["layerwise", "transformer"],
+)
+def test_learns_with_ten_layers(architecture: str, layers: dict[str, int]) -> None:
+    """What one or two layers learn wherever their norms stand, ten learn with them in front."""
+    generator = torch.Generator().manual_seed(1)
+    keys = configured(LEARNERS[architecture] | layers, 1)
+    check(train(architecture, keys, "copy", generator), "copy", generator)
+
+
+@pytest.mark.slow
 def test_an_ensemble_knows_what_its_members_learnt() -> None:
     generator = torch.Generator().manual_seed(1)
     listed = tuple(

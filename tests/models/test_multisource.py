@@ -5,6 +5,7 @@ Shape suffixes: B sentences, R rows, S source positions, T target positions, E e
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -85,6 +86,28 @@ def test_hierarchical_is_a_distribution_over_encoders(switches: dict[str, Any]) 
         torch.testing.assert_close(weight_RTX.sum(-1), torch.ones(6, 4, dtype=torch.float64))
 
 
+@pytest.mark.parametrize(("strategy", "entry"), [("flat", "sentinel"), ("hierarchical", "encoders")])
+@pytest.mark.parametrize("place", range(4))
+def test_what_an_encoder_is_offset_by_is_its_share(strategy: str, entry: str, place: int) -> None:
+    """With log 3 more on its energies its weights triple beside the others', sentinel included (last)."""
+    model = build(strategy=strategy, sentinel=True)
+    offsets = model.combination.offsets
+    assert isinstance(offsets, torch.Tensor)
+    memory, target_RT = model.encode(batch(sentences(model, (5, 3)))), targets(2, 1)
+
+    def shares() -> torch.Tensor:
+        weights = model.attention(target_RT, memory)
+        if entry == "encoders":
+            return weights["decoder.0.encoders"]
+        return torch.cat([weight.sum(-1, keepdim=True) for weight in weights.values()], dim=-1)
+
+    before_RTE = shares()
+    offsets[place] += math.log(3)
+    expected_RTE = before_RTE.clone()
+    expected_RTE[..., place] *= 3
+    torch.testing.assert_close(shares(), expected_RTE / expected_RTE.sum(-1, keepdim=True))
+
+
 @every_strategy
 def test_padding_of_one_source_changes_nothing_of_the_others(switches: dict[str, Any]) -> None:
     model = build(**switches)
@@ -131,10 +154,11 @@ def test_each_source_has_the_encoder_of_its_kind() -> None:
 
 @pytest.mark.parametrize(("share", "fewer"), [(False, 0), (True, 1)])
 def test_sharing_projections_saves_one_of_each_pair(share: bool, fewer: int) -> None:
-    """A = 7 outputs of each map from states of 8, 5 and 8 and from the sentinel's 8, every map with a bias."""
+    """A = 7 outputs of each map from states of 8, 5 and 8 and from the sentinel's 8, every map with a bias; W with one
+    too, v, and a number for each of the four."""
     sizes = dict(build(sentinel=True, share_projections=share).parameter_parts())
     maps = sum(7 * width + 7 for width in (8, 5, 8, 8))
-    energy, gate = 7 * 8 + 7, 8 * 6 + 8 + 8 * 8
+    energy, gate = 7 * 8 + 7 + 7 + 4, 8 * 6 + 8 + 8 * 8
     assert sizes["attention"] == (2 - fewer) * maps + energy + gate
 
 
@@ -146,7 +170,7 @@ def test_parameters_of_the_paper() -> None:
     assert parts == {
         "embeddings": 3 * 10_000 * 300,
         "encoders": 2 * 2 * gru,
-        "attention": 2 * 2 * (600 * 500 + 500) + 300 * 500 + 500,
+        "attention": 2 * 2 * (600 * 500 + 500) + (300 * 500 + 500) + 500 + 2,
         "decoder": (1200 * 300 + 300) + (800 * 300 + 300) + gru,
         "output": (800 * 300 + 300) + 10_000 * 300 + 10_000,
     }

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from models.layers.linear import Linear
-from models.layers.recurrent import Gru, GruCell, orthogonal_blocks, run_gru
+from models.layers.recurrent import Gru, GruCell, Reset, orthogonal_blocks, run_gru
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import layers as reference
 
 LENGTHS = (4, 1, 6)
+both_resets = pytest.mark.parametrize("reset", ["after", "before"])
 both_directions = pytest.mark.parametrize("reverse", [False, True], ids=["forward", "backward"])
 Run = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -23,18 +24,20 @@ def batch(lengths: tuple[int, ...], width: int = 5, *, extra: int = 0) -> tuple[
     return torch.randn(len(lengths), max(lengths) + extra, width, dtype=torch.float64), torch.tensor(lengths)
 
 
-def test_cell() -> None:
-    cell = shaken(GruCell(5, 7))
+@both_resets
+def test_cell(reset: Reset) -> None:
+    cell = shaken(GruCell(5, 7, reset=reset))
     x_NC, h_ND = torch.randn(3, 5, dtype=torch.float64), torch.randn(3, 7, dtype=torch.float64)
     expected = [reference.gru_cell(weights_of(cell), x, h) for x, h in zip(x_NC.numpy(), h_ND.numpy(), strict=True)]
     assert_same(cell(x_NC, h_ND), expected)
     assert_same(cell.advance(cell.inputs(x_NC), h_ND), expected)
 
 
+@both_resets
 @both_directions
-def test_whole_sequences(reverse: bool) -> None:
+def test_whole_sequences(reverse: bool, reset: Reset) -> None:
     """Of a padded batch, each sentence is that of a loop over its own positions, and beyond it there are zeros."""
-    layer = shaken(Gru(5, 7, reverse=reverse))
+    layer = shaken(Gru(5, 7, reverse=reverse, reset=reset))
     x_BSC, lengths_B = batch(LENGTHS, extra=2)
     found_BSD, last_BD = layer(x_BSC, lengths_B)
     for b, length in enumerate(LENGTHS):
@@ -44,10 +47,11 @@ def test_whole_sequences(reverse: bool) -> None:
         assert not found_BSD[b, length:].any()
 
 
+@both_resets
 @both_directions
-def test_gradients_are_those_of_the_cell(reverse: bool) -> None:
+def test_gradients_are_those_of_the_cell(reverse: bool, reset: Reset) -> None:
     """Of every parameter and of the inputs; nothing flows into padding."""
-    layer = Gru(5, 7, reverse=reverse).double()
+    layer = Gru(5, 7, reverse=reverse, reset=reset).double()
     x_BSC, lengths_B = batch(LENGTHS, extra=1)
     x_BSC.requires_grad_()
     weight_BSD = torch.randn(3, 7, 7, dtype=torch.float64)
@@ -65,9 +69,10 @@ def test_gradients_are_those_of_the_cell(reverse: bool) -> None:
     assert not any(found[0][b, length:].any() for b, length in enumerate(LENGTHS))
 
 
+@both_resets
 @both_directions
-def test_a_trace_runs_at_other_sizes(reverse: bool) -> None:
-    layer = shaken(Gru(5, 7, reverse=reverse))
+def test_a_trace_runs_at_other_sizes(reverse: bool, reset: Reset) -> None:
+    layer = shaken(Gru(5, 7, reverse=reverse, reset=reset))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"`torch\.jit\.\w+` is deprecated", DeprecationWarning)
         traced: Run = torch.jit.trace(layer, batch((3, 3)), check_trace=False)
@@ -76,10 +81,11 @@ def test_a_trace_runs_at_other_sizes(reverse: bool) -> None:
         assert all(a.equal(b) for a, b in zip(traced(*given), layer(*given), strict=True))
 
 
+@both_resets
 @both_directions
-def test_an_exported_program_holds_one_operator(reverse: bool) -> None:
+def test_an_exported_program_holds_one_operator(reverse: bool, reset: Reset) -> None:
     """So that it becomes one operator of the exported format; run as it is, it gives the same."""
-    layer = shaken(Gru(5, 7, reverse=reverse))
+    layer = shaken(Gru(5, 7, reverse=reverse, reset=reset))
     sizes = ({0: torch.export.Dim("sentence"), 1: torch.export.Dim("source")}, {0: torch.export.Dim("sentence")})
     program = torch.export.export(layer, batch((3, 3)), dynamic_shapes=sizes)
     called = [node.target for node in program.graph.nodes if node.op == "call_function"]
@@ -93,7 +99,8 @@ def test_the_operator_keeps_its_own_contract() -> None:
     layer = Gru(5, 7)
     weights = (layer.cell.inputs.weight.detach(), layer.cell.states.weight.detach(), torch.zeros(21))
     x_BSC, lengths_B = batch(LENGTHS)
-    torch.library.opcheck(torch.ops.tandem.gru.default, (x_BSC.float(), lengths_B, *weights, True))
+    for after in (True, False):
+        torch.library.opcheck(torch.ops.tandem.gru.default, (x_BSC.float(), lengths_B, *weights, True, after))
 
 
 def test_low_precision_around_it_leaves_the_states_wide() -> None:
@@ -105,6 +112,7 @@ def test_low_precision_around_it_leaves_the_states_wide() -> None:
         *(layer.cell.inputs.weight, layer.cell.states.weight),
         torch.zeros(21),
         False,
+        True,
     )
     with torch.autocast("cpu", torch.bfloat16):
         found = layer(x_BSC.bfloat16(), lengths_B)

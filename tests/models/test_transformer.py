@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
+from models.registry import build_model
 from models.transformer import Transformer, TransformerConfig
-from tests.models.architectures import Case, parts_of
+from tests.models.architectures import Case, batch, parts_of, sentences, targets
 
 CONFIG = TransformerConfig((9,), 9, width=8, hidden=12, heads=2)
 
@@ -50,6 +52,29 @@ def test_small_transformer_of_layer_wise_coordination() -> None:
     feed_forward, norm = 2 * d * f + f + d, 2 * d
     assert total == 31_350 * d + 6 * (4 * d * d + feed_forward + 2 * norm) + 6 * (8 * d * d + feed_forward + 3 * norm)
     assert round(total / 1e6, 2) == 19.07
+
+
+SMALL = TransformerConfig((31_350,), 31_350, tied="all", encoder_layers=6, decoder_layers=6)
+
+
+def test_the_context_gates_that_layer_wise_coordination_is_compared_with() -> None:
+    """19.08M in section 5.4: a gate for each of four heads in six layers, from both contexts of 256."""
+    gated, plain = (sum(parts_of("transformer", replace(SMALL, context_gate=gate)).values()) for gate in (True, False))
+    assert gated - plain == 6 * (2 * 256 * 4 + 4)
+    assert (round(plain / 1e6, 2), round(gated / 1e6, 2)) == (19.07, 19.08)
+
+
+def test_context_gates_start_as_the_plain_sum() -> None:
+    models = []
+    for gate in (False, True):
+        torch.manual_seed(1)
+        models.append(build_model("transformer", replace(CONFIG, context_gate=gate)).double().eval())
+    plain, gated = models
+    gated.load_state_dict(plain.state_dict(), strict=False)
+    target_BT, sources = targets(2, 4) % 9, batch(sentences(plain, (5, 3)))
+    with torch.no_grad():
+        found, expected = (model.score(target_BT, model.encode(sources)) for model in (gated, plain))
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
 
 
 def test_shared_tables_are_one_tensor() -> None:

@@ -123,11 +123,14 @@ def gated_convolution(w: Weights, xs: Vectors, kernel: int, before: int) -> Vect
 
 
 def gru_cell(w: Weights, x: Vector, h: Vector) -> Vector:
-    """z, r = sigmoid(W x + U h + b);  n = tanh(W_n x + b_n + r * (U_n h));  z h + (1 - z) n (Cho et al. 2014)."""
+    """z, r = sigmoid(W x + U h + b);  z h + (1 - z) n (Cho et al. 2014), n being tanh(W_n x + b_n + r * (U_n h)) or,
+    where U_n is a map of its own, tanh(W_n x + b_n + U_n (r * h))."""
     x_z, x_r, x_n = np.split(linear(w.under("inputs"), x), 3)
-    u_z, u_r, u_n = np.split(linear(w.under("states"), h), 3)
+    before = "candidate.weight" in w
+    u_z, u_r, *u_n = np.split(linear(w.under("states"), h), 2 if before else 3)
     z, r = sigmoid(x_z + u_z), sigmoid(x_r + u_r)
-    return z * h + (1 - z) * np.tanh(x_n + r * u_n)
+    recurrent = linear(w.under("candidate"), r * h) if before else r * u_n[0]
+    return z * h + (1 - z) * np.tanh(x_n + recurrent)
 
 
 def gru(w: Weights, xs: Vectors, *, reverse: bool) -> tuple[Vectors, Vector]:

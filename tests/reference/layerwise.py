@@ -46,14 +46,16 @@ class LayerwiseReference:
 
     def run(self, source: list[int], target: list[int]) -> Vectors:
         """The target's last states; both sides climb the layers together."""
+        c = self.config
         xs, ys = self.embed("source", source), self.embed("target", target)
         stack = self.weights.layers("stack")
         for number, w in enumerate(stack):
-            own = w if self.config.share_weights else self.weights.under(f"source_stack.{number}")
-            below, xs = xs, rest(own, xs, self_attention(own.under("attention"), xs, self.config.heads, causal=False))
+            own = w if c.share_weights else self.weights.under(f"source_stack.{number}")
+            attended = self_attention(own.under("attention"), given(c, own, 0, xs), c.heads, causal=False)
+            below, xs = xs, rest(c, own, xs, attended)
             # One stack: source states of the layer below. Two stacks: those of the corresponding layer.
-            ys = self._target_layer(number, w, below if self.config.share_weights else xs, ys)
-        return ys
+            ys = self._target_layer(number, w, below if c.share_weights else xs, ys)
+        return [layer_norm(self.weights.under("final_norm"), y) for y in ys] if c.norm == "pre" else ys
 
     def embed(self, side: str, ids: list[int]) -> Vectors:
         """sqrt(d) times the embedding, plus the position counted on its own side, plus the side's vector."""
@@ -65,8 +67,8 @@ class LayerwiseReference:
         return [np.sqrt(c.width) * w["embedding"][token] + positions[i] + vector for i, token in enumerate(ids)]
 
     def _target_layer(self, number: int, w: Weights, xs: Vectors, ys: Vectors) -> Vectors:
-        _, source_keys, source_values = maps(w, xs)
-        queries, keys, values = maps(w, ys)
+        _, source_keys, source_values = maps(w, given(self.config, w, 0, xs))
+        queries, keys, values = maps(w, given(self.config, w, 0, ys))
         self.prefix.append((source_keys, source_values))
         attended, on_source, on_target = [], [], []
         heads, size = self.config.heads, len(xs)
@@ -86,7 +88,7 @@ class LayerwiseReference:
             on_source.append(mean[:size])
             on_target.append(np.pad(mean[size:], (0, len(ys) - i - 1)))
         self.seen |= {f"mixed.{number}.source0": on_source, f"mixed.{number}.target": on_target}
-        return rest(w, ys, attended)
+        return rest(self.config, w, ys, attended)
 
 
 def maps(w: Weights, xs: Vectors) -> tuple[Vectors, Vectors, Vectors]:
@@ -95,10 +97,25 @@ def maps(w: Weights, xs: Vectors) -> tuple[Vectors, Vectors, Vectors]:
     return [m[0] for m in mapped], [m[1] for m in mapped], [m[2] for m in mapped]
 
 
-def rest(w: Weights, xs: Vectors, attended: Vectors) -> Vectors:
-    """Add & LayerNorm, feed-forward (eq. 2), Add & LayerNorm (figure 1)."""
-    xs = [layer_norm(w.under("norms.0"), x + a) for x, a in zip(xs, attended, strict=True)]
-    return [layer_norm(w.under("norms.1"), x + feed_forward(w.under("feed_forward"), x)) for x in xs]
+def given(config: Any, w: Weights, norm: int, xs: Vectors) -> Vectors:
+    """What a sub-layer reads: LN(x) with pre-norm, x itself with the others."""
+    return [layer_norm(w.under(f"norms.{norm}"), x) for x in xs] if config.norm == "pre" else xs
+
+
+def added(config: Any, w: Weights, norm: int, xs: Vectors, ys: Vectors) -> Vectors:
+    """x + y with pre-norm, else LN(alpha x + y), alpha being 1 (figure 1) or (2 N)^(1/4) (DeepNorm, N layers)."""
+    if config.norm == "pre":
+        return [x + y for x, y in zip(xs, ys, strict=True)]
+    layers = config.layers if config.share_weights else config.layers / 2
+    alpha = (2 * layers) ** 0.25 if config.norm == "deepnorm" else 1.0
+    return [layer_norm(w.under(f"norms.{norm}"), alpha * x + y) for x, y in zip(xs, ys, strict=True)]
+
+
+def rest(config: Any, w: Weights, xs: Vectors, attended: Vectors) -> Vectors:
+    """The attention's sub-layer to its end, then the feed-forward's (eq. 2)."""
+    xs = added(config, w, 0, xs, attended)
+    hidden = [feed_forward(w.under("feed_forward"), x) for x in given(config, w, 1, xs)]
+    return added(config, w, 1, xs, hidden)
 
 
 def eq3(q: Matrix, k: Matrix, v: Matrix, n: int) -> Matrix:

@@ -17,12 +17,13 @@ Source = list[int] | Vectors  # a text's ids, or feature vectors
 
 
 def gru(w: Weights, x: Vector, h: Vector) -> Vector:
-    """z, r = sigmoid(W x + U h + b);  n = tanh(W_n x + b_n + r * (U_n h));  h' = z h + (1 - z) n."""
+    """z, r = sigmoid(W x + U h + b);  h' = z h + (1 - z) n with n = tanh(W_n x + b_n + r * (U_n h)), or, where U_n is a
+    map of its own, tanh(W_n x + b_n + U_n (r * h))."""
     d = len(h)
     wx, uh = linear(w.under("inputs"), x), linear(w.under("states"), h)
     z, r = sigmoid(wx[:d] + uh[:d]), sigmoid(wx[d : 2 * d] + uh[d : 2 * d])
-    n = np.tanh(wx[2 * d :] + r * uh[2 * d :])
-    return z * h + (1 - z) * n
+    recurrent = linear(w.under("candidate"), r * h) if "candidate.weight" in w else r * uh[2 * d :]
+    return z * h + (1 - z) * np.tanh(wx[2 * d :] + recurrent)
 
 
 def run(w: Weights, xs: Vectors) -> Vectors:
@@ -110,11 +111,12 @@ class MultiSourceReference:
         energies, values = [], []
         for k, hs in enumerate(states):
             for h in hs:
-                energies.append(energy(w.under("energy"), s, linear(w.under(f"projections.{k}.key"), h)))
+                own = energy(w.under("energy"), s, linear(w.under(f"projections.{k}.key"), h))
+                energies.append(own + offset(w, k))
                 values.append(self.value(w.under(f"projections.{k}"), h))
         if self.config.sentinel:
             key, value = self.sentinel(w.under("sentinel"), s, previous, y)
-            energies.append(energy(w.under("energy"), s, key))
+            energies.append(energy(w.under("energy"), s, key) + offset(w, len(states)))
             values.append(value)
         alpha = softmax(np.array(energies))
         start = 0
@@ -135,7 +137,7 @@ class MultiSourceReference:
             key, value = self.sentinel(w.under("sentinel"), s, previous, y)
             keys.append(key)
             values.append(value)
-        beta = softmax(np.array([energy(w.under("energy"), s, key) for key in keys]))
+        beta = softmax(np.array([energy(w.under("energy"), s, key) + offset(w, k) for k, key in enumerate(keys)]))
         self.see("encoders", beta)
         context: Vector = np.sum([b * value for b, value in zip(beta, values, strict=True)], axis=0)
         return context
@@ -154,6 +156,11 @@ class MultiSourceReference:
         self.seen.setdefault(f"decoder.0.{name}", []).append(weights)
 
 
+def offset(w: Weights, k: int) -> float:
+    """The number that is added to the energies of encoder k, or of the sentinel, last."""
+    return float(w["offsets"][k]) if "offsets" in w else 0.0
+
+
 def energy(w: Weights, s: Vector, key: Vector) -> float:
-    """eq. 1:  v^T tanh(W s + key)."""
+    """eq. 1:  v^T tanh(W s + b + key)."""
     return float((w["vector.weight"][0] * np.tanh(linear(w.under("query"), s) + key)).sum())

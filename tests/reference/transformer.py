@@ -19,6 +19,7 @@ from tests.reference.layers import (
     logits,
     multi_head,
     self_attention,
+    sigmoid,
     sinusoids,
 )
 
@@ -70,16 +71,25 @@ class TransformerReference:
         xs = self.embed("target", target)
         for index, w in enumerate(self.weights.layers("decoder")):
             xs = self._residual(w, 0, xs, self._self_attention(w, causal=True))
-            xs = self._residual(w, 1, xs, self._source_attention(w, index, source))
+            xs = self._residual(w, 1, xs, self._source_attention(w, index, source), gate=self.config.context_gate)
             xs = self._residual(w, 2, xs, _feed_forward(w))
         return self._final("decoder_norm", xs)
 
-    def _residual(self, w: Weights, norm: int, xs: Vectors, block: Callable[[Vectors], Vectors]) -> Vectors:
-        """Pre-norm x + block(LN x), post-norm LN(x + block(x))."""
+    def _residual(
+        self, w: Weights, norm: int, xs: Vectors, block: Callable[[Vectors], Vectors], *, gate: bool = False
+    ) -> Vectors:
+        """Pre-norm x + block(LN x), post-norm LN(x + block(x)); with a gate for each head what it makes of the two."""
         n = w.under(f"norms.{norm}")
-        if self.config.norm == "pre":
-            return [x + y for x, y in zip(xs, block([layer_norm(n, x) for x in xs]), strict=True)]
-        return [layer_norm(n, x + y) for x, y in zip(xs, block(xs), strict=True)]
+        pre = self.config.norm == "pre"
+        ys = block([layer_norm(n, x) for x in xs] if pre else xs)
+        sums = [self._gated(w.under("gate"), x, y) if gate else x + y for x, y in zip(xs, ys, strict=True)]
+        return sums if pre else [layer_norm(n, x) for x in sums]
+
+    def _gated(self, w: Weights, target: Vector, source: Vector) -> Vector:
+        """2 ((1 - g) t + g s), g = sigmoid([t, s] W + b), head by head."""
+        gates = sigmoid(linear(w.under("linear"), np.concatenate([target, source])))
+        g = np.repeat(gates, len(target) // self.config.heads)
+        return 2 * ((1 - g) * target + g * source)
 
     def _self_attention(self, w: Weights, *, causal: bool) -> Callable[[Vectors], Vectors]:
         return lambda xs: self_attention(w.under("attention"), xs, self.config.heads, causal=causal)

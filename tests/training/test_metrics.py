@@ -150,6 +150,23 @@ def test_tokenised_bleu_has_no_smoothing() -> None:
     assert papers("translate", ["one two three"], ["one two three"])["tokenised BLEU"] == 0.0
 
 
+def test_which_of_several_references_is_the_length_to_reach() -> None:
+    """Of 4 and 7 words for 6: the closest for multi-bleu.perl, the shortest for mteval-v11b.pl, which asks for less."""
+    metrics = all_metrics("translate", "en")
+    found = {
+        name: metrics[name].corpus_score(["a b c d e f"], [["a b c d e f g"], ["a b c d"]]).score
+        for name in ("tokenised BLEU", "BLEU, lower case")
+    }
+    assert found["BLEU, lower case"] == pytest.approx(100)
+    assert found["tokenised BLEU"] == pytest.approx(100 * math.exp(1 - 7 / 6))
+
+
+def test_rouge_of_several_references_is_the_mean() -> None:
+    """Recall of both words of one, and of one word of four of the other; not of their best, which would be 1."""
+    recall = all_metrics("summarize", "en")["ROUGE-1 recall"]
+    assert recall.corpus_score(["red cat"], [["red cat"], ["blue cat flew home"]]).score == pytest.approx(62.5)
+
+
 def test_case_counts_where_the_paper_counts_it() -> None:
     found = papers("translate", ["ONE two three Four five"], ["one two three four Five"])
     assert found["BLEU, lower case"] == found["tokenised BLEU, lower case"] == 100.0

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from training.optim import OptimiserConfig, build_optimiser, learning_rate
+from training.optim import OptimiserConfig, build_optimiser, divisions, learning_rate, spent
 
 ADAM = OptimiserConfig(learning_rate=0.1, beta1=0.9, beta2=0.98, epsilon=1e-9)
 ADADELTA = OptimiserConfig("adadelta", 1.0, "constant", warmup=0, epsilon=1e-6, rho=0.95)
@@ -119,6 +119,18 @@ def test_plateaus_divide() -> None:
     gentle = replace(NAG, decay=2.0, warmup=10)
     assert learning_rate(gentle, 5, 100, 1) == pytest.approx(0.1 / 2 / 2)
     assert learning_rate(gentle, 10, 100, 1) == pytest.approx(0.1 / 2)
+
+
+def test_what_divides_the_rate() -> None:
+    by_epoch = replace(NAG, anneal="epochs")
+    assert [divisions(NAG, done, stale=True) for done in (0, 1, 2)] == [1, 2, 3]
+    assert [divisions(NAG, done, epochs=1) for done in (0, 1, 2)] == [0, 1, 2]
+    assert [divisions(by_epoch, done, stale=True) for done in (0, 1, 2)] == [1, 1, 2]
+    assert [divisions(by_epoch, done, epochs=1) for done in (0, 1, 2)] == [0, 2, 3]
+    assert divisions(ADAM, 0, stale=True, epochs=1) == 0
+    floor = replace(NAG, stop_below=5e-4)  # the rate itself is 0.1
+    assert [spent(floor, plateaus) for plateaus in (0, 1, 2, 3)] == [False, False, False, True]
+    assert not spent(replace(ADAM, stop_below=1.0), 9)
 
 
 def test_cooldown_falls_in_equal_steps_to_just_above_zero() -> None:

@@ -105,7 +105,7 @@ def test_recipes_have_names_of_their_own() -> None:
         ("iwslt14-de-en/cnn-wide", 30.63, 20_379_600, 20.37),
         ("iwslt14-de-en/san-deep", 31.43, 13_542_888, 13.54),
         ("iwslt14-de-en/san-wide", 31.29, 27_068_904, 27.06),
-        ("iwslt14-de-en/layerwise", 35.07, 19_068_416, 19.07),
+        ("iwslt14-de-en/layerwise", 35.07, 19_068_928, 19.07),
         ("nist-zh-en/memd-rnnsearch", 36.72, 53_719_856, 53.7),
         ("nist-zh-en/memd-2e1d", 37.24, 62_641_456, 62.6),
         ("nist-zh-en/memd-3e1d", 38.62, 73_399_600, 73.4),
@@ -132,8 +132,9 @@ def test_the_training_that_song_et_al_tell(name: str) -> None:
     assert recipe.training.metric == "loss"
     assert recipe.training.batch_tokens * 2 == 4000
     assert recipe.model["dropout"] == 0.1
+    assert recipe.model.get("attention_dropout", 0.0) == (0.0 if recipe.architecture == "convs2s" else 0.1)
     assert recipe.decoding.beam_size == 5
-    assert (recipe.data.vocabulary.joint, recipe.data.vocabulary.size) == (True, 10_000)
+    assert recipe.data.vocabulary == VocabularyConfig(size=8848, target_size=6632, joint=False)
     assert recipe.data.corpora[0].paths("valid") == ("iwslt14-de-en/valid.de", "iwslt14-de-en/valid.en")
 
 
@@ -146,6 +147,7 @@ def test_the_training_that_he_et_al_tell(name: str) -> None:
     assert recipe.optimiser == expected
     assert recipe.training.batch_tokens * 2 == 4096
     assert (recipe.training.label_smoothing, recipe.model["dropout"]) == (0.1, 0.1)
+    assert (recipe.model["norm"], recipe.model["attention_dropout"]) == ("pre", 0.1)
     decoding = recipe.decoding
     assert (decoding.beam_size, decoding.length_penalty, decoding.length_penalty_form) == (6, 1.1, "gnmt")
     assert (recipe.data.vocabulary.joint, recipe.data.vocabulary.size) == (True, 31_350)
@@ -154,6 +156,7 @@ def test_the_training_that_he_et_al_tell(name: str) -> None:
 EN_DE = [*[(512, 3)] * 10, *[(768, 3)] * 3, *[(2048, 1)] * 2]
 EN_FR = [*[(512, 3)] * 6, *[(768, 3)] * 4, *[(1024, 3)] * 3, (2048, 1), (4096, 1)]
 ABLATION = ([(512, 3)] * 13, [(512, 5)] * 5)
+ENCODER_DEPTHS, DECODER_DEPTHS = (1, 3, 5, 9, 13, 17, 21, 25), (1, 2, 3, 5, 9, 13, 17, 21, 25)
 CONVOLUTIONS: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {
     "gigaword/convs2s": ([(256, 3)] * 6, [(256, 3)] * 6),
     "wmt16-en-ro/convs2s": ([(512, 3)] * 20, [(512, 3)] * 20),
@@ -170,6 +173,9 @@ CONVOLUTIONS: dict[str, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {
         f"wmt14-en-de/convs2s-decoder-kernel{kernel}-layers{layers}": (ABLATION[0], [(512, kernel)] * layers)
         for kernel, layers in product((3, 5, 7), (3, 5, 7))
     },
+    # Figure 2, one side at a time.
+    **{f"wmt14-en-de/convs2s-encoder-kernel3-layers{n}": ([(512, 3)] * n, ABLATION[1]) for n in ENCODER_DEPTHS},
+    **{f"wmt14-en-de/convs2s-decoder-kernel5-layers{n}": (ABLATION[0], [(512, 5)] * n) for n in DECODER_DEPTHS},
     **{
         f"wmt14-en-de/convs2s-attention{layers}": ABLATION
         for layers in ("1", "2", "3", "4", "5", "12", "123", "1234", "135")

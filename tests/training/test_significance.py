@@ -141,6 +141,25 @@ def test_a_part_counts_as_a_set_of_its_own(references: list[str]) -> None:
     assert {name: [s for s in scores if s.metric == "TER"] for name, scores in alone.items()} == chosen
 
 
+@pytest.mark.parametrize("task", ["postedit", "summarize"])
+def test_of_several_references_all_count(references: list[str], task: str) -> None:
+    further = [noisy(references, 0.5, 8), noisy(references, 0.1, 9)]
+    systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.3, 2)}
+    metrics = all_metrics(task, "de")
+    found = Counts(metrics, systems, references, further).compare("a", sampling=Bootstrap(20))["b"]
+    one = Counts(metrics, systems, references).compare("a", sampling=Bootstrap(20))["b"]
+    for score, alone, metric in zip(found, one, metrics.values(), strict=True):
+        expected = metric.corpus_score(systems["b"], [references, *further]).score
+        assert score.value == pytest.approx(expected, abs=0.006)
+        assert score.value != alone.value
+        assert "nrefs:3|" in score.signature
+
+
+def test_fewer_further_references_are_refused(references: list[str]) -> None:
+    with pytest.raises(CorpusError, match="80 first references, but 79 further ones"):
+        Counts(corpus_metrics("translate"), {"a": references}, references, [references, references[1:]])
+
+
 def test_sentences_are_scored_alone() -> None:
     counts = Counts(corpus_metrics("translate"), {"a": ["abc", "", "abd"]}, ["abc", "abc", "abc"])
     whole, nothing, part = counts.sentence_scores("a", "chrF")

@@ -369,6 +369,29 @@ def test_plateaus_lower_the_rate_until_training_ends(prepared: Path, tmp_path: P
     assert trainer.progress.plateaus == 2
 
 
+def test_a_second_plateau_in_a_row_lowers_the_rate_again(prepared: Path, tmp_path: Path) -> None:
+    recipe = toy_recipe(
+        updates=30, validate_every=2, metric="bleu", validation_sentences=1, optimiser=replace(NAG, stop_below=0.001)
+    )
+    recorder = Recorder()
+    trainer = toy_trainer(recipe, prepared, tmp_path, reporter=recorder, validator=scripted([1.0, 0.5, 0.7, 2.0]))
+    assert trainer.train().update == 6
+    assert [values["rate"] for _, values in recorder.updates] == pytest.approx([0.05] * 4 + [0.005] * 2)
+
+
+def test_after_a_plateau_the_rate_may_fall_with_every_epoch(prepared: Path, tmp_path: Path) -> None:
+    """Four updates an epoch; what the loss does after the first plateau is of no account, and the end is validated."""
+    optimiser = replace(NAG, anneal="epochs", stop_below=1e-5)
+    recipe = toy_recipe(updates=30, validate_every=3, metric="bleu", validation_sentences=1, optimiser=optimiser)
+    recorder = Recorder()
+    scores = [1.0, 0.5, 0.7, 2.0, 0.1, 0.1]
+    trainer = toy_trainer(recipe, prepared, tmp_path, reporter=recorder, validator=scripted(scores))
+    assert trainer.train().update == 17
+    rates = [0.05] * 6 + [0.005] * 2 + [5e-4] * 4 + [5e-5] * 4 + [5e-6]
+    assert [values["rate"] for _, values in recorder.updates] == pytest.approx(rates)
+    assert [progress.update for progress, _ in recorder.validations] == [3, 6, 9, 12, 15, 17]
+
+
 def test_old_checkpoints_are_removed_and_the_last_update_is_kept(prepared: Path, tmp_path: Path) -> None:
     trainer = trained(toy_recipe(updates=7, save_every=2, keep=2), prepared, tmp_path)
     assert [path.stem for path in checkpoints(trainer.run.checkpoints)] == ["checkpoint-6", "checkpoint-7"]

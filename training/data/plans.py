@@ -80,6 +80,7 @@ def plan_epoch(
     epoch: int,
     seed: int,
     max_tokens: int,
+    max_items: int = 0,
     join_share: float = 0.0,
     join_most: int = 4,
     copy_share: float = 0.0,
@@ -98,6 +99,7 @@ def plan_epoch(
         epoch: which epoch; every epoch joins and orders the pairs anew.
         seed: of the run.
         max_tokens: the budget: source and target positions of a batch, padding included, are at most twice this.
+        max_items: most items of a batch; 0 = as many as the budget holds.
         join_share: the share of items that are joined pairs.
         join_most: the most pairs of a joined item.
         copy_share: the share of items whose target is a random span of their source.
@@ -119,9 +121,10 @@ def plan_epoch(
     items_IM = np.concatenate([join(own) for own in of_group]) if len(of_group) > 1 else join(None)
     source_I = _item_lengths(items_IM, source_lengths)
     target_I = _item_lengths(items_IM, target_lengths)
-    order = _order(source_I, target_I, rng, budget)
+    least = len(source_I) / max_items if max_items else 0.0
+    order = _order(source_I, target_I, rng, max(least, float((source_I + target_I).sum()) / budget))
     source_I, target_I = source_I[order], target_I[order]
-    cuts = np.array(_cut(source_I, target_I, budget))
+    cuts = np.array(_cut(source_I, target_I, budget, max_items or len(source_I)))
     copies_I = _copies(source_I, target_I, copy_share, np.random.default_rng([seed, epoch, 1]))
     longest_of = [
         np.maximum.reduceat(lengths, cuts[:-1]) if len(lengths) else lengths for lengths in (source_I, target_I)
@@ -192,15 +195,15 @@ def _item_lengths(items_IM: Numbers, lengths: Lengths) -> Lengths:
     return total
 
 
-def _order(source_I: Lengths, target_I: Lengths, rng: np.random.Generator, budget: int) -> Numbers:
+def _order(source_I: Lengths, target_I: Lengths, rng: np.random.Generator, batches: float) -> Numbers:
     """An order in which neighbours have nearly the same lengths on both sides.
 
     Items are cut into strips by target length and sorted by source length within a strip, alternately up and down so
-    that lengths do not jump between strips. With n batches, sqrt(n) strips leave both sides equally little padding.
+    that lengths do not jump between strips. With n ``batches``, sqrt(n) strips leave both sides equally little padding.
     """
     ties = rng.permutation(len(source_I))
     tokens = source_I + target_I
-    strips = max(1, round((tokens.sum() / budget) ** 0.5))
+    strips = max(1, round(batches**0.5))
     by_target = np.lexsort((ties, target_I))
     share = np.cumsum(tokens[by_target]) / max(1, tokens.sum())
     strip = np.empty_like(source_I)
@@ -209,15 +212,15 @@ def _order(source_I: Lengths, target_I: Lengths, rng: np.random.Generator, budge
     return np.lexsort((ties, upwards, strip))
 
 
-def _cut(source_I: Lengths, target_I: Lengths, budget: int) -> list[int]:
-    """Where batches begin and end, each as large as the budget lets it be."""
+def _cut(source_I: Lengths, target_I: Lengths, budget: int, most: int) -> list[int]:
+    """Where batches begin and end, each as large as the budget and the most items of a batch let it be."""
     cuts = [0]
     chunk = 256
     while cuts[-1] < len(source_I):
         start = cuts[-1]
         longest = np.maximum.accumulate(source_I[start : start + chunk])
         longest = longest + np.maximum.accumulate(target_I[start : start + chunk])
-        rows = int(np.searchsorted(longest * np.arange(1, len(longest) + 1), budget, side="right"))
+        rows = min(most, int(np.searchsorted(longest * np.arange(1, len(longest) + 1), budget, side="right")))
         if rows == len(longest) and start + rows < len(source_I):
             chunk *= 2  # the batch may be larger than what was looked at
             continue

@@ -14,7 +14,9 @@ import models.layers.recurrent  # noqa: F401  (defines tandem::gru)
 op: Any = opset18  # its annotations tell the types of tensors apart, which no constant here has
 
 
-def _gru(x_BSC: Any, lengths_B: Any, weight_GC: Any, recurrent_GD: Any, bias_G: Any, reverse: bool) -> tuple[Any, Any]:
+def _gru(
+    x_BSC: Any, lengths_B: Any, weight_GC: Any, recurrent_GD: Any, bias_G: Any, reverse: bool, reset_after: bool
+) -> tuple[Any, Any]:
     """ONNX's GRU has our order of gates; sequences come first there, and each runs within its own length."""
     first = op.Constant(value_ints=[0])
     zeros_G = op.Mul(bias_G, op.Constant(value_float=0.0))
@@ -26,7 +28,7 @@ def _gru(x_BSC: Any, lengths_B: Any, weight_GC: Any, recurrent_GD: Any, bias_G: 
         op.Cast(lengths_B, to=onnx.TensorProto.INT32),
         hidden_size=int(recurrent_GD.shape[1]),
         direction="reverse" if reverse else "forward",
-        linear_before_reset=1,
+        linear_before_reset=int(reset_after),
     )
     h_SBD = op.Squeeze(h_SNBD, op.Constant(value_ints=[1]))
     return op.Transpose(h_SBD, perm=[1, 0, 2]), op.Squeeze(last_NBD, first)

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.registry import ARCHITECTURES
+from models.registry import ARCHITECTURES, FORMER
 from training.data.config import CorpusConfig
 from training.recipe import Recipe, recipe_from_mapping
 from training.starter import sizes
@@ -165,7 +165,11 @@ def base_recipe(bundle: Bundle, languages: tuple[str, str]) -> Recipe:
         raise ConfigError(f"{name} is from {listed}, but the text is from {languages[0]} to {languages[1]}")
     if not manifest.training.recipe:
         raise ConfigError(f"{name} does not say what recipe it was trained with, so none can be made for more of it")
-    return recipe_from_mapping(manifest.training.recipe, f"the recipe of {name}")
+    recipe, former = manifest.training.recipe, FORMER.get(manifest.architecture)
+    if former is not None:  # a manifest has every key that the model had when it was written
+        own = {key: manifest.config.get(key, value) for key, value in former.keys.items()}
+        recipe = recipe | {"model": own | recipe.get("model", {})}
+    return recipe_from_mapping(recipe, f"the recipe of {name}")
 
 
 def corpora_toml(*corpora: CorpusConfig) -> str:

@@ -149,10 +149,10 @@ def test_fewer_than_k_hypotheses_leave_dead_rows() -> None:
     [("power", 0.5, 3**0.5), ("gnmt", 2.0, (8 / 6) ** 2), ("none", 1.0, 1.0), ("power", 0.0, 1.0)],
 )
 def test_length_penalties_count_eos(form: str, power: float, divisor: float) -> None:
-    table = scripted(6, {(): {4: 0.5}, (4,): {5: 0.25}, (4, 5): {EOS: 0.5}})
+    table = scripted(6, {(): {4: 0.5, 5: 0.5}, (4,): {4: 0.75, 5: 0.25}, (4, 5): {EOS: 0.6, 4: 0.4}})
     options = SearchOptions(beam_size=1, length_penalty=power, length_penalty_form=form, prefix=(4, 5))
     (found,) = decode(table, 6, options)
-    total = log_softmax(table((), ()))[4] + log_softmax(table((), (4,)))[5] + log_softmax(table((), (4, 5)))[EOS]
+    total = math.log(0.5 * 0.25 * 0.6)
     assert found.score == pytest.approx(total, abs=1e-5)
     assert found.normalised == pytest.approx(total / divisor, abs=1e-5)
 

@@ -71,6 +71,18 @@ def test_little_padding_on_text_like_lengths() -> None:
     assert 1 - (source.sum() + target.sum()) / sum(map(padded_tokens, plans)) < 0.10
 
 
+@given(LENGTHS, st.integers(1, 9))
+def test_batches_counted_in_sentences(lengths: list[tuple[int, int]], most: int) -> None:
+    """Full but for the last where the budget is no bound, smaller where it is."""
+    source, target = (np.array(column, dtype=np.int64) for column in zip(*lengths, strict=True))
+    plan = partial(plan_epoch, source, target, epoch=0, seed=7, max_items=most)
+    roomy, tight = plan(max_tokens=40 * 80), plan(max_tokens=40)
+    assert sorted(flat(roomy)) == sorted(flat(tight)) == list(range(len(lengths)))
+    sizes = sorted(len(batch.items) for batch in roomy)
+    assert sizes[1:] == [most] * (len(sizes) - 1)
+    assert all(len(one.items) <= most and padded_tokens(one) <= 80 for one in tight)
+
+
 def test_a_pair_longer_than_the_budget_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_tokens must be at least 15 for the longest pair, but is 14"):
         plan_epoch(np.array([3, 20]), np.array([3, 10]), epoch=0, seed=1, max_tokens=14)

@@ -102,8 +102,8 @@ def test_exporting_leaves_the_model_as_it_was(one: Exported) -> None:
     [
         *(Case("dpn", variant) for variant in ("cnn-cnn", "san-san", "san-cnn", "kernel-5", "projections")),
         Case("memd", "3-encoders-3-decoders"),
-        *(Case("multisource", variant) for variant in ("concatenation", "flat", "flat-all")),
-        *(Case("layerwise", variant) for variant in ("no-mixed-attention", "no-weight-sharing")),
+        *(Case("multisource", variant) for variant in ("concatenation", "flat", "flat-all", "reset-before-cgru")),
+        *(Case("layerwise", variant) for variant in ("no-mixed-attention", "no-weight-sharing", "deepnorm")),
         *(Case("convs2s", variant) for variant in ("kernel-1", "attention-first")),
         Case("ensemble", "two-sources"),
     ],
