@@ -24,11 +24,17 @@ class Priority(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What the sentences of one running batch share."""
+    """What the sentences of one running batch share.
+
+    Attributes:
+        bundle, beam_size, priority: theirs.
+        alone: id of the only ticket that the batch may hold, one that was in a batch that crashed; None = of any.
+    """
 
     bundle: str
     beam_size: int
     priority: Priority
+    alone: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,16 +1,17 @@
 """A decode worker: admit -> step -> finish, in one thread, for ever.
 
 A worker owns its running batches. Sentences join and leave at step boundaries; the batches are stepped in turn,
-interactive ones first. A crash costs the sentences of that batch, and nobody else. A crash that no batch can be blamed
-for costs what this worker runs and all that waits: nobody is left without an answer, and the next request finds the
-worker at its place. A device that is lost costs the same and the engine, which takes no more work.
+interactive ones first. Where a batch crashes, its sentences are decoded again, each alone, and only those that crash
+alone fail. A crash that no batch can be blamed for costs what this worker runs and all that waits: nobody is left
+without an answer, and the next request finds the worker at its place. A device that is lost costs the same and the
+engine, which takes no more work.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import structlog
@@ -71,6 +72,7 @@ class Worker:
         self._clock = clock
         self._batches: dict[Lane, RunningBatch] = {}
         self._joining: list[Ticket] = []
+        self._retrying: list[Ticket] = []
 
     def run(self) -> None:
         """The thread's body."""
@@ -196,8 +198,30 @@ class Worker:
             self._give_up(batch)
 
     def _give_up(self, batch: RunningBatch) -> None:
-        self._fail(batch.lane, batch.tickets)
+        """Called while an exception is handled: one that was alone fails, several are decoded again, each alone."""
+        tickets = batch.tickets
         batch.members.clear()
+        if len(tickets) < 2:
+            self._fail(batch.lane, tickets)
+            return
+        _log.warning("batch_crashed", bundle=batch.lane.bundle, sentences=len(tickets), exc_info=True)
+        self._retrying = tickets
+        for ticket in tickets:
+            self._decode_alone(ticket, batch)
+        self._retrying = []
+
+    def _decode_alone(self, ticket: Ticket, crashed: RunningBatch) -> None:
+        lane = replace(crashed.lane, alone=ticket.id)
+        try:
+            batch = RunningBatch(lane, crashed.factory(lane), crashed.factory)
+        except DeviceLost:
+            raise
+        except Exception:
+            self._fail(lane, [ticket])
+            return
+        self._join(batch, [ticket])
+        if batch.members:
+            self._batches[lane] = batch
 
     def _give_up_all(self) -> None:
         """The last resort, called while an exception is handled."""
@@ -205,8 +229,8 @@ class Worker:
         _log.error("worker_crashed", incident=error.incident, exc_info=True)
         held = [ticket for batch in self._batches.values() for ticket in batch.tickets]
         self._batches.clear()
-        self._dispatcher.fail(held + self._joining, error)
-        self._joining = []
+        self._dispatcher.fail(held + self._joining + self._retrying, error)
+        self._joining, self._retrying = [], []
         self._dispatcher.drop_waiting(error)
 
     def _finish(self, batch: RunningBatch, finished: list[Finished]) -> None:

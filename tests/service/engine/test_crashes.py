@@ -1,11 +1,11 @@
-"""Crashes, of the runtime and of the books: they cost their batch and nobody else, and every sentence ends."""
+"""Crashes, of the runtime and of the books: they cost a sentence and nobody else, and every sentence ends."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -89,8 +89,8 @@ async def test_whatever_crashes_every_sentence_ends_and_what_is_answered_is_righ
 
 
 @pytest.mark.parametrize("where", ["before step", "after step", "forget"])
-async def test_a_crash_costs_its_batch_and_nobody_else(where: str) -> None:
-    """Not the other batch of the same worker, and not those who wait."""
+async def test_a_crash_that_does_not_come_back_costs_nobody(where: str) -> None:
+    """Its batch is decoded again; the other batch of the worker, and those who wait, have not noticed."""
     graphs, calls = TableGraphs(hashed(SIZE), SIZE), Counter[str]()
 
     def start(lane: Lane) -> DecodeBatch:
@@ -101,20 +101,48 @@ async def test_a_crash_costs_its_batch_and_nobody_else(where: str) -> None:
         return FaultyBatch(graphs, lane, at_fault)
 
     wide = SearchOptions(beam_size=3, min_length=8, max_length=9)
+    jobs = [job(4, 5, options=wide), job(6, options=wide), job(4, 5), job(6, 7), job(8), job(5)]
     async with bench(start, max_batch_sentences=2) as running:
         with capture_logs() as logs:
-            doomed = running.submit(job(4, 5, options=wide), job(6, options=wide))
-            safe = running.submit(job(4, 5), job(6, 7), job(8), job(5))
-            outcomes = await running.settle([*doomed, *safe])
+            outcomes = await running.settle(running.submit(*jobs))
             await running.idle()
-    assert any(isinstance(one, DecodingFailed) for one in outcomes[:2])
-    assert [hypotheses(one) for one in outcomes[2:]] == [
-        alone(graphs, one) for one in (job(4, 5), job(6, 7), job(8), job(5))
-    ]
-    assert [entry["event"] for entry in logs] == ["decoding_failed"]
+    # What "forget" has dropped from its batch is decoded again like the others.
+    assert [hypotheses(one) for one in outcomes] == [alone(graphs, one) for one in jobs]
+    assert [entry["event"] for entry in logs] == ["batch_crashed"]
 
 
-async def test_a_crash_while_taking_sentences_out_costs_their_batch_and_nobody_else() -> None:
+async def test_a_sentence_that_crashes_whatever_it_is_with_costs_itself() -> None:
+    graphs = TableGraphs(hashed(SIZE), SIZE)
+
+    class Poisoned(DecodeBatch):
+        """Crashes while it holds the source 7, 7."""
+
+        poisons: frozenset[Hashable] = frozenset()
+
+        def join(self, sentences: Sequence[Sentence]) -> None:
+            super().join(sentences)
+            self.poisons |= {one.id for one in sentences if one.sources[0].tolist()[:2] == [7, 7]}
+
+        def step(self) -> list[Finished]:
+            if self.poisons & set(self.ids):
+                raise RuntimeError("crashed in a step")
+            return super().step()
+
+    slow = SearchOptions(beam_size=2, min_length=4, max_length=6)
+    jobs = [job(n, 5, options=slow) for n in (4, 6, 8)] + [job(7, 7, options=slow)]
+    async with bench(lambda lane: Poisoned(graphs, beam_size=lane.beam_size), max_batch_sentences=4) as running:
+        with capture_logs() as logs:
+            outcomes = await running.settle(running.submit(*jobs))
+            await running.idle()
+        counters = running.dispatcher.counters
+        assert (counters.finished, counters.failed, running.dispatcher.sentences) == (3, 1, (0, 0))
+    assert [hypotheses(one) for one in outcomes[:3]] == [alone(graphs, one) for one in jobs[:3]]
+    assert isinstance(outcomes[3], DecodingFailed)
+    failures = [entry for entry in logs if entry["event"] == "decoding_failed"]
+    assert [entry["incident"] for entry in failures] == [outcomes[3].incident]
+
+
+async def test_a_crash_while_taking_sentences_out_costs_nobody_else() -> None:
     graphs = SteppedGraphs(TableGraphs(endless, SIZE))
 
     def start(lane: Lane) -> DecodeBatch:
@@ -132,6 +160,7 @@ async def test_a_crash_while_taking_sentences_out_costs_their_batch_and_nobody_e
         graphs.allowed.release(1_000)
         with capture_logs():
             outcomes = await running.settle([mate, safe])
+    # The batch could not let go of who left, so it was given up; its other sentence, by then alone in it, is at fault.
     assert isinstance(outcomes[0], DecodingFailed)
     assert len(hypotheses(outcomes[1])[0].tokens) == 35
 
