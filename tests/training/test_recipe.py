@@ -67,7 +67,10 @@ def test_defaults(tmp_path: Path) -> None:
             TEXT + "[training]\nupdate = 3",
             "r.toml training has no key 'update': did you mean 'updates'? known keys are ",
         ),
-        (TEXT + "[optimiser]\nlr = 3", "r.toml optimiser has no key 'lr': known keys are beta1, beta2, clip_norm"),
+        (
+            TEXT + "[optimiser]\nlr = 3",
+            "r.toml optimiser has no key 'lr': known keys are anneal, beta1, beta2, clip_norm",
+        ),
         (TEXT + "[decoding]\nbeam = 3", "r.toml decoding has no key 'beam': did you mean 'beam_size'? known keys are "),
         (TEXT + "[data.filters]\nx = 3", "r.toml data filters has no key 'x': known keys are deduplicate"),
         (TEXT + "depth = 3", "r [model] has no key 'depth': "),

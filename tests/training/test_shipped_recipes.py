@@ -267,8 +267,9 @@ def test_the_training_that_zhang_et_al_tell(path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["multi30k-de-en", "multi30k-defrcs-en", "wmt-ape-en-de-small"])
 def test_compared_recipes_have_one_budget(folder: str) -> None:
-    """Within a folder only the architecture differs, and the budget is the same in all folders."""
-    recipes = [load_recipe(path) for path in sorted((RECIPES / folder).glob("*.toml"))]
+    """Within a folder only the architecture differs, and the budget is the same in all folders; a GPU's is its own."""
+    paths = sorted((RECIPES / folder).glob("*.toml"))
+    recipes = [load_recipe(path) for path in paths if not path.stem.endswith("-gpu")]
     budget = load_recipe(RECIPES / "multi30k-de-en" / "transformer.toml")
     for recipe in recipes:
         assert (recipe.data, recipe.decoding) == (recipes[0].data, recipes[0].decoding)

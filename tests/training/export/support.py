@@ -29,13 +29,22 @@ SIZES = (
     | {"source0": 7, "source1": 11, "source2": 2},
 )
 
+HAS_VNNI = "vnni" in (Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").is_file() else "")
 
-def session(path: Path, optimised: Path | None = None) -> ort.InferenceSession:
-    """One graph on one thread; ``optimised`` is where the runtime writes what it makes of it."""
+
+def session(path: Path, optimised: Path | None = None, *, exact: bool = False) -> ort.InferenceSession:
+    """One graph on one thread.
+
+    Args:
+        path: of the graph.
+        optimised: where the runtime writes what it makes of it.
+        exact: 8-bit sums without overflow on processors without VNNI, as the service has them.
+    """
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
-    options.add_session_config_entry("session.x64quantprecision", "1")  # as the service: exact without VNNI too
+    if exact:
+        options.add_session_config_entry("session.x64quantprecision", "1")
     if optimised is not None:
         options.optimized_model_filepath = str(optimised)
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -44,9 +53,9 @@ def session(path: Path, optimised: Path | None = None) -> ort.InferenceSession:
 class OnnxGraphs:
     """The graphs of a folder of ONNX files; outputs go by order."""
 
-    def __init__(self, folder: Path, specs: GraphSpecs) -> None:
+    def __init__(self, folder: Path, specs: GraphSpecs, *, exact: bool = False) -> None:
         self.specs = specs
-        self._sessions = {name: session(folder / f"{name}.onnx") for name in specs}
+        self._sessions = {name: session(folder / f"{name}.onnx", exact=exact) for name in specs}
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         results = self._sessions[graph].run(None, {spec.name: inputs[spec.name] for spec in self.specs[graph].inputs})

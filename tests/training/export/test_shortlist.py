@@ -23,7 +23,7 @@ from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions,
 from models.shortlist import Shortlist, Table
 from models.vocabulary import EOS
 from tests.training.export.conftest import Exported
-from tests.training.export.support import SIZES, OnnxGraphs, arrays
+from tests.training.export.support import HAS_VNNI, SIZES, OnnxGraphs, arrays
 from tests.training.toy import LETTERS
 from training.export import bundle as exports
 from training.export import shortlist as shortlists
@@ -34,6 +34,9 @@ from training.export.shortlist import shortlist_graph, shortlist_spec
 
 DECODING = Decoding("onnx", "int8")
 precisions = pytest.mark.parametrize("precision", ["float32", "int8"])
+# Without VNNI, ONNX Runtime's products of signed bytes overflow now and then, unlike ones for a list and for all.
+same_sums = pytest.mark.skipif(not HAS_VNNI, reason="this processor's 8-bit products overflow")
+comparable = pytest.mark.parametrize("precision", ["float32", pytest.param("int8", marks=same_sums)])
 
 
 def some_lists(size: int, count: int, seed: int) -> list[Array]:
@@ -101,12 +104,12 @@ def assert_scored_as_among_all(graphs: Graphs, inputs: dict[str, Array]) -> None
         assert len(set(zip(rows.tolist(), columns.tolist(), strict=True))) == 45
 
 
-@precisions
+@comparable
 def test_entries_have_the_logits_that_they_have_among_all(exported: Exported, precision: str) -> None:
     assert_scored_as_among_all(exported.onnx(precision), some_inputs(exported, count=9 * 5))
 
 
-@precisions
+@comparable
 @pytest.mark.parametrize("kind", ["Add", "Mul"])
 def test_logits_that_are_changed_token_by_token(one: Exported, precision: str, kind: str, tmp_path: Path) -> None:
     """Means add up, but the mean of products is not the product of means."""
