@@ -70,6 +70,11 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "no-positions": _TRANSFORMER | {"positions": "none"},
         "all-biases": _TRANSFORMER | {"attention_bias": True, "hidden_bias": True, "output_bias": True},
         "no-biases": _TRANSFORMER | {"hidden_bias": False, "scale_embedding": False},
+        # The forms of public models: those of MarianMT, of M2M100 and NLLB, and of BART.
+        "swish-halves": _TRANSFORMER | {"norm": "post", "positions": "halves", "activation": "swish"},
+        "tensor2tensor": _TRANSFORMER | {"positions": "tensor2tensor", "first_position": 2},
+        "embedding-norm": _TRANSFORMER
+        | {"norm": "post", "positions": "learned", "activation": "gelu", "embedding_norm": True},
     },
     "convs2s": {
         "plain": _CONVS2S,

@@ -32,7 +32,7 @@ from models.search import SearchOptions
 from models.search.graphs import specs_to_json
 from models.shortlist import WITH_SHORTLIST, Shortlist
 from models.translator import Column, encode_columns
-from models.vocabulary import Vocabulary, WordVocabulary
+from models.vocabulary import KINDS, Vocabulary
 from training.ancestry import SCRATCH, together
 from training.checkpoint import Progress
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
@@ -98,7 +98,7 @@ def export_bundle(
     final = rounded(model)
     sources, target = load_vocabularies(prepared)
     summary = PreparedSummary.load(prepared)
-    named, described = _named(sources, target, summary.feature_widths if summary.features else ())
+    named, described = named_vocabularies(sources, target, summary.feature_widths if summary.features else ())
     dictionary = load_dictionary(prepared)
     text = _validation_sources(prepared) if "int8" in shipping.precisions else []
     files = built_graphs(final, shipping.precisions, text, recipe.data.max_target_tokens - 1, report)
@@ -193,7 +193,7 @@ def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda li
     bundle = Bundle.load(path)
     model, limits = load_bundle_model(bundle), bundle.manifest.limits
     shipped = [one for one in PRECISIONS if f"onnx/{one}/encode.onnx" in bundle.manifest.files]
-    text = calibration_sources(bundle, lines, limits)
+    text = calibration_sources(bundle.sources, lines, limits)
     files = built_graphs(model, shipped, text, limits.max_target_tokens, report)
     return extend_bundle(path, files, replace(bundle.manifest, proof={}))
 
@@ -227,11 +227,16 @@ def rounded(model: AnyModel) -> AnyModel:
     """A copy of a model on the CPU as its bundle will hold it: prepared for inference, weights as fp16 rounds them."""
     final = copy.deepcopy(model).cpu().float()
     final.prepare_for_inference()
+    round_weights(final)
+    return final
+
+
+def round_weights(model: AnyModel) -> None:
+    """Round a model's weights as fp16 does, in place."""
     with torch.no_grad():
-        for tensor in model_tensors(final).values():
+        for tensor in model_tensors(model).values():
             if tensor.is_floating_point():
                 tensor.copy_(tensor.half())
-    return final
 
 
 def check_precisions(precisions: Sequence[str], known: Sequence[str]) -> None:
@@ -285,8 +290,8 @@ def _described(forms: dict[str, Quantisation], left: list[str]) -> str:
     return f"{text}; not calibrated and left in float32: {', '.join(left)}" if left else text
 
 
-def _named(
-    sources: Sequence[Vocabulary], target: Vocabulary, features: tuple[int, ...]
+def named_vocabularies(
+    sources: Sequence[Vocabulary], target: Vocabulary, features: tuple[int, ...] = ()
 ) -> tuple[dict[str, Vocabulary], Vocabularies]:
     """The vocabularies by file name, equal ones once, and which side reads which file."""
     names: dict[bytes, VocabularyFile] = {}
@@ -295,10 +300,9 @@ def _named(
     def place(vocabulary: Vocabulary, side: str) -> VocabularyFile:
         content = vocabulary.to_bytes()
         if content not in names:
-            words = isinstance(vocabulary, WordVocabulary)
-            name = f"{side}.words" if words else f"{side}.model"
-            names[content] = VocabularyFile(name, "words" if words else "sentencepiece")
-            files[name] = vocabulary
+            kind, suffix = next((kind, one[1]) for kind, one in KINDS.items() if isinstance(vocabulary, one[0]))
+            names[content] = VocabularyFile(f"{side}.{suffix}", kind)
+            files[f"{side}.{suffix}"] = vocabulary
         return names[content]
 
     sides = ["source"] if len(sources) == 1 else [f"source{index}" for index in range(len(sources))]
@@ -318,11 +322,13 @@ def _validation_sources(prepared: Path) -> list[tuple[Array, ...]]:
     )
 
 
-def calibration_sources(bundle: Bundle, lines: Sequence[Column], limits: Limits) -> list[tuple[Array, ...]]:
+def calibration_sources(
+    vocabularies: Sequence[Vocabulary | None], lines: Sequence[Column], limits: Limits
+) -> list[tuple[Array, ...]]:
     """Sentences of every length from some text, the longest and some joined ones among them; none without text."""
     if not lines:
         return []
-    sources = list(zip(*encode_columns(bundle.sources, lines, limits.max_source_tokens + 1), strict=True))
+    sources = list(zip(*encode_columns(vocabularies, lines, limits.max_source_tokens + 1), strict=True))
     lengths = np.array([max(map(len, one)) for one in sources], np.int64)
     return _joined([sources[index] for index in _spread(lengths)]) if sources else []
 
