@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[type[Any], str]] = {
     "footprint": (options.FootprintOptions, "service.footprint"),
     "reliability": (options.ReliabilityOptions, "abuse.command"),
     "training": (options.TrainingOptions, "training.speed"),
+    "imports": (options.ImportsOptions, "imports"),
     "trace": (options.TraceOptions, "trace"),
 }
 

@@ -88,7 +88,8 @@ class Bundle:
         vocabularies = _vocabularies(folder, manifest, sound, faults)
         faults += _edit_faults(manifest, vocabularies)
         files = [one.file for one in manifest.vocabularies.sources]
-        faults += tag_faults(manifest, tuple(vocabularies[file] for file in files if file in vocabularies))
+        read = tuple(vocabularies[file] for file in files if file in vocabularies)
+        faults += tag_faults(manifest, read, vocabularies.get(manifest.vocabularies.target.file))
         dictionary = _dictionary(folder, manifest, sound, faults)
         shortlist = _shortlist(folder, manifest, (sound, vocabularies), faults)
         specs = _specs(folder, sound, faults)

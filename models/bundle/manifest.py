@@ -111,6 +111,9 @@ class Manifest:
         pairs: source and target language of every direction, where the source begins with the tag of the language to
             translate into (``models.vocabulary.TaggedVocabulary``); those into ``target_language`` come first, and
             ``source_languages`` are theirs. Empty for bundles of one target language without tags.
+        tags: of the pairs: "target" = the source begins with the tag of the language to translate into; "both" = the
+            source begins with the tag of its own language, and the translation with that of its (M2M100, Fan et al.
+            2021); the search is given the latter as its prefix.
         architecture, config: the registry's name and the architecture's own configuration.
         decoding: the defaults of the search.
         normalisation: of every text before it is encoded (``models.text.normalise``).
@@ -142,6 +145,7 @@ class Manifest:
     dictionary: str = ""
     shortlist: str = ""
     pairs: tuple[tuple[str, str], ...] = ()
+    tags: Literal["target", "both"] = "target"
     origin: Origin | None = None
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT

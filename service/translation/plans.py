@@ -76,7 +76,8 @@ def make_plan(request: DecodeRequest, route: Route, limits: RequestLimits, chara
             raise InvalidOption("alignments", bound, True)
     first = options
     if request.prefix:
-        first = replace(options, prefix=tuple(model.bundle.target_vocabulary.encode(request.prefix)))
+        written = model.bundle.target_vocabulary.encode(request.prefix)
+        first = replace(options, prefix=(*options.prefix, *written))
     priority = priority_of(characters, request.priority, limits.bulk_characters)
     return Plan(request, route, tuple(columns[name] for name in route.fields), options, first, priority, deadline)
 

@@ -171,7 +171,7 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
     sources, longest = list(zip(*columns, strict=True)), bundle.manifest.limits.max_target_tokens
     report("exporting graphs")
     graphs, specs = export_graphs(model)
-    built = at_precision(model, graphs, precision, sources, longest, report)
+    built = at_precision(model, graphs, precision, sources, longest, report, bundle.manifest.decoding.prefix)
     # Described by themselves: the graphs that the bundle ships may be of an older version.
     return add_built(path, f"onnx/{precision}", {**built, GRAPHS: specs_to_json(specs).encode()})
 
@@ -194,7 +194,8 @@ def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda li
     model, limits = load_bundle_model(bundle), bundle.manifest.limits
     shipped = [one for one in PRECISIONS if f"onnx/{one}/encode.onnx" in bundle.manifest.files]
     text = calibration_sources(bundle.sources, lines, limits)
-    files = built_graphs(model, shipped, text, limits.max_target_tokens, report)
+    prefix = bundle.manifest.decoding.prefix
+    files = built_graphs(model, shipped, text, limits.max_target_tokens, report, prefix)
     return extend_bundle(path, files, replace(bundle.manifest, proof={}))
 
 
@@ -247,14 +248,19 @@ def check_precisions(precisions: Sequence[str], known: Sequence[str]) -> None:
 
 
 def built_graphs(
-    model: AnyModel, precisions: Sequence[str], sources: Sequence[tuple[Array, ...]], longest: int, report: Report
+    model: AnyModel,
+    precisions: Sequence[str],
+    sources: Sequence[tuple[Array, ...]],
+    longest: int,
+    report: Report,
+    prefix: tuple[int, ...] = (),
 ) -> dict[str, bytes | Path]:
     """The ONNX files that a bundle of a model ships, by their paths in it; the arguments are :func:`at_precision`'s."""
     report("exporting graphs")
     graphs, specs = export_graphs(model)
     files: dict[str, bytes | Path] = {f"onnx/{GRAPHS}": specs_to_json(specs).encode()}
     for precision in precisions:
-        built = at_precision(model, graphs, precision, sources, longest, report)
+        built = at_precision(model, graphs, precision, sources, longest, report, prefix)
         files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
     return files
 
@@ -266,8 +272,12 @@ def at_precision(
     sources: Sequence[tuple[Array, ...]],
     longest: int,
     report: Report,
+    prefix: tuple[int, ...] = (),
 ) -> dict[str, bytes]:
-    """The files of one precision; ``graphs`` stay as they are. ``longest`` target tokens are decoded to calibrate."""
+    """The files of one precision; ``graphs`` stay as they are.
+
+    To calibrate, ``longest`` target tokens are decoded, of which ``prefix`` are the first.
+    """
     own = {name: onnx.ModelProto.FromString(graph.SerializeToString()) for name, graph in graphs.items()}
     own.pop(SHORTLIST_GRAPH, None)  # made anew of what this precision's logits are made of
     if precision == "int8":
@@ -275,7 +285,8 @@ def at_precision(
             raise CorpusError("8-bit graphs are calibrated on text, but there is none: give some dozens of sentences")
         report(f"calibrating on {len(sources)} sentences")
         # Which hypotheses win matters little here: all that counts is the mix of rows.
-        forms = calibrate(model, sources, SearchOptions(beam_size=4, max_length=longest, max_length_ratio=1.5))
+        options = SearchOptions(beam_size=4, max_length=longest, max_length_ratio=1.5, prefix=prefix)
+        forms = calibrate(model, sources, options)
         left = [f"{name}: {product}" for name, graph in own.items() for product in quantise(graph, forms)]
         report(_described(forms, left))
     if SHORTLIST_GRAPH in graphs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -14,19 +14,28 @@ from models.bundle.directions import side_vocabularies
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, ForeignModelError
 from models.loading import model_tensors
+from models.search import SearchOptions
 from models.transformer import Transformer
 from training.ancestry import SCRATCH
 from training.export.bundle import built_graphs, calibration_sources, named_vocabularies, round_weights
 from training.export.sentences import proof_sentences
 from training.importing.fields import read_table
+from training.importing.m2m import read_m2m
 from training.importing.marian import read_marian
+from training.importing.mbart import read_mbart
 from training.importing.model import Asked, ForeignModel
+from training.importing.pegasus import read_pegasus
 from training.importing.weights import fill, plan_faults
 
 Report = Callable[[str], None]
 Reader = Callable[[Path, Asked, list[str]], ForeignModel | None]
 
-READERS: Mapping[str, Reader] = {"marian": read_marian}
+READERS: Mapping[str, Reader] = {
+    "marian": read_marian,
+    "m2m_100": read_m2m,
+    "mbart": read_mbart,
+    "pegasus": read_pegasus,
+}
 """By the ``model_type`` of a Hugging Face configuration, what reads a folder of it."""
 
 BYTES_PER_NUMBER = 40
@@ -122,7 +131,8 @@ def import_bundle(
     round_weights(final)
     (source,) = side_vocabularies(manifest, (model.source,))
     text = calibration_sources((source,), [list(lines)], manifest.limits)
-    files = built_graphs(final, ("int8",), text, manifest.limits.max_target_tokens, report)
+    longest, prefix = manifest.limits.max_target_tokens, manifest.decoding.prefix
+    files = built_graphs(final, ("int8",), text, longest, report, prefix)
     named, _ = named_vocabularies((model.source,), model.target)
     report(f"writing {out}")
     weights = {name: tensor.detach().numpy() for name, tensor in model_tensors(final).items()}
@@ -133,23 +143,37 @@ def _manifest(name: str, model: ForeignModel, labels: Labels) -> Manifest:
     _, described = named_vocabularies((model.source,), model.target)
     longest = model.config.max_positions - 1  # positions count the end of the sequence, a limit does not
     read = [*model.tensors.files, *model.files]
+    pairs = _pairs(model)
+    target = pairs[0][1] if pairs else model.targets[0]
     return Manifest(
         name=name,
-        task="translate",
-        source_languages=model.sources,
-        target_language=model.targets[0],
+        task=model.task,
+        source_languages=tuple(source for source, into in pairs if into == target) or model.sources,
+        target_language=target,
         architecture="transformer",
         config=to_mapping(model.config),
-        decoding=model.decoding,
+        decoding=_decoding(model, target),
         limits=Limits(longest, longest),
         vocabularies=described,
         training=SCRATCH,
         licence=labels.licence,
-        pairs=tuple((source, target) for target, source in product(model.targets, model.sources))
-        if model.tagged
-        else (),
+        pairs=pairs,
+        tags=model.tags or "target",
         origin=Origin(model.form, labels.url, {path.name: sha256(path) for path in read}),
     )
+
+
+def _decoding(model: ForeignModel, target: str) -> SearchOptions:
+    """The defaults of the search; where a translation begins with a tag, that of the target language."""
+    if model.tags != "both":
+        return model.decoding
+    return replace(model.decoding, prefix=(model.target.language_tag(target),))
+
+
+def _pairs(model: ForeignModel) -> tuple[tuple[str, str], ...]:
+    """The directions, those into the first target language first; none without tags."""
+    every = ((source, target) for target, source in product(model.targets, model.sources)) if model.tags else ()
+    return tuple((source, target) for source, target in every if source != target)
 
 
 def _built_in(languages: Sequence[str], report: Report) -> list[str]:

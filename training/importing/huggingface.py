@@ -6,7 +6,7 @@ weights and one reading of the configuration serve all. Source: the library's pu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.errors import OptionError
@@ -144,7 +144,7 @@ def _attention_and_feed_forward(ours: str, theirs: str, last_norm: int) -> dict[
 
 def search_options(
     tables: Sequence[Mapping[str, Any]],
-    ids: Callable[[int], int | None],
+    types: Types | None,
     longest: int,
     faults: list[str],
     waived: Sequence[str] = (),
@@ -155,11 +155,12 @@ def search_options(
 
     Args:
         tables: generation_config.json and config.json, the first that has a field counts.
-        ids: our id of theirs; None for one that the vocabulary does not have.
+        types: of the target; None where they could not be read.
         longest: target tokens, without the end, that the model has positions for.
         faults: that are added to.
         waived: fields that do not matter.
     """
+    ours = {} if types is None else {row: token for token, row in reversed([*enumerate(types.rows)])}
     merged = {key: value for table in reversed(tables) for key, value in table.items() if value is not None}
     fields = Fields(merged, "generation_config.json or config.json", faults, waived)
     fields.fixed(**_GENERATION_FIXED)
@@ -172,11 +173,11 @@ def search_options(
     banned = [PAD, BOS]
     for words in fields.take("bad_words_ids") or ():
         if isinstance(words, list) and len(words) == 1 and isinstance(words[0], int):
-            banned += [token] if (token := ids(words[0])) is not None else []
+            banned += [ours[words[0]]] if words[0] in ours else []
         else:
             faults.append(f"bad_words_ids must hold single tokens, but one entry is {words!r}")
     suppressed = fields.take("suppress_tokens") or ()
-    banned += [token for one in suppressed if isinstance(one, int) and (token := ids(one)) is not None]
+    banned += [ours[one] for one in suppressed if isinstance(one, int) and one in ours]
     longest = max(1, min(most, longest))
     try:
         return SearchOptions(

@@ -16,15 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from models.errors import VocabularyError
-from models.search import SearchOptions
 from models.transformer import TransformerConfig
-from models.vocabulary import MappedVocabulary
 from training.importing.fields import Fields, read_table
 from training.importing.huggingface import common_fields, make_plan, repeated_names, search_options
 from training.importing.languages import find_tags
 from training.importing.model import Asked, ForeignModel, Types, arranged
-from training.importing.tensors import Tensors, open_tensors
+from training.importing.pieces import listed_names, mapped_vocabulary, piece_name
+from training.importing.tensors import tensors_of
 
 FORM = "Hugging Face MarianMT"
 _FILES = ("config.json", "source.spm", "target.spm", "vocab.json", "target_vocab.json")
@@ -60,24 +58,26 @@ def read_marian(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel |
     special = {name: fields.number(f"{name}_token_id", least=0) for name in ("pad", "eos", "decoder_start")}
     fields.finish()
 
-    files = _VocabularyFiles(folder, tokenizer, faults)
-    source_names = files.names("vocab.json", source_size)
-    target_names = source_names if not files.separate else files.names("target_vocab.json", target_size)
+    files = _VocabularyFiles(tokenizer, faults)
+    source_names = listed_names(folder / "vocab.json", source_size, faults)
+    target_names = (
+        source_names if not files.separate else listed_names(folder / "target_vocab.json", target_size, faults)
+    )
     if shared and (files.separate or source_size != target_size):
         faults.append(
             f"share_encoder_decoder_embeddings needs one vocabulary, but there are two, of {source_size} and"
             f" {target_size} types"
         )
-    tensors = _tensors(folder, faults)
+    tensors = tensors_of(folder, faults)
     types = files.types(source_names, target_names, special)
     sources, targets = _languages(folder, tokenizer, asked, faults)
     tags = {match[1]: name for name in source_names if (match := _TAG.fullmatch(name))}
     languages = find_tags(targets, tags, asked.tags, faults) if tags and targets else {}
     if not tags and len(targets) > 1:
         faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
-    options = _options(generation, table, types[1], common["max_positions"], faults, asked)
+    options = search_options((generation, table), types[1], common["max_positions"] - 1, faults, asked.ignored)
     made = [
-        _vocabulary(folder / name, one, tags.values(), own, faults)
+        mapped_vocabulary(folder / name, one, faults, silent=tags.values(), languages=own)
         for name, one, own in (("source.spm", types[0], languages), ("target.spm", types[1], languages))
     ]
     source, target = made
@@ -98,7 +98,7 @@ def read_marian(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel |
         target=target,
         sources=sources,
         targets=targets,
-        tagged=bool(languages),
+        tags="target" if languages else "",
         decoding=options,
     )
 
@@ -106,30 +106,13 @@ def read_marian(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel |
 class _VocabularyFiles:
     """The lists of pieces, and what the special ones are called."""
 
-    def __init__(self, folder: Path, tokenizer: Mapping[str, Any], faults: list[str]) -> None:
-        self._folder, self._faults = folder, faults
+    def __init__(self, tokenizer: Mapping[str, Any], faults: list[str]) -> None:
+        self._faults = faults
         self.separate = tokenizer.get("separate_vocabs") is True
         self._special = {
-            name: _piece(tokenizer.get(f"{name}_token"), default)
+            name: piece_name(tokenizer.get(f"{name}_token"), default)
             for name, default in (("pad", "<pad>"), ("unk", "<unk>"), ("eos", "</s>"))
         }
-
-    def names(self, file: str, size: int) -> list[str]:
-        """The pieces by id, all that a list leaves open named by their number; empty where it cannot be read."""
-        table = read_table(self._folder / file, self._faults)
-        ids = list(table.values())
-        if not table:
-            return []
-        if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < size for one in ids):
-            self._faults.append(f"{file} must map pieces to ids from 0 to {size - 1}")
-            return []
-        if len(set(ids)) != len(ids):
-            self._faults.append(f"{file} must give every piece an id of its own, but {len(ids) - len(set(ids))} repeat")
-            return []
-        names = [f"⟨unnamed{number}⟩" for number in range(size)]
-        for piece, token in table.items():
-            names[token] = piece
-        return names
 
     def types(
         self, source: list[str], target: list[str], special: Mapping[str, int]
@@ -153,50 +136,6 @@ class _VocabularyFiles:
             return ours, ours
         ids = {name: source.index(piece) for name, piece in names.items()}
         return arranged(source, pad=ids["pad"], unk=ids["unk"], start=ids["pad"], eos=ids["eos"]), ours
-
-
-def _piece(value: Any, default: str) -> str:
-    """A special piece's name, which some files wrap in a table."""
-    value = value.get("content") if isinstance(value, dict) else value
-    return value if isinstance(value, str) else default
-
-
-def _vocabulary(
-    path: Path, types: Types | None, tags: Any, languages: Mapping[str, str], faults: list[str]
-) -> MappedVocabulary | None:
-    if not path.is_file():
-        faults.append(f"{path.name} is missing")
-        return None
-    if types is None:
-        return None
-    own = set(types.names)
-    silent = [name for name in types.names if name in tags or name.startswith(("⟨unused", "⟨unnamed"))]
-    known = {code: piece for code, piece in languages.items() if piece in own}
-    try:
-        return MappedVocabulary(path.read_bytes(), types.names, silent=silent, languages=known)
-    except (OSError, VocabularyError) as error:
-        faults.append(f"{path.name}: {error}")
-        return None
-
-
-def _tensors(folder: Path, faults: list[str]) -> Tensors | None:
-    try:
-        return open_tensors(folder)
-    except ValueError as error:
-        faults.append(str(error))
-        return None
-
-
-def _options(
-    generation: Mapping[str, Any],
-    table: Mapping[str, Any],
-    types: Types | None,
-    positions: int,
-    faults: list[str],
-    asked: Asked,
-) -> SearchOptions:
-    ours = {} if types is None else {row: token for token, row in reversed([*enumerate(types.rows)])}
-    return search_options((generation, table), ours.get, positions - 1, faults, asked.ignored)
 
 
 def _languages(

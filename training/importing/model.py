@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from models.graphs import BLOCKS, LEAST_BLOCKED
 from models.search import SearchOptions
@@ -14,7 +15,8 @@ from models.vocabulary.mapped import START
 from training.importing.tensors import Tensors
 from training.importing.weights import Plan
 
-Directions = tuple[tuple[str, str], ...]
+FILLERS = ("⟨unused", "⟨unnamed")
+"""How types begin that have no piece: those of ours that fill up, and those of theirs that no list names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,9 @@ class ForeignModel:
         files: that were read beside those of the weights.
         source, target: the vocabularies.
         sources, targets: language codes.
-        tagged: whether a source begins with the tag of the language to translate into.
+        tags: which sides begin with a language's tag: none (empty), as in ``Manifest.tags``.
         decoding: defaults of the search.
+        task: that it does.
     """
 
     form: str
@@ -60,8 +63,9 @@ class ForeignModel:
     target: MappedVocabulary
     sources: tuple[str, ...]
     targets: tuple[str, ...]
-    tagged: bool
+    tags: Literal["", "target", "both"]
     decoding: SearchOptions
+    task: Literal["translate", "summarize"] = "translate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +100,10 @@ def arranged(names: Sequence[str], *, pad: int, unk: int, start: int, eos: int) 
     rows = [*special, *(token for token in range(len(names)) if token not in (pad, unk, eos))]
     own = [names[pad], names[unk], START, names[eos], *(names[token] for token in rows[EOS + 1 :])]
     missing = -len(rows) % BLOCKS[0] if len(rows) >= LEAST_BLOCKED else 0
-    fillers = [f"⟨unused{number}⟩" for number in range(missing)]
+    fillers = [f"{FILLERS[0]}{number}⟩" for number in range(missing)]
     return Types((*rows, *(-1 for _ in fillers)), (*own, *fillers))
+
+
+def unnamed(size: int) -> list[str]:
+    """Names of types of which nothing is known yet."""
+    return [f"{FILLERS[1]}{number}⟩" for number in range(size)]

@@ -145,3 +145,12 @@ def _files(folder: Path, name: str) -> list[Path]:
 def _foreign(folder: Path, name: object) -> bool:
     plain = isinstance(name, str) and unsafe(name) is None and "/" not in name
     return not plain or not (folder / str(name)).is_file()
+
+
+def tensors_of(folder: Path, faults: list[str]) -> Tensors | None:
+    """The same; None, with a fault, where there are none."""
+    try:
+        return open_tensors(folder)
+    except ValueError as error:
+        faults.append(str(error))
+        return None

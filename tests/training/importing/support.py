@@ -38,8 +38,18 @@ CONFIG: dict[str, Any] = {
 GENERATION = {"num_beams": 4, "max_length": 40, "length_penalty": 0.9}
 
 
-def sentencepiece_model(lines: Iterable[str], size: int) -> bytes:
-    """As OPUS-MT's are: unigrams, no bytes, Unicode's compatibility forms unified."""
+NORMS = {
+    "m2m_100": ("layer_norm",),
+    "bart": ("layernorm_embedding",),
+    "mbart": ("layernorm_embedding", "layer_norm"),
+    "pegasus": ("layer_norm",),
+}
+ENDS = {"marian": 2.5, "pegasus": 3.7, "mbart": 6.0, "m2m_100": 3.0}  # by how much the logit of the end is raised
+LEARNED = ("bart", "mbart")
+
+
+def sentencepiece_model(lines: Iterable[str], size: int, **special: Any) -> bytes:
+    """As OPUS-MT's are: unigrams, no bytes, Unicode's compatibility forms unified; ``special``: ids of its own."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
@@ -50,6 +60,7 @@ def sentencepiece_model(lines: Iterable[str], size: int) -> bytes:
         hard_vocab_limit=False,
         num_threads=1,
         minloglevel=2,
+        **special,
     )
     return model.getvalue()
 
@@ -83,11 +94,18 @@ def config_of(table: Mapping[str, int], **changed: Any) -> dict[str, Any]:
     return CONFIG | {"vocab_size": len(table), "bad_words_ids": [[table["<pad>"]]]} | special | changed
 
 
-def marian_tensors(config: Mapping[str, Any], *, seed: int = 1) -> dict[str, Tensor]:
-    """Random weights under the names that a MarianMT file has."""
+def family_tensors(config: Mapping[str, Any], *, seed: int = 1) -> dict[str, Tensor]:
+    """Random weights under the names that files of BART's kind have; ``config`` says which of them there are."""
     generator = torch.Generator().manual_seed(seed)
     d, f, types = config["d_model"], config["encoder_ffn_dim"], config["vocab_size"]
-    shapes: dict[str, tuple[int, ...]] = {"model.shared.weight": (types, d), "final_logits_bias": (1, types)}
+    kind = config["model_type"]
+    shapes: dict[str, tuple[int, ...]] = {"model.shared.weight": (types, d)}
+    shapes |= {"final_logits_bias": (1, types)} if kind != "m2m_100" else {}
+    for side in ("encoder", "decoder"):
+        for name in NORMS.get(kind, ()):
+            shapes[f"model.{side}.{name}.weight"] = shapes[f"model.{side}.{name}.bias"] = (d,)
+        if kind in LEARNED:
+            shapes[f"model.{side}.embed_positions.weight"] = (config["max_position_embeddings"] + 2, d)
     for side, attentions in (("encoder", ["self_attn"]), ("decoder", ["self_attn", "encoder_attn"])):
         for layer in range(config[f"{side}_layers"]):
             own = f"model.{side}.layers.{layer}"
@@ -99,9 +117,14 @@ def marian_tensors(config: Mapping[str, Any], *, seed: int = 1) -> dict[str, Ten
                 shapes[f"{own}.{name}.weight"], shapes[f"{own}.{name}.bias"] = size, size[:1]
             for name in (*(f"{one}_layer_norm" for one in attentions), "final_layer_norm"):
                 shapes[f"{own}.{name}.weight"] = shapes[f"{own}.{name}.bias"] = (d,)
-    tensors = {name: 0.3 * torch.randn(shape, generator=generator) for name, shape in shapes.items()}
-    tensors = {name: tensor + 1 if "norm.weight" in name else tensor for name, tensor in tensors.items()}
-    tensors["final_logits_bias"][0, config["eos_token_id"]] += 2.0  # so that hypotheses end
+    # Matrices that large make the next token depend on more than the last one.
+    tensors = {name: torch.randn(s, generator=generator) * (0.4 if len(s) > 1 else 0.3) for name, s in shapes.items()}
+    tensors = {n: tensor + 1 if "norm" in n and n.endswith("weight") else tensor for n, tensor in tensors.items()}
+    if "final_logits_bias" in tensors:
+        tensors["final_logits_bias"][0, config["eos_token_id"]] += ENDS[kind]
+    else:
+        shift = tensors["model.decoder.layer_norm.bias"]  # of all features, so that the end's logit is larger
+        tensors["model.shared.weight"][config["eos_token_id"]] += ENDS[kind] * shift / shift.norm() ** 2
     return tensors
 
 
@@ -112,8 +135,80 @@ def write_marian(folder: Path, *, tags: Sequence[str] = (), **changed: Any) -> d
     named = ("pad_token_id", "eos_token_id", "decoder_start_token_id", "bad_words_ids")
     forced = {"forced_eos_token_id": config["eos_token_id"]}
     write_json(folder / "generation_config.json", GENERATION | forced | {name: config[name] for name in named})
-    save_file(marian_tensors(config), folder / "model.safetensors")
+    save_file(family_tensors(config), folder / "model.safetensors")
     return config
+
+
+M2M = CONFIG | {"model_type": "m2m_100", "activation_function": "relu", "pad_token_id": 1, "eos_token_id": 2}
+M2M |= {"bos_token_id": 0, "decoder_start_token_id": 2, "architectures": ["M2M100ForConditionalGeneration"]}
+for _name in ("normalize_before", "share_encoder_decoder_embeddings"):
+    del M2M[_name]
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+
+
+def write_m2m(folder: Path, *, languages: Sequence[str] = ("en", "de", "fr"), **changed: Any) -> dict[str, Any]:
+    """An M2M100 folder: the list of pieces in an order of its own, and the languages' tags after it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = sentencepiece_model([*ENGLISH, *GERMAN], 160)
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    known = [piece for number, piece in enumerate(pieces(model)) if number % 10]
+    np.random.default_rng(2).shuffle(known)
+    table = {piece: number for number, piece in enumerate([*SPECIAL, *known])}
+    write_json(folder / "vocab.json", table)
+    write_json(folder / "tokenizer_config.json", {"src_lang": None, "tgt_lang": None})
+    tags = [f"__{code}__" for code in languages]
+    write_json(folder / "special_tokens_map.json", {"additional_special_tokens": tags})
+    return _write_m2m(folder, len(table) + len(tags) + 8, **changed)
+
+
+def write_nllb(
+    folder: Path,
+    *,
+    languages: Sequence[str] = ("eng_Latn", "deu_Latn", "zho_Hans"),
+    tokenizer_class: str = "NllbTokenizer",
+    **changed: Any,
+) -> dict[str, Any]:
+    """An NLLB folder: the sentencepiece model's own order behind four special pieces, then tags and a mask."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = sentencepiece_model([*ENGLISH, *GERMAN], 160)
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    first = len(SPECIAL) + len(pieces(model))
+    added = {str(first + place): {"content": code, "special": True} for place, code in enumerate(languages)}
+    added[str(first + len(languages))] = {"content": "<mask>", "special": True}
+    write_json(folder / "tokenizer_config.json", {"added_tokens_decoder": added, "tokenizer_class": tokenizer_class})
+    return _write_m2m(folder, first + len(added) + 2, tokenizer_class=tokenizer_class, **changed)
+
+
+def _write_m2m(folder: Path, types: int, **changed: Any) -> dict[str, Any]:
+    config = M2M | {"vocab_size": types} | changed
+    write_json(folder / "config.json", config)
+    ids = {name: config[f"{name}_token_id"] for name in ("bos", "pad", "eos", "decoder_start")}
+    table = {"max_length": 40, "num_beams": 5} | {f"{name}_token_id": token for name, token in ids.items()}
+    write_json(folder / "generation_config.json", table)
+    save_file(family_tensors(config), folder / "model.safetensors")
+    return config
+
+
+def write_mbart(folder: Path, *, languages: Sequence[str] = ("en_XX", "de_DE"), **changed: Any) -> dict[str, Any]:
+    """An mBART-50 folder: fairseq's order of pieces, learned positions."""
+    table: dict[str, Any] = {
+        "model_type": "mbart",
+        "activation_function": "gelu",
+        "architectures": ["MBartForConditionalGeneration"],
+    }
+    table |= {"normalize_before": True, "normalize_embedding": True, "add_final_layer_norm": True}
+    return write_nllb(folder, languages=languages, tokenizer_class="MBart50Tokenizer", **table | changed)
+
+
+def write_pegasus(folder: Path, **changed: Any) -> dict[str, Any]:
+    """A Pegasus folder: 105 special pieces, then those of the sentencepiece model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = sentencepiece_model([*ENGLISH, *GERMAN], 160, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    (folder / "spiece.model").write_bytes(model)
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PegasusTokenizer"})
+    table = {"model_type": "pegasus", "activation_function": "relu", "pad_token_id": 0, "eos_token_id": 1}
+    table |= {"decoder_start_token_id": 0, "architectures": ["PegasusForConditionalGeneration"]}
+    return _write_m2m(folder, 106 + len(pieces(model)), **table | changed)
 
 
 def write_json(path: Path, table: Mapping[str, Any]) -> None:

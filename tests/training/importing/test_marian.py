@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from models.errors import ForeignModelError
-from models.graphs import TorchGraphs
-from models.protocol import Padded
-from models.search import SearchOptions, translate_batch
-from models.transformer import Transformer
 from models.vocabulary import BOS, EOS
+from tests.training.importing.comparing import assert_generates, assert_logits, library_logits, rows, varied_lines
 from tests.training.importing.restated import Family
-from tests.training.importing.support import ENGLISH, GERMAN, change_json, marian_tensors, write_json, write_marian
+from tests.training.importing.support import ENGLISH, GERMAN, change_json, family_tensors, write_json, write_marian
 from training.importing.bundle import load_model, read_model
-from training.importing.model import Asked, ForeignModel
+from training.importing.model import Asked
 
 ASKED = Asked()
 
@@ -42,38 +38,10 @@ def own(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "opus-mt-en-de"))
 
 
-def rows(model: ForeignModel) -> list[int]:
-    """Their id of each of ours."""
-    made = model.plan["target_embedding"].rows
-    assert made is not None
-    return list(made)
-
-
-def sentences(model: ForeignModel, count: int, *, seed: int = 1, longest: int = 12) -> list[list[int]]:
-    """Random sources in our ids."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, longest, size=count)
-    return [[*rng.integers(4, model.source.size, size=length).tolist(), EOS] for length in lengths]
-
-
-def logits(model: Transformer, source: Sequence[int], target: Sequence[int]) -> np.ndarray[Any, Any]:
-    memory = model.encode((Padded(torch.tensor([source]), torch.tensor([len(source)])),))
-    with torch.inference_mode():
-        return model.score(torch.tensor([target]), memory)[0].numpy()
-
-
 def test_logits_are_the_restated_ones(folder: Path) -> None:
     read = read_model(folder, ASKED)
-    ours, theirs = load_model(folder, read), rows(read)
-    tensors = load_file(folder / "model.safetensors")
-    restated = Family.of(tensors, heads=2, scale=4.0)
-    for source in sentences(read, 4):
-        target = [BOS, *sentences(read, 1, seed=len(source))[0][:-1]]
-        found = logits(ours, source, target)
-        expected = restated.logits([theirs[one] for one in source], [theirs[one] for one in target])
-        kept = [token for token in range(len(theirs)) if token != BOS]
-        np.testing.assert_allclose(found[:, kept], expected[:, [theirs[token] for token in kept]], atol=1e-4, rtol=0)
-        assert (found[:, BOS] < found.max() - 60).all()  # never written
+    restated = Family.of(load_file(folder / "model.safetensors"), heads=2, scale=4.0)
+    assert_logits(read, load_model(folder, read).double(), restated.logits, 4)
 
 
 def test_what_the_files_say(folder: Path) -> None:
@@ -83,7 +51,7 @@ def test_what_the_files_say(folder: Path) -> None:
     assert rows(model)[:4] == [table["<pad>"], table["<unk>"], table["<pad>"], table["</s>"]]
     assert sorted({*rows(model)}) == sorted(table.values())
     assert {model.source.piece_of(token): theirs for token, theirs in enumerate(rows(model)) if token != BOS} == table
-    assert (model.sources, model.targets, model.tagged) == (("en",), ("de",), False)
+    assert (model.sources, model.targets, model.tags) == (("en",), ("de",), "")
     options = model.decoding
     assert (options.beam_size, options.max_length, options.length_penalty) == (4, 38, 0.9)
     assert options.suppressed == (0, 2)
@@ -139,7 +107,7 @@ def test_tags_of_a_multilingual_model(tmp_path: Path) -> None:
     write_marian(folder, tags=(">>fra<<", ">>spa<<", ">>cmn_Hans<<", ">>cmn_Hant<<"))
     (folder / "tokenizer_config.json").unlink()
     read = read_model(folder, Asked(("en",), ("fr", "es", "zh")))
-    assert read.tagged
+    assert read.tags == "target"
     assert read.source.languages == {"fr": ">>fra<<", "es": ">>spa<<", "zh": ">>cmn_Hans<<"}
     named = read_model(folder, Asked(("en",), ("zh",), {"zh": ">>cmn_Hant<<"}))
     assert named.source.languages == {"zh": ">>cmn_Hant<<"}
@@ -294,60 +262,14 @@ def published(folder: Path) -> Any:
 
 def test_logits_are_the_librarys(folder: Path, published: Any) -> None:
     read = read_model(folder, ASKED)
-    ours, theirs = load_model(folder, read), rows(read)
-    for source in sentences(read, 5):
-        target = [BOS, *sentences(read, 1, seed=len(source))[0][:-1]]
-        found = logits(ours, source, target)
-        with torch.inference_mode():
-            ids = {"input_ids": [theirs[one] for one in source], "decoder_input_ids": [theirs[one] for one in target]}
-            expected = published(**{name: torch.tensor([one]) for name, one in ids.items()}).logits[0].numpy()
-        kept = [token for token in range(len(theirs)) if token != BOS]
-        np.testing.assert_allclose(found[:, kept], expected[:, [theirs[token] for token in kept]], atol=1e-4, rtol=0)
+    assert_logits(read, load_model(folder, read), library_logits(published), 5)
 
 
 def test_hypotheses_are_those_of_generate(folder: Path, published: Any) -> None:
     read = read_model(folder, ASKED)
-    ours, theirs = load_model(folder, read), rows(read)
-    sources = sentences(read, 24)
-    options = SearchOptions(
-        **{name: getattr(read.decoding, name) for name in ("max_length", "suppressed")}, beam_size=4
-    )
-    found = translate_batch(TorchGraphs(ours), [(np.array(source),) for source in sources], options)
-    lengths = set()
-    for source, (best,) in zip(sources, found, strict=True):
-        ids = torch.tensor([[theirs[one] for one in source]])
-        made = published.generate(ids, num_beams=4, early_stopping=True, length_penalty=1.0, max_length=40)[0].tolist()
-        expected = made[1 : made.index(theirs[EOS])] if theirs[EOS] in made else made[1:]
-        assert [theirs[one] for one in best.tokens] == expected[: options.max_length]
-        lengths.add(len(expected))
-    assert len(lengths) > 3 and max(lengths) > 5  # they end by themselves
-
-
-def varied_lines(count: int) -> list[str]:
-    """Words of both languages, numbers, marks, scripts, white space and what looks like special pieces."""
-    rng = random.Random(5)
-    words = [word for line in (*ENGLISH, *GERMAN) for word in line.split()]
-    odd = [
-        "12,5",
-        "3.14",
-        "http://a.b/c?d=e",
-        "naïve",
-        "ＡＢＣ",
-        "ﬁ",
-        "½",
-        "日本語",
-        "Привет",
-        "مرحبا",
-        "🙂",
-        "👩‍👩‍👧",
-        "e\u0301",
-    ]
-    odd += ["\t", "  ", "\u00a0", "\u200b", "▁", "<s>", "{n}", "«", "»", "…", "-", "''", "&amp;", "x" * 60, "ẞ", "İ"]
-    lines = []
-    for _ in range(count):
-        chosen = [rng.choice(odd) if rng.random() < 0.2 else rng.choice(words) for _ in range(rng.randint(1, 20))]
-        lines.append(rng.choice(("", " ", "")) + rng.choice((" ", " ", "  ", "")).join(chosen))
-    return lines
+    for penalty in (0.0, 0.9):
+        options = replace(read.decoding, length_penalty=penalty, no_repeat_ngram_size=2, min_length=6)
+        assert_generates(read, load_model(folder, read), published, options, 24)
 
 
 def assert_same_text(folder: Path, lines: Sequence[str]) -> None:
@@ -374,4 +296,4 @@ def test_ten_thousand_lines_are_cut_and_joined_as_the_library_does(folder: Path)
 
 def test_tensors_of_the_library_are_those_of_the_support(published: Any) -> None:
     config = published.config.to_dict()
-    assert marian_tensors(config).keys() <= set(published.state_dict())
+    assert family_tensors(config).keys() <= set(published.state_dict())
