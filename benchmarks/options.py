@@ -163,3 +163,18 @@ class TraceOptions(Measurement):
 
     bundle: BundleOption
     text: Annotated[str, Option(help="The sentence.")] = "Wo ist der Bahnhof?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportsOptions(Measurement):
+    """Compare imported models with the published program: shapes of public models, random weights, no download.
+
+    The exit status is 1 where logits differ by more than 1e-4 or a hypothesis is another one.
+
+    Example: tandem bench imports --shapes opus-mt,pegasus-4-layers --inputs 16
+    """
+
+    shapes: Annotated[str, Option(help="Which of the shapes, with commas. [all]")] = ""
+    inputs: Annotated[int, Option(min=1, help="Random sources of each.")] = 16
+    whole: Annotated[bool, Option(help="Also run the whole command: graphs, calibration, files.")] = True
+    threads: Threads = 0

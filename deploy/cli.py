@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "prepare": ("training.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("training.commands:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
+    "import": ("deploy.importing:import_model", "Make a bundle of a public model that you have downloaded"),
     "verify": ("deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),

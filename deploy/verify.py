@@ -74,9 +74,10 @@ def _proving_text(bundle: Bundle, texts: list[Path], references: Path | None) ->
             raise ConfigError("--references needs the --text that it translates")
         if any(bundle.feature_widths):
             raise ConfigError(f"{bundle.path} reads feature matrices: give --text for each source, .npy for those")
-        return [proof_sentences(language) for language in languages], []
-    if len(texts) != len(languages):
-        raise ConfigError(f"{bundle.path} has {len(languages)} sources, but --text is given {len(texts)} times")
+        read = languages if len(bundle.sources) > 1 else languages[:1]  # several languages may share one source
+        return [proof_sentences(language) for language in read], []
+    if len(texts) != len(bundle.sources):
+        raise ConfigError(f"{bundle.path} has {len(bundle.sources)} sources, but --text is given {len(texts)} times")
     columns = read_columns([*texts, *([references] if references else [])], bundle.feature_widths)
     return (columns[:-1], list(columns[-1])) if references else (columns, [])
 

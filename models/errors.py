@@ -6,6 +6,7 @@
     ├── VocabularyError    a vocabulary cannot be built, read or used
     ├── BundleError        a bundle is refused; ``faults`` lists every reason at once
     ├── CheckpointError    a training checkpoint cannot be read or does not fit the recipe
+    ├── ForeignModelError  another program's model cannot be imported; ``faults`` lists every reason at once
     ├── OptionError        a decoding option is out of bounds; ``field``, ``bound``, ``value``
     ├── DecodingError      a step produced numbers that cannot be right (NaN, infinity)
     └── DeviceLost         a device fails in a way that lasts
@@ -49,6 +50,18 @@ class BundleError(TandemError):
 
 class CheckpointError(TandemError):
     """A training checkpoint cannot be read or does not fit the recipe."""
+
+
+class ForeignModelError(TandemError):
+    """Another program's model cannot be imported.
+
+    Attributes:
+        faults: every reason, one sentence each.
+    """
+
+    def __init__(self, path: object, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__(f"{path}: " + "; ".join(self.faults))
 
 
 class OptionError(TandemError):

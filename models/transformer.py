@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from models.config import bounded
 from models.errors import ConfigError
 from models.layers.attention import (
+    Activation,
     FeedForward,
     KeyValueMemory,
     KeyValueState,
@@ -47,8 +48,12 @@ class TransformerConfig:
         norm: "pre" normalises the input of each sub-layer and adds a final norm a side; "post" normalises after adding.
         context_gate: weigh what a decoder layer has of the target against what its source attention adds, by a gate for
             each head (Tu et al. 2017, section 3.2.3, as He et al. 2018 compare it, section 5.4).
-        positions: "learned", "sinusoidal" or "none".
+        positions: "learned", sines and cosines ("sinusoidal", "halves" or "tensor2tensor", see
+            ``models.layers.embedding.sinusoids``) or "none".
+        first_position: number of the first symbol's position among sines and cosines.
         max_positions: longest sequence, in symbols, that has a position.
+        embedding_norm: normalise the sum of embedding and position, one norm a side (BART, Lewis et al. 2020).
+        activation: of the feed-forward blocks: "relu", "gelu" or "swish".
         tied: "none", "decoder" (target embedding = output layer) or "all" (one table; needs a joint vocabulary).
         scale_embedding: multiply embeddings by sqrt(d).
         attention_bias: biases on the query, key, value and output maps.
@@ -68,7 +73,10 @@ class TransformerConfig:
     norm: Literal["pre", "post"] = "pre"
     context_gate: bool = False
     positions: Positions = "sinusoidal"
+    first_position: int = bounded(0, at_least=0)
     max_positions: int = bounded(1024, at_least=1)
+    embedding_norm: bool = False
+    activation: Activation = "relu"
     tied: Literal["none", "decoder", "all"] = "decoder"
     scale_embedding: bool = True
     attention_bias: bool = False
@@ -86,6 +94,10 @@ class TransformerConfig:
             raise ConfigError('tied = "all" needs one joint vocabulary for source and target')
 
 
+def _feed_forward(c: TransformerConfig) -> FeedForward:
+    return FeedForward(c.width, c.hidden, bias=c.hidden_bias, dropout=c.dropout, activation=c.activation)
+
+
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward, each with a residual connection and a norm."""
 
@@ -94,7 +106,7 @@ class EncoderLayer(nn.Module):
         c = config
         self.pre = c.norm == "pre"
         self.attention = SelfAttention(c.width, c.heads, bias=c.attention_bias, dropout=c.attention_dropout)
-        self.feed_forward = FeedForward(c.width, c.hidden, bias=c.hidden_bias, dropout=c.dropout)
+        self.feed_forward = _feed_forward(c)
         self.norms = nn.ModuleList([nn.LayerNorm(c.width) for _ in range(2)])
         self.dropout = Dropout(c.dropout)
 
@@ -141,7 +153,7 @@ class DecoderLayer(nn.Module):
         self.output = Linear(c.width, c.width, bias=c.attention_bias)
         self.source_dropout = Dropout(c.attention_dropout)
         self.gate = ContextGate(c.width, c.heads) if c.context_gate else None
-        self.feed_forward = FeedForward(c.width, c.hidden, bias=c.hidden_bias, dropout=c.dropout)
+        self.feed_forward = _feed_forward(c)
         self.norms = nn.ModuleList([nn.LayerNorm(c.width) for _ in range(3)])
         self.dropout = Dropout(c.dropout)
 
@@ -184,8 +196,10 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
             self.target_embedding if c.tied != "none" else nn.Parameter(torch.empty(c.target_vocabulary, c.width))
         )
         self.output_bias = nn.Parameter(torch.zeros(c.target_vocabulary)) if c.output_bias else None
-        self.source_positions = PositionEmbedding(c.positions, c.max_positions, c.width)
-        self.target_positions = PositionEmbedding(c.positions, c.max_positions, c.width)
+        self.source_positions = PositionEmbedding(c.positions, c.max_positions, c.width, first=c.first_position)
+        self.target_positions = PositionEmbedding(c.positions, c.max_positions, c.width, first=c.first_position)
+        self.source_embedding_norm = nn.LayerNorm(c.width) if c.embedding_norm else nn.Identity()
+        self.target_embedding_norm = nn.LayerNorm(c.width) if c.embedding_norm else nn.Identity()
         self.encoder = nn.ModuleList([EncoderLayer(c) for _ in range(c.encoder_layers)])
         self.decoder = nn.ModuleList([DecoderLayer(c) for _ in range(c.decoder_layers)])
         self.encoder_norm = nn.LayerNorm(c.width) if c.norm == "pre" else nn.Identity()
@@ -194,11 +208,11 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
         for table in (self.source_embedding, self.target_embedding, self.output_weight):
             nn.init.normal_(table, 0.0, c.width**-0.5)
 
-    def _embed(self, table: Tensor, ids: Tensor, positions: Tensor) -> Tensor:
+    def _embed(self, table: Tensor, ids: Tensor, positions: Tensor, norm: nn.Module) -> Tensor:
         x = nn.functional.embedding(ids, table)
         if self.config.scale_embedding:
             x = x * math.sqrt(self.config.width)
-        embedded: Tensor = self.dropout(narrowed(x + positions))
+        embedded: Tensor = self.dropout(narrowed(norm(x + positions)))
         return embedded
 
     def encode(self, sources: tuple[Padded, ...]) -> KeyValueMemory:
@@ -206,7 +220,8 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
         length = source.values.size(1)
         self.source_positions.check(length)
         mask = additive_mask(source.mask)
-        x = self._embed(self.source_embedding, source.values, self.source_positions.table[:length])
+        positions_SD = self.source_positions.table[:length]
+        x = self._embed(self.source_embedding, source.values, positions_SD, self.source_embedding_norm)
         for layer in self.encoder:
             x = layer(x, mask)
         x = self.encoder_norm(x)
@@ -226,7 +241,8 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
     ) -> tuple[Tensor, Update]:
         length = target_RT.size(1)
         position_RT = state.position_R[:, None] + torch.arange(length, device=target_RT.device)
-        x = self._embed(self.target_embedding, target_RT, self.target_positions(position_RT))
+        positions_RTD = self.target_positions(position_RT)
+        x = self._embed(self.target_embedding, target_RT, positions_RTD, self.target_embedding_norm)
         keys, values = [], []
         for index, layer in enumerate(self.decoder):
             assert isinstance(layer, DecoderLayer)
@@ -246,8 +262,8 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
         return {
             "embeddings": tied,
             "positions": count_parameters(self.source_positions, self.target_positions),
-            "encoder": count_parameters(self.encoder, self.encoder_norm),
-            "decoder": count_parameters(self.decoder, self.decoder_norm),
+            "encoder": count_parameters(self.source_embedding_norm, self.encoder, self.encoder_norm),
+            "decoder": count_parameters(self.target_embedding_norm, self.decoder, self.decoder_norm),
             "output": count_parameters(self.source_embedding, self.target_embedding, self.output_weight)
             - tied
             + count_parameters(self.output_bias),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from ctranslate2.specs import transformer_spec
+from ctranslate2.specs import common_spec, transformer_spec
 
 from benchmarks.workload import TransformerSize
 from models.bundle import Bundle
@@ -98,11 +98,21 @@ def transformer_specification(model: Transformer) -> Any:
     """CTranslate2's specification of a model of ours, with the model's weights."""
     config = model.config
     layers = (config.encoder_layers, config.decoder_layers)
-    made = transformer_spec.TransformerSpec.from_config(layers, config.heads, pre_norm=config.norm == "pre")
+    made = transformer_spec.TransformerSpec.from_config(
+        layers,
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation=common_spec.Activation[config.activation.upper()],
+        layernorm_embedding=config.embedding_norm,
+    )
+    embedding_norms = (model.source_embedding_norm, model.target_embedding_norm)
     sides = (
         (made.encoder, model.source_embedding, model.source_positions, model.encoder_norm),
         (made.decoder, model.target_embedding, model.target_positions, model.decoder_norm),
     )
+    for spec, embedding_norm in zip((made.encoder, made.decoder), embedding_norms, strict=True):
+        if config.embedding_norm:
+            _norm(spec.layernorm_embedding, embedding_norm)
     for spec, embedding, positions, norm in sides:
         _embeddings(spec).weight = _array(embedding)
         spec.scale_embeddings = config.scale_embedding

@@ -5,7 +5,17 @@ from __future__ import annotations
 from models.bundle.bundle import Bundle, by_source
 from models.bundle.card import render_card
 from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, SHORTLIST, WEIGHTS, sha256
-from models.bundle.manifest import FORMAT, Corpus, Limits, Manifest, Score, Training, Vocabularies, VocabularyFile
+from models.bundle.manifest import (
+    FORMAT,
+    Corpus,
+    Limits,
+    Manifest,
+    Origin,
+    Score,
+    Training,
+    Vocabularies,
+    VocabularyFile,
+)
 from models.bundle.write import add_built, extend_bundle, write_bundle
 
 __all__ = [
@@ -20,6 +30,7 @@ __all__ = [
     "Corpus",
     "Limits",
     "Manifest",
+    "Origin",
     "Score",
     "Training",
     "Vocabularies",

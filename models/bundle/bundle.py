@@ -20,7 +20,7 @@ from models.edits import Operations
 from models.errors import BundleError, ConfigError, VocabularyError
 from models.search.graphs import Array, GraphSpecs, specs_from_json
 from models.shortlist import Shortlist
-from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
+from models.vocabulary import KINDS, Vocabulary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,8 @@ class Bundle:
         vocabularies = _vocabularies(folder, manifest, sound, faults)
         faults += _edit_faults(manifest, vocabularies)
         files = [one.file for one in manifest.vocabularies.sources]
-        faults += tag_faults(manifest, tuple(vocabularies[file] for file in files if file in vocabularies))
+        read = tuple(vocabularies[file] for file in files if file in vocabularies)
+        faults += tag_faults(manifest, read, vocabularies.get(manifest.vocabularies.target.file))
         dictionary = _dictionary(folder, manifest, sound, faults)
         shortlist = _shortlist(folder, manifest, (sound, vocabularies), faults)
         specs = _specs(folder, sound, faults)
@@ -267,8 +268,7 @@ def _vocabularies(folder: Path, manifest: Manifest, sound: set[str], faults: lis
 
 
 def _vocabulary(folder: Path, file: VocabularyFile) -> Vocabulary:
-    content = (folder / file.file).read_bytes()
-    return WordVocabulary.from_bytes(content) if file.kind == "words" else SentencePieceVocabulary.from_bytes(content)
+    return KINDS[file.kind][0].from_bytes((folder / file.file).read_bytes())
 
 
 def _edit_faults(manifest: Manifest, vocabularies: dict[str, Vocabulary]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from models.bundle.manifest import Manifest
+from models.bundle.manifest import Manifest, Origin
 from models.config import to_mapping
 
 _TASKS = {"translate": "Translation", "summarize": "Summarisation", "postedit": "Automatic post-editing"}
@@ -33,7 +33,9 @@ def render_card(manifest: Manifest) -> str:
             ((c.name, f"{c.segments:,}", c.licence, c.attribution, c.url) for c in training.corpora),
             "Not stated.",
         ),
-        f"Trained for {training.updates:,} updates on {training.target_tokens:,} target tokens.",
+        f"Trained for {training.updates:,} updates on {training.target_tokens:,} target tokens."
+        if manifest.origin is None
+        else _origin(manifest.origin),
         "## Use",
         f"At most {manifest.limits.max_source_tokens} source and {manifest.limits.max_target_tokens} target tokens a "
         f"sentence. Text is normalised to {manifest.normalisation.upper()} first. Defaults of the search:",
@@ -44,6 +46,13 @@ def render_card(manifest: Manifest) -> str:
         _table(("measurement", "result"), ((k, f"{v}") for k, v in sorted(manifest.proof.items())), "Not proved yet."),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _origin(origin: Origin) -> str:
+    where = f" from {origin.url}" if origin.url else ", whose source was not said"
+    files = _table(("file", "SHA-256"), sorted(origin.files.items()), "")
+    made = f"Not trained here: imported from a model in the form of {origin.form}{where}. What it was trained on is"
+    return f"{made} said there.\n\n{files}".rstrip()
 
 
 def _matrices(features: Sequence[int]) -> str:

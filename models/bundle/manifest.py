@@ -10,6 +10,7 @@ from typing import Any, Literal
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError, TandemError
 from models.search.options import SearchOptions
+from models.vocabulary import VocabularyKind
 
 FORMAT = 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@[A-Za-z0-9][A-Za-z0-9._-]{0,49})?")
@@ -20,7 +21,7 @@ class VocabularyFile:
     """A vocabulary's file in the bundle, and how to read it."""
 
     file: str
-    kind: Literal["sentencepiece", "words"] = "sentencepiece"
+    kind: VocabularyKind = "sentencepiece"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,21 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the weights of a bundle come from that was not trained here.
+
+    Attributes:
+        form: of the files that it was made of, such as "Hugging Face MarianMT".
+        url: where they can be had; empty where that was not said.
+        files: SHA-256 of each by its name.
+    """
+
+    form: str
+    url: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """Everything a bundle says about itself.
 
@@ -95,6 +111,9 @@ class Manifest:
         pairs: source and target language of every direction, where the source begins with the tag of the language to
             translate into (``models.vocabulary.TaggedVocabulary``); those into ``target_language`` come first, and
             ``source_languages`` are theirs. Empty for bundles of one target language without tags.
+        tags: of the pairs: "target" = the source begins with the tag of the language to translate into; "both" = the
+            source begins with the tag of its own language, and the translation with that of its (M2M100, Fan et al.
+            2021); the search is given the latter as its prefix.
         architecture, config: the registry's name and the architecture's own configuration.
         decoding: the defaults of the search.
         normalisation: of every text before it is encoded (``models.text.normalise``).
@@ -103,6 +122,7 @@ class Manifest:
         target_form: whether the model writes text, or a script of edits (``models.edits``) on its last source.
         dictionary: the file with translations of single words, for unknown ones (``models.dictionary``); empty = none.
         shortlist: the file that says which target tokens source words make likely (``models.shortlist``); empty = none.
+        origin: where it comes from, of bundles made of a public model; ``training`` is empty then.
         files: SHA-256 by relative path of every file but the manifest; filled in when a bundle is written.
         format: version of this layout.
     """
@@ -125,6 +145,8 @@ class Manifest:
     dictionary: str = ""
     shortlist: str = ""
     pairs: tuple[tuple[str, str], ...] = ()
+    tags: Literal["target", "both"] = "target"
+    origin: Origin | None = None
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 

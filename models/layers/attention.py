@@ -8,16 +8,24 @@ again and again are kept by head (B x H x P x E), so that no step transposes the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from models.layers.dropout import Dropout
 from models.layers.linear import Linear
 from models.records import Memory, State, memory, pool
 
 SUMMED_AT_ONCE = 128  # features
+
+Activation = Literal["relu", "gelu", "swish"]
+ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}
+"""max(0, x); x Phi(x) with the normal distribution's Phi (Hendrycks and Gimpel 2016); x / (1 + e^-x) (Ramachandran,
+Zoph and Le 2017, "Searching for Activation Functions", with beta = 1)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,14 +230,15 @@ def by_query(history_RP: Tensor, sentences: Tensor, length: int) -> Tensor:
 
 
 class FeedForward(nn.Module):
-    """``W_2 relu(W_1 x)``, with dropout on the hidden units."""
+    """``W_2 act(W_1 x)``, with dropout on the hidden units; ``act`` is the rectifier unless said otherwise."""
 
-    def __init__(self, width: int, hidden: int, *, bias: bool, dropout: float) -> None:
+    def __init__(self, width: int, hidden: int, *, bias: bool, dropout: float, activation: Activation = "relu") -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.inner = Linear(width, hidden, bias=bias)
         self.outer = Linear(hidden, width, bias=bias)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        projected: Tensor = self.outer(self.dropout(torch.relu(self.inner(x))))
+        projected: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
         return projected

@@ -1,11 +1,25 @@
-"""Text to token ids and back: sentencepiece with byte fallback, or a list of words. Needs no torch."""
+"""Text to token ids and back: sentencepiece with byte fallback, a list of words, or a public model's own pieces.
+
+Needs no torch.
+"""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from models.vocabulary.base import BOS, DELETE, EDITS, EOS, KEEP, PAD, PLACEHOLDERS, UNK, Vocabulary, language_piece
+from models.vocabulary.mapped import MappedVocabulary
 from models.vocabulary.pieces import SentencePieceVocabulary, train_sentencepiece
 from models.vocabulary.tagged import TaggedVocabulary, untagged
 from models.vocabulary.words import WordVocabulary
+
+VocabularyKind = Literal["sentencepiece", "words", "mapped"]
+KINDS: dict[VocabularyKind, tuple[type[MappedVocabulary | SentencePieceVocabulary | WordVocabulary], str]] = {
+    "sentencepiece": (SentencePieceVocabulary, "model"),
+    "words": (WordVocabulary, "words"),
+    "mapped": (MappedVocabulary, "json"),
+}
+"""Every kind of vocabulary by its name in manifests: its class, and how its files end."""
 
 __all__ = [
     "BOS",
@@ -13,12 +27,15 @@ __all__ = [
     "EDITS",
     "EOS",
     "KEEP",
+    "KINDS",
     "PAD",
     "PLACEHOLDERS",
     "UNK",
+    "MappedVocabulary",
     "SentencePieceVocabulary",
     "TaggedVocabulary",
     "Vocabulary",
+    "VocabularyKind",
     "WordVocabulary",
     "language_piece",
     "train_sentencepiece",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from models.vocabulary.base import Vocabulary, language_piece
+from models.vocabulary.base import Vocabulary
 
 
 class TaggedVocabulary(Vocabulary):
@@ -24,7 +24,7 @@ class TaggedVocabulary(Vocabulary):
 
     def __init__(self, plain: Vocabulary, language: str) -> None:
         self.plain, self.language = plain, language
-        self._tag = plain.id_of(language_piece(language))
+        self._tag = plain.language_tag(language)
         self.size = plain.size
         self.placeholders = plain.placeholders
 

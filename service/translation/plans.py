@@ -76,7 +76,8 @@ def make_plan(request: DecodeRequest, route: Route, limits: RequestLimits, chara
             raise InvalidOption("alignments", bound, True)
     first = options
     if request.prefix:
-        first = replace(options, prefix=tuple(model.bundle.target_vocabulary.encode(request.prefix)))
+        written = model.bundle.target_vocabulary.encode(request.prefix)
+        first = replace(options, prefix=(*options.prefix, *written))
     aligned = options, first
     if model.aligns and isinstance(request, TranslateTask) and request.markup is not None:
         aligned = replace(options, attention=True), replace(first, attention=True)

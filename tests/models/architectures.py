@@ -72,6 +72,11 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "context-gate": _TRANSFORMER | {"context_gate": True},
         "context-gate-post": _TRANSFORMER | {"context_gate": True, "norm": "post"},
         "no-biases": _TRANSFORMER | {"hidden_bias": False, "scale_embedding": False},
+        # The forms of public models: those of MarianMT, of M2M100 and NLLB, and of BART.
+        "swish-halves": _TRANSFORMER | {"norm": "post", "positions": "halves", "activation": "swish"},
+        "tensor2tensor": _TRANSFORMER | {"positions": "tensor2tensor", "first_position": 2},
+        "embedding-norm": _TRANSFORMER
+        | {"norm": "post", "positions": "learned", "activation": "gelu", "embedding_norm": True},
     },
     "convs2s": {
         "plain": _CONVS2S,

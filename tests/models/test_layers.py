@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.layers.attention import FeedForward, SelfAttention, additive_mask, split_heads
+from models.layers.attention import Activation, FeedForward, SelfAttention, additive_mask, split_heads
 from models.layers.dropout import Dropout
-from models.layers.embedding import PositionEmbedding, sinusoids
+from models.layers.embedding import PositionEmbedding, Sinusoids, sinusoids
 from models.layers.gradient import scale_gradient
 from models.layers.linear import GatedConvolution, Linear, unfolded
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
@@ -65,10 +65,11 @@ def test_gated_convolution_is_torchs_convolution(kernel: int) -> None:
     )
 
 
-def test_feed_forward() -> None:
-    layer = shaken(FeedForward(6, 9, bias=True, dropout=0.5))
+@pytest.mark.parametrize("activation", ["relu", "gelu", "swish"])
+def test_feed_forward(activation: Activation) -> None:
+    layer = shaken(FeedForward(6, 9, bias=True, dropout=0.5, activation=activation))
     x_TD = torch.randn(3, 6, dtype=torch.float64)
-    assert_same(layer(x_TD), [reference.feed_forward(weights_of(layer), x) for x in vectors(x_TD)])
+    assert_same(layer(x_TD), [reference.feed_forward(weights_of(layer), x, activation) for x in vectors(x_TD)])
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])
@@ -101,8 +102,10 @@ def test_self_attention_over_a_pool_and_new_positions() -> None:
 
 
 @pytest.mark.parametrize("width", [8, 7])
-def test_sinusoids(width: int) -> None:
-    np.testing.assert_allclose(sinusoids(40, width).numpy(), reference.sinusoids(40, width), atol=1e-7, rtol=0)
+@pytest.mark.parametrize(("kind", "first"), [("sinusoidal", 0), ("halves", 0), ("tensor2tensor", 2)])
+def test_sinusoids(kind: Sinusoids, first: int, width: int) -> None:
+    expected = reference.sinusoids(40, width, kind, first)
+    np.testing.assert_allclose(sinusoids(40, width, kind, first).numpy(), expected, atol=1e-7, rtol=0)
 
 
 def test_positions_are_looked_up_by_number() -> None:

@@ -85,11 +85,15 @@ def test_the_transformer_is_torchs(variant: str) -> None:
     model = Case("transformer", variant).build()
     assert isinstance(model, Transformer)
     sources, target_BT = batch(sentences(model, (5,))), targets(1, 4)
-    x_1SD = model._embed(model.source_embedding, sources[0].values, model.source_positions.table[:5])
+    x_1SD = model._embed(
+        model.source_embedding, sources[0].values, model.source_positions.table[:5], model.source_embedding_norm
+    )
     for layer in model.encoder:
         x_1SD = encoder_layer(layer, model.config)(x_1SD)
     memory_1SD = model.encoder_norm(x_1SD)
-    y_1TD = model._embed(model.target_embedding, target_BT, model.target_positions.table[:4])
+    y_1TD = model._embed(
+        model.target_embedding, target_BT, model.target_positions.table[:4], model.target_embedding_norm
+    )
     for layer in model.decoder:
         y_1TD = decoder_layer(layer, model.config)(y_1TD, memory_1SD, tgt_mask=causal(4))
     expected_BTV = model.decoder_norm(y_1TD) @ model.output_weight.mT

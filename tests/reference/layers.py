@@ -6,6 +6,7 @@ vectors, and what may be seen is what is passed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -108,9 +109,16 @@ def self_attention(w: Weights, xs: Vectors, heads: int, *, causal: bool) -> Vect
     return outputs
 
 
-def feed_forward(w: Weights, x: Vector) -> Vector:
-    """eq. 7 of DPN-S2S:  f_2(max(0, f_1(x)))."""
-    return linear(w.under("outer"), np.maximum(0.0, linear(w.under("inner"), x)))
+def activated(x: Vector, name: str) -> Vector:
+    """max(0, x); x times the chance that a normal number is at most x; x sigmoid(x)."""
+    if name == "gelu":
+        return np.array([value * 0.5 * (1.0 + math.erf(value / math.sqrt(2.0))) for value in x])
+    return x * sigmoid(x) if name == "swish" else np.maximum(0.0, x)
+
+
+def feed_forward(w: Weights, x: Vector, activation: str = "relu") -> Vector:
+    """eq. 7 of DPN-S2S:  f_2(max(0, f_1(x))), or another function in the maximum's place."""
+    return linear(w.under("outer"), activated(linear(w.under("inner"), x), activation))
 
 
 def gated_convolution(w: Weights, xs: Vectors, kernel: int, before: int) -> Vectors:
@@ -151,13 +159,20 @@ def additive_attention(w: Weights, s: Vector, hs: Vectors) -> tuple[Vector, Vect
     return np.sum([weight * h for weight, h in zip(weights, hs, strict=True)], axis=0), weights
 
 
-def sinusoids(length: int, width: int) -> Matrix:
-    """sin(pos / 10000^(k / d)) in even dimensions k, cos of the same angle in the odd dimension after it."""
+def sinusoids(length: int, width: int, kind: str = "sinusoidal", first: int = 0) -> Matrix:
+    """sin(pos / 10000^(2i / d)) and cos of the same angle: of pair i side by side, or all sines before all cosines.
+
+    In the kind "tensor2tensor" 2i is divided by d - 2.
+    """
     table = np.zeros((length, width))
-    for position in range(length):
-        for k in range(width):
-            angle = position / 10000.0 ** ((k - k % 2) / width)
-            table[position, k] = np.sin(angle) if k % 2 == 0 else np.cos(angle)
+    pairs = (width + 1) // 2
+    for row in range(length):
+        for i in range(pairs):
+            angle = (first + row) / 10000.0 ** (2 * i / (width - 2 if kind == "tensor2tensor" else width))
+            sine, cosine = (2 * i, 2 * i + 1) if kind == "sinusoidal" else (i, pairs + i)
+            table[row, sine] = np.sin(angle)
+            if cosine < width:
+                table[row, cosine] = np.cos(angle)
     return table
 
 

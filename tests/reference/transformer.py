@@ -46,24 +46,26 @@ class TransformerReference:
         return logits(features, w["output_weight" if tied == "none" else "target_embedding"], bias)
 
     def embed(self, side: str, ids: list[int]) -> Vectors:
-        """sqrt(d) times the embedding (or once), plus the position's."""
+        """sqrt(d) times the embedding (or once), plus the position's, and their norm where there is one."""
         c, w = self.config, self.weights
         table = w["target_embedding" if c.tied == "all" else f"{side}_embedding"]
         if c.positions == "learned":
             positions = w[f"{side}_positions.table"]
-        elif c.positions == "sinusoidal":
-            positions = sinusoids(len(ids), c.width).astype(np.float32).astype(np.float64)  # the model keeps float32
-        else:
+        elif c.positions == "none":
             positions = np.zeros((len(ids), c.width))
+        else:
+            exact = sinusoids(len(ids), c.width, c.positions, c.first_position)
+            positions = exact.astype(np.float32).astype(np.float64)  # the model keeps float32
         factor = np.sqrt(c.width) if c.scale_embedding else 1.0
-        return [factor * table[token] + positions[i] for i, token in enumerate(ids)]
+        embedded = [factor * table[token] + positions[i] for i, token in enumerate(ids)]
+        return [layer_norm(w.under(f"{side}_embedding_norm"), x) for x in embedded] if c.embedding_norm else embedded
 
     def encode(self, source: list[int]) -> Vectors:
         """Self-attention and feed-forward blocks."""
         xs = self.embed("source", source)
         for w in self.weights.layers("encoder"):
             xs = self._residual(w, 0, xs, self._self_attention(w, causal=False))
-            xs = self._residual(w, 1, xs, _feed_forward(w))
+            xs = self._residual(w, 1, xs, self._feed_forward(w))
         return self._final("encoder_norm", xs)
 
     def decode(self, target: list[int], source: Vectors) -> Vectors:
@@ -72,7 +74,7 @@ class TransformerReference:
         for index, w in enumerate(self.weights.layers("decoder")):
             xs = self._residual(w, 0, xs, self._self_attention(w, causal=True))
             xs = self._residual(w, 1, xs, self._source_attention(w, index, source), gate=self.config.context_gate)
-            xs = self._residual(w, 2, xs, _feed_forward(w))
+            xs = self._residual(w, 2, xs, self._feed_forward(w))
         return self._final("decoder_norm", xs)
 
     def _residual(
@@ -107,6 +109,5 @@ class TransformerReference:
     def _final(self, name: str, xs: Vectors) -> Vectors:
         return [layer_norm(self.weights.under(name), x) for x in xs] if self.config.norm == "pre" else xs
 
-
-def _feed_forward(w: Weights) -> Callable[[Vectors], Vectors]:
-    return lambda xs: [feed_forward(w.under("feed_forward"), x) for x in xs]
+    def _feed_forward(self, w: Weights) -> Callable[[Vectors], Vectors]:
+        return lambda xs: [feed_forward(w.under("feed_forward"), x, self.config.activation) for x in xs]

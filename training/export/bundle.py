@@ -32,7 +32,7 @@ from models.search import SearchOptions
 from models.search.graphs import specs_to_json
 from models.shortlist import WITH_SHORTLIST, Shortlist
 from models.translator import Column, encode_columns
-from models.vocabulary import Vocabulary, WordVocabulary
+from models.vocabulary import KINDS, Vocabulary
 from training.ancestry import SCRATCH, together
 from training.checkpoint import Progress
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
@@ -98,7 +98,7 @@ def export_bundle(
     final = rounded(model)
     sources, target = load_vocabularies(prepared)
     summary = PreparedSummary.load(prepared)
-    named, described = _named(sources, target, summary.feature_widths if summary.features else ())
+    named, described = named_vocabularies(sources, target, summary.feature_widths if summary.features else ())
     dictionary = load_dictionary(prepared)
     text = _validation_sources(prepared) if "int8" in shipping.precisions else []
     files = built_graphs(final, shipping.precisions, text, recipe.data.max_target_tokens - 1, report)
@@ -171,7 +171,7 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
     sources, longest = list(zip(*columns, strict=True)), bundle.manifest.limits.max_target_tokens
     report("exporting graphs")
     graphs, specs = export_graphs(model)
-    built = at_precision(model, graphs, precision, sources, longest, report)
+    built = at_precision(model, graphs, precision, sources, longest, report, bundle.manifest.decoding.prefix)
     # Described by themselves: the graphs that the bundle ships may be of an older version.
     return add_built(path, f"onnx/{precision}", {**built, GRAPHS: specs_to_json(specs).encode()})
 
@@ -193,8 +193,9 @@ def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda li
     bundle = Bundle.load(path)
     model, limits = load_bundle_model(bundle), bundle.manifest.limits
     shipped = [one for one in PRECISIONS if f"onnx/{one}/encode.onnx" in bundle.manifest.files]
-    text = calibration_sources(bundle, lines, limits)
-    files = built_graphs(model, shipped, text, limits.max_target_tokens, report)
+    text = calibration_sources(bundle.sources, lines, limits)
+    prefix = bundle.manifest.decoding.prefix
+    files = built_graphs(model, shipped, text, limits.max_target_tokens, report, prefix)
     return extend_bundle(path, files, replace(bundle.manifest, proof={}))
 
 
@@ -227,11 +228,16 @@ def rounded(model: AnyModel) -> AnyModel:
     """A copy of a model on the CPU as its bundle will hold it: prepared for inference, weights as fp16 rounds them."""
     final = copy.deepcopy(model).cpu().float()
     final.prepare_for_inference()
+    round_weights(final)
+    return final
+
+
+def round_weights(model: AnyModel) -> None:
+    """Round a model's weights as fp16 does, in place."""
     with torch.no_grad():
-        for tensor in model_tensors(final).values():
+        for tensor in model_tensors(model).values():
             if tensor.is_floating_point():
                 tensor.copy_(tensor.half())
-    return final
 
 
 def check_precisions(precisions: Sequence[str], known: Sequence[str]) -> None:
@@ -242,14 +248,19 @@ def check_precisions(precisions: Sequence[str], known: Sequence[str]) -> None:
 
 
 def built_graphs(
-    model: AnyModel, precisions: Sequence[str], sources: Sequence[tuple[Array, ...]], longest: int, report: Report
+    model: AnyModel,
+    precisions: Sequence[str],
+    sources: Sequence[tuple[Array, ...]],
+    longest: int,
+    report: Report,
+    prefix: tuple[int, ...] = (),
 ) -> dict[str, bytes | Path]:
     """The ONNX files that a bundle of a model ships, by their paths in it; the arguments are :func:`at_precision`'s."""
     report("exporting graphs")
     graphs, specs = export_graphs(model)
     files: dict[str, bytes | Path] = {f"onnx/{GRAPHS}": specs_to_json(specs).encode()}
     for precision in precisions:
-        built = at_precision(model, graphs, precision, sources, longest, report)
+        built = at_precision(model, graphs, precision, sources, longest, report, prefix)
         files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}
     return files
 
@@ -261,8 +272,12 @@ def at_precision(
     sources: Sequence[tuple[Array, ...]],
     longest: int,
     report: Report,
+    prefix: tuple[int, ...] = (),
 ) -> dict[str, bytes]:
-    """The files of one precision; ``graphs`` stay as they are. ``longest`` target tokens are decoded to calibrate."""
+    """The files of one precision; ``graphs`` stay as they are.
+
+    To calibrate, ``longest`` target tokens are decoded, of which ``prefix`` are the first.
+    """
     own = {name: onnx.ModelProto.FromString(graph.SerializeToString()) for name, graph in graphs.items()}
     own.pop(SHORTLIST_GRAPH, None)  # made anew of what this precision's logits are made of
     if precision == "int8":
@@ -270,7 +285,8 @@ def at_precision(
             raise CorpusError("8-bit graphs are calibrated on text, but there is none: give some dozens of sentences")
         report(f"calibrating on {len(sources)} sentences")
         # Which hypotheses win matters little here: all that counts is the mix of rows.
-        forms = calibrate(model, sources, SearchOptions(beam_size=4, max_length=longest, max_length_ratio=1.5))
+        options = SearchOptions(beam_size=4, max_length=longest, max_length_ratio=1.5, prefix=prefix)
+        forms = calibrate(model, sources, options)
         left = [f"{name}: {product}" for name, graph in own.items() for product in quantise(graph, forms)]
         report(_described(forms, left))
     if SHORTLIST_GRAPH in graphs:
@@ -285,8 +301,8 @@ def _described(forms: dict[str, Quantisation], left: list[str]) -> str:
     return f"{text}; not calibrated and left in float32: {', '.join(left)}" if left else text
 
 
-def _named(
-    sources: Sequence[Vocabulary], target: Vocabulary, features: tuple[int, ...]
+def named_vocabularies(
+    sources: Sequence[Vocabulary], target: Vocabulary, features: tuple[int, ...] = ()
 ) -> tuple[dict[str, Vocabulary], Vocabularies]:
     """The vocabularies by file name, equal ones once, and which side reads which file."""
     names: dict[bytes, VocabularyFile] = {}
@@ -295,10 +311,9 @@ def _named(
     def place(vocabulary: Vocabulary, side: str) -> VocabularyFile:
         content = vocabulary.to_bytes()
         if content not in names:
-            words = isinstance(vocabulary, WordVocabulary)
-            name = f"{side}.words" if words else f"{side}.model"
-            names[content] = VocabularyFile(name, "words" if words else "sentencepiece")
-            files[name] = vocabulary
+            kind, suffix = next((kind, one[1]) for kind, one in KINDS.items() if isinstance(vocabulary, one[0]))
+            names[content] = VocabularyFile(f"{side}.{suffix}", kind)
+            files[f"{side}.{suffix}"] = vocabulary
         return names[content]
 
     sides = ["source"] if len(sources) == 1 else [f"source{index}" for index in range(len(sources))]
@@ -318,11 +333,13 @@ def _validation_sources(prepared: Path) -> list[tuple[Array, ...]]:
     )
 
 
-def calibration_sources(bundle: Bundle, lines: Sequence[Column], limits: Limits) -> list[tuple[Array, ...]]:
+def calibration_sources(
+    vocabularies: Sequence[Vocabulary | None], lines: Sequence[Column], limits: Limits
+) -> list[tuple[Array, ...]]:
     """Sentences of every length from some text, the longest and some joined ones among them; none without text."""
     if not lines:
         return []
-    sources = list(zip(*encode_columns(bundle.sources, lines, limits.max_source_tokens + 1), strict=True))
+    sources = list(zip(*encode_columns(vocabularies, lines, limits.max_source_tokens + 1), strict=True))
     lengths = np.array([max(map(len, one)) for one in sources], np.int64)
     return _joined([sources[index] for index in _spread(lengths)]) if sources else []
 

@@ -99,7 +99,7 @@ def ensemble_bundle(
         report(f"decoding options differ: those of {bundles[0].manifest.name} are kept")
     model = Ensemble(config, [load_bundle_model(bundle) for bundle in bundles])
     model.prepare_for_inference()
-    sources = calibration_sources(bundles[0], lines, manifest.limits)
+    sources = calibration_sources(bundles[0].sources, lines, manifest.limits)
     files = built_graphs(model, assembly.precisions, sources, manifest.limits.max_target_tokens, report)
     if manifest.dictionary:
         files[manifest.dictionary] = bundles[0].file(manifest.dictionary)

@@ -1,0 +1,27 @@
+"""What the tests of imports share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from models.graphs import AnyModel, graph_modules
+from training.export import bundle as export
+
+
+@pytest.fixture
+def without_graphs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Graphs are described and not exported; what they would be calibrated on is kept."""
+    seen: list[Any] = []
+
+    def described(model: AnyModel) -> tuple[dict[str, Any], Any]:
+        return {}, {name: module.spec for name, module in graph_modules(model).items()}
+
+    def calibrated(model: AnyModel, graphs: Any, precision: str, sources: Any, *further: Any) -> dict[str, bytes]:
+        seen.append(sources)
+        return {}
+
+    monkeypatch.setattr(export, "export_graphs", described)
+    monkeypatch.setattr(export, "at_precision", calibrated)
+    return seen

@@ -1,0 +1,88 @@
+"""mBART-50 and Pegasus: learned positions, norms of embeddings, ids that begin after others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from models.errors import ForeignModelError
+from tests.training.importing.comparing import assert_generates, assert_logits, library_logits, rows
+from tests.training.importing.restated import Family
+from tests.training.importing.support import ENGLISH, change_json, write_mbart, write_pegasus
+from training.importing.bundle import Labels, import_bundle, load_model, read_model
+from training.importing.model import Asked
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind: how it is written, asked for, restated, and called by the library."""
+
+    write: Callable[..., dict[str, Any]]
+    asked: Asked
+    library: str
+    restated: dict[str, Any] = field(default_factory=dict)
+
+
+PAIR = Asked(("en",), ("de",))
+CASES = {
+    "mbart": Case(write_mbart, PAIR, "MBartForConditionalGeneration", {"activation": "gelu", "first": 2, "pre": True}),
+    "pegasus": Case(write_pegasus, Asked(), "PegasusForConditionalGeneration", {"activation": "relu", "pre": True}),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+@pytest.fixture(scope="module")
+def folder(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("models") / "model"
+    case.write(path)
+    return path
+
+
+def test_logits_are_the_restated_ones(case: Case, folder: Path) -> None:
+    read = read_model(folder, case.asked)
+    restated = Family.of(load_file(folder / "model.safetensors"), heads=2, scale=4.0, **case.restated)
+    assert_logits(read, load_model(folder, read).double(), restated.logits, 4)
+
+
+def test_logits_and_hypotheses_are_the_librarys(case: Case, folder: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    published = getattr(transformers, case.library).from_pretrained(folder).eval()
+    read = read_model(folder, case.asked)
+    ours = load_model(folder, read)
+    settings: dict[str, Any] = {"bad_words_ids": [[rows(read)[0]]]}
+    assert_logits(read, ours, library_logits(published), 5)
+    options = replace(read.decoding, beam_size=4, length_penalty=0.0, no_repeat_ngram_size=2, min_length=6)
+    if read.tags:
+        tag = read.target.language_tag("de")
+        options, settings = replace(options, prefix=(tag,)), settings | {"forced_bos_token_id": rows(read)[tag]}
+    assert_generates(read, ours, published, options, 24, **settings)
+
+
+def test_a_summarizer(tmp_path: Path, without_graphs: list[Any]) -> None:
+    write_pegasus(tmp_path / "model")
+    bundle = import_bundle(tmp_path / "model", tmp_path / "titles", Asked(), Labels("Apache-2.0", calibration=ENGLISH))
+    manifest = bundle.manifest
+    assert (manifest.task, manifest.source_languages, manifest.target_language) == ("summarize", ("en",), "en")
+    vocabulary = bundle.target_vocabulary
+    assert [vocabulary.piece_of(token) for token in (0, 1, 3, 4)] == ["<pad>", "<unk>", "</s>", "<mask_1>"]
+    assert vocabulary.decode(vocabulary.encode(ENGLISH[0])) == ENGLISH[0]
+
+
+def test_the_first_mbart_is_refused(tmp_path: Path) -> None:
+    write_mbart(tmp_path, decoder_start_token_id=20)
+    change_json(tmp_path / "tokenizer_config.json", tokenizer_class="MBartTokenizer")
+    with pytest.raises(ForeignModelError) as refused:
+        read_model(tmp_path, PAIR)
+    assert refused.value.faults == (
+        "config.json: decoder_start_token_id must be 2, but is 20",
+        "tokenizer_config.json: tokenizer_class must be 'MBart50Tokenizer', but is \"MBartTokenizer\"",
+    )
