@@ -85,6 +85,7 @@ def test_what_is_compiled_is_one_graph_for_all_sizes(case: Case, monkeypatch: py
     whole = torch.compile
     monkeypatch.setattr(torch, "compile", lambda run, **named: whole(run, backend="aot_eager", fullgraph=True, **named))
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     objectives = [
         Objective(model.train(), TrainingConfig(precision="float32", compile=wanted)) for wanted in (False, True)
     ]
