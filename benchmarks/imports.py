@@ -52,7 +52,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PublicShape:
     """A published model's shape.
 
     Attributes:
@@ -148,8 +148,8 @@ def _sizes(layers: int, width: int, hidden: int, heads: int, positions: int = 51
     }
 
 
-SHAPES: dict[str, Shape] = {
-    "opus-mt": Shape(
+SHAPES: dict[str, PublicShape] = {
+    "opus-mt": PublicShape(
         "Marian",
         "MarianMTModel",
         58_101,
@@ -157,7 +157,7 @@ SHAPES: dict[str, Shape] = {
         _write_marian,
         "MarianTokenizer",
     ),
-    "opus-mt-tc-big": Shape(
+    "opus-mt-tc-big": PublicShape(
         "Marian",
         "MarianMTModel",
         57_829,
@@ -165,7 +165,7 @@ SHAPES: dict[str, Shape] = {
         _write_marian,
         "MarianTokenizer",
     ),
-    "m2m100-2-layers": Shape(
+    "m2m100-2-layers": PublicShape(
         "M2M100",
         "M2M100ForConditionalGeneration",
         128_112,
@@ -173,21 +173,21 @@ SHAPES: dict[str, Shape] = {
         _write_m2m,
         "M2M100Tokenizer",
     ),
-    "nllb-600m-2-layers": Shape(
+    "nllb-600m-2-layers": PublicShape(
         "M2M100",
         "M2M100ForConditionalGeneration",
         256_206,
         _sizes(2, 1024, 4096, 16, 1024, activation_function="relu"),
         _write_fairseq(("eng_Latn", "deu_Latn"), "NllbTokenizer"),
     ),
-    "mbart-50-2-layers": Shape(
+    "mbart-50-2-layers": PublicShape(
         "MBart",
         "MBartForConditionalGeneration",
         250_054,
         _sizes(2, 1024, 4096, 16, 1024, activation_function="gelu"),
         _write_fairseq(("en_XX", "de_DE"), "MBart50Tokenizer"),
     ),
-    "pegasus-4-layers": Shape(
+    "pegasus-4-layers": PublicShape(
         "Pegasus",
         "PegasusForConditionalGeneration",
         96_103,
@@ -230,7 +230,7 @@ def _share(row: Mapping[str, Any]) -> str:
     return f"{row['texts']} of {row['lines']}" if row["lines"] else "not compared"
 
 
-def _compared(shape: Shape, folder: Path, options: ImportsOptions) -> dict[str, Any]:
+def _compared(shape: PublicShape, folder: Path, options: ImportsOptions) -> dict[str, Any]:
     published = _publish(shape, folder)
     started = time.perf_counter()
     read = read_model(folder, shape.asked)
@@ -253,7 +253,7 @@ def _compared(shape: Shape, folder: Path, options: ImportsOptions) -> dict[str, 
     return found | (_imported(shape, folder) if options.whole else {})
 
 
-def _publish(shape: Shape, folder: Path) -> Any:
+def _publish(shape: PublicShape, folder: Path) -> Any:
     """A folder of the shape with random weights, and the library's model of it."""
     transformers = import_module("transformers")
     folder.mkdir(parents=True)
@@ -329,7 +329,7 @@ def _generated(published: Any, ids: Any, end: int, settings: Mapping[str, Any]) 
     return tokens[: tokens.index(end)] if end in tokens else tokens
 
 
-def _cut_alike(shape: Shape, read: ForeignModel, folder: Path, lines: Sequence[str]) -> int:
+def _cut_alike(shape: PublicShape, read: ForeignModel, folder: Path, lines: Sequence[str]) -> int:
     """How many texts become the same ids, without tags, as by the library's tokenizer."""
     tokenizer = getattr(import_module("transformers"), shape.tokenizer).from_pretrained(folder)
     known, skipped = _rows(read), 1 if read.tags == "both" else 0
@@ -340,7 +340,7 @@ def _cut_alike(shape: Shape, read: ForeignModel, folder: Path, lines: Sequence[s
     )
 
 
-def _imported(shape: Shape, folder: Path) -> dict[str, Any]:
+def _imported(shape: PublicShape, folder: Path) -> dict[str, Any]:
     """The whole command in a process of its own: seconds, the most memory it had, and the bundle's size."""
     out = folder.parent / "bundle"
     languages = [part for code in shape.asked.sources for part in ("--source", code)]

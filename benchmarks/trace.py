@@ -29,7 +29,7 @@ _JSON = {"content-type": "application/json"}
 _INLINE = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")  # no functions of their own from Python 3.12 on
 
 
-class Recorder:
+class CallRecorder:
     """Notes the calls of our functions in all threads that start after it was installed, while it is active.
 
     Attributes:
@@ -69,7 +69,7 @@ class Recorder:
 
 
 def measure(options: TraceOptions) -> dict[str, Any]:
-    """What :meth:`Recorder.figures` tells of one request, and its ``reply``.
+    """What :meth:`CallRecorder.figures` tells of one request, and its ``reply``.
 
     Raises:
         ConfigError: the bundle reads anything but one text, or the request is refused.
@@ -84,7 +84,7 @@ def measure(options: TraceOptions) -> dict[str, Any]:
 
 async def traced(app: Any, path: str, body: bytes) -> dict[str, Any]:
     """Send a request twice to an application that is started here, and record the second time."""
-    recorder = Recorder()
+    recorder = CallRecorder()
     threading.setprofile(recorder)
     sys.setprofile(recorder)
     try:

@@ -27,7 +27,7 @@ _FEWEST_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SentenceBatch:
     """Sentences that are decoded together.
 
     Attributes:
@@ -86,7 +86,7 @@ def texts(vocabulary: Vocabulary, count: int = 2048, seed: int = 0) -> list[str]
     return [" ".join(words[int(i)] for i in rng.integers(len(words), size=n)) for n in lengths(count, seed)]
 
 
-def batches(tokens: Sequence[int], size: int, *, forced: bool, seed: int = 0) -> list[Batch]:
+def batches(tokens: Sequence[int], size: int, *, forced: bool, seed: int = 0) -> list[SentenceBatch]:
     """Sentences sorted by length, cut into batches of ``size`` (the last one may be smaller), in a shuffled order.
 
     Args:
@@ -97,7 +97,7 @@ def batches(tokens: Sequence[int], size: int, *, forced: bool, seed: int = 0) ->
     """
     order = sorted(range(len(tokens)), key=lambda index: tokens[index])
     cut = [order[start : start + size] for start in range(0, len(order), size)]
-    made = [Batch(tuple(one), _mean(tokens[i] for i in one) if forced else None) for one in cut]
+    made = [SentenceBatch(tuple(one), _mean(tokens[i] for i in one) if forced else None) for one in cut]
     return [made[int(i)] for i in np.random.default_rng(seed).permutation(len(made))]
 
 

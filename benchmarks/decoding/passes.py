@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from benchmarks.decoding.systems import TANDEM, DecodingSystem, Task
 from benchmarks.runner import MedianSpread, median_ratio, take_turns
-from benchmarks.workload import Batch, batches, sample
+from benchmarks.workload import SentenceBatch, batches, sample
 from deploy.loadtest.client import percentile
 from models.search import Hypothesis
 
@@ -49,7 +49,7 @@ class Case:
     workload: Workload
     batch_size: int
     threads: int
-    batches: tuple[Batch, ...]
+    batches: tuple[SentenceBatch, ...]
 
     @classmethod
     def of(cls, system: DecodingSystem, workload: Workload, batch_size: int, *, workers: int, single: int) -> Case:
@@ -57,10 +57,10 @@ class Case:
         tokens = [len(ids) - 1 for ids in system.tokenise(workload.texts)]
         chosen = sample(tokens, single if batch_size == 1 else len(tokens))
         cut = batches([tokens[index] for index in chosen], batch_size, forced=workload.kind == "forced")
-        own = tuple(Batch(tuple(chosen[i] for i in batch.indices), batch.target) for batch in cut)
+        own = tuple(SentenceBatch(tuple(chosen[i] for i in batch.indices), batch.target) for batch in cut)
         return cls(system, workload, batch_size, 1 if batch_size == 1 else workers, own)
 
-    def largest(self, count: int) -> list[Batch]:
+    def largest(self, count: int) -> list[SentenceBatch]:
         """The batches with the most tokens: what a runtime keeps in memory grows with them."""
         return sorted(self.batches, key=lambda batch: -len(batch.indices) * (batch.target or 1))[:count]
 
@@ -123,7 +123,7 @@ def measure_cases(
     return [MeasuredCase(case, own) for case, own in zip(cases, take_turns(cases, passes, measure), strict=True)]
 
 
-def run(case: Case, batches: Sequence[Batch]) -> DecodingPass:
+def run(case: Case, batches: Sequence[SentenceBatch]) -> DecodingPass:
     """One pass: all text in, batches on all workers, all text out; at batch size 1 sentence after sentence."""
     alone = case.batch_size == 1
     spans: list[tuple[float, float]] = []  # of each part: seconds in all, and those of decoding

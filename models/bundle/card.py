@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from models.bundle.manifest import Manifest, Origin
+from models.bundle.manifest import ImportedFrom, Manifest
 from models.config import to_mapping
 
 _TASKS = {"translate": "Translation", "summarize": "Summarisation", "postedit": "Automatic post-editing"}
@@ -48,7 +48,7 @@ def render_card(manifest: Manifest) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _origin(origin: Origin) -> str:
+def _origin(origin: ImportedFrom) -> str:
     where = f" from {origin.url}" if origin.url else ", whose source was not said"
     files = _table(("file", "SHA-256"), sorted(origin.files.items()), "")
     made = f"Not trained here: imported from a model in the form of {origin.form}{where}. What it was trained on is"

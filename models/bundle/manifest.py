@@ -87,7 +87,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ImportedFrom:
     """Where the weights of a bundle come from that was not trained here.
 
     Attributes:
@@ -146,7 +146,7 @@ class Manifest:
     shortlist: str = ""
     pairs: tuple[tuple[str, str], ...] = ()
     tags: Literal["target", "both"] = "target"
-    origin: Origin | None = None
+    origin: ImportedFrom | None = None
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 

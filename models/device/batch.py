@@ -17,7 +17,7 @@ from models.device.harvest import Unranked
 from models.device.sizes import Shape
 from models.device.slots import Look
 from models.device.step import StaticStep
-from models.device.transfer import Download, Stopwatch
+from models.device.transfer import Readback, Stopwatch
 from models.errors import ConfigError, OptionError
 from models.search.hypotheses import Admitted, Counters, Finished, Sentence, SentenceError
 
@@ -69,7 +69,7 @@ class Leaving:
     """Sentences that are done, and what is known of their hypotheses, on its way to the host."""
 
     unranked: Unranked
-    download: Download
+    download: Readback
     positions: int
 
 
@@ -107,7 +107,7 @@ class StaticBatch:
         self._waiting: deque[Admitted] = deque()
         self._arriving: deque[Arriving] = deque()
         self._leaving: deque[Leaving] = deque()
-        self._looks: deque[tuple[int, Download, Stopwatch]] = deque()
+        self._looks: deque[tuple[int, Readback, Stopwatch]] = deque()
         self._faults: dict[Hashable, int] = {}  # the position of what is not finite, until the sentence is removed
         self._left: list[Finished] = []
         self._counters, self._uncounted = Counters(), Counters()
@@ -272,7 +272,7 @@ class StaticBatch:
         counted = (1, rows, rows, cells, cells - read, slots, slots)
         self._uncounted += Counters(*(count * number for number in counted))
 
-    def _examine(self, number: int, download: Download, watch: Stopwatch) -> None:
+    def _examine(self, number: int, download: Readback, watch: Stopwatch) -> None:
         """Read a look at the masks, take out what is done, and keep what is at fault until it is removed."""
         look = Look.of(download)
         self.device_counters.step_seconds += watch.seconds

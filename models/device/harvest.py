@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.device.transfer import Download, upload
+from models.device.transfer import Readback, upload
 from models.records import Memory
 from models.search.align import Attention, with_attention
 from models.search.hypotheses import Admitted, Ended, Finished, Hypothesis
@@ -143,7 +143,7 @@ class Unranked:
                 row[1 : len(one) + 1] = one
         memory = self.memory.select(step.index([self.attending.index(place) for place in wanted]))
         target_RL = upload(target_NHL.reshape(-1, longest + 1), step.device)
-        weights = Download(*(_by_hypothesis(x, most) for x in step.model.alignment(target_RL, memory))).arrays()
+        weights = Readback(*(_by_hypothesis(x, most) for x in step.model.alignment(target_RL, memory))).arrays()
         found = {}
         for number, (place, group) in enumerate(zip(wanted, tokens, strict=True)):
             pairs = list(zip(weights, self.members[place].sentence.lengths, strict=True))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from models.device.harvest import Harvest
 from models.device.rules import FREE, repetition_bounds
 from models.device.sizes import Sizes
-from models.device.transfer import Download, upload_parts
+from models.device.transfer import Readback, upload_parts
 from models.search.graphs import Array
 from models.search.hypotheses import Admitted
 
@@ -38,7 +38,7 @@ class Look:
     seen: int
 
     @classmethod
-    def of(cls, download: Download) -> Look:
+    def of(cls, download: Readback) -> Look:
         """What :meth:`Slots.look` sent, once it is here."""
         (read,) = download.arrays()
         slots = (len(read) - 2) // 2
@@ -180,14 +180,14 @@ class Slots(nn.Module):
         self.running_B.index_fill_(0, slot_N, False)
         self.score_BK.index_fill_(0, slot_N, -torch.inf)
 
-    def look(self) -> Download:
+    def look(self) -> Readback:
         """The masks, on their way to the host in one piece; see :class:`Look`."""
         fault_B = torch.where(self.faulty_B, self.age_B, -1)
-        download = Download(torch.cat([self.running_B.long(), fault_B, self.used_2]))
+        download = Readback(torch.cat([self.running_B.long(), fault_B, self.used_2]))
         self.used_2.zero_()
         return download
 
-    def harvest(self, slot_N: Tensor, positions: int) -> Download:
+    def harvest(self, slot_N: Tensor, positions: int) -> Readback:
         """All that is known of the hypotheses of sentences that stopped, none of which has more than ``positions``.
 
         It is on its way to the host, as :meth:`harvested` reads it; the slots may be used again at once.
@@ -197,9 +197,9 @@ class Slots(nn.Module):
         chosen = [x[:positions].index_select(1, slot_N) for x in by_position]
         chosen += [x.index_select(0, slot_N) for x in by_slot]
         whole = [x.reshape(-1) for x in chosen if x.dtype == torch.int64]
-        return Download(torch.cat(whole), torch.cat([x.reshape(-1) for x in chosen if x.dtype == torch.float32]))
+        return Readback(torch.cat(whole), torch.cat([x.reshape(-1) for x in chosen if x.dtype == torch.float32]))
 
-    def harvested(self, download: Download, sentences: int, positions: int) -> Harvest:
+    def harvested(self, download: Readback, sentences: int, positions: int) -> Harvest:
         """What :meth:`harvest` sent, once it is here."""
         whole, floats = download.arrays()
         rows, ends = self.score_BK.size(1), self.ended_row_BE.size(1)

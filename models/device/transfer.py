@@ -27,7 +27,7 @@ def upload_parts(parts: Sequence[NDArray[np.int64]], device: torch.device) -> li
     return [piece.view(part.shape) for piece, part in zip(pieces, parts, strict=True)]
 
 
-class Download:
+class Readback:
     """Tensors on their way to the host, as they are at this point of the current stream."""
 
     def __init__(self, *tensors: Tensor) -> None:

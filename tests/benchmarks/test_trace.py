@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.options import TraceOptions
-from benchmarks.trace import ROOT, Recorder, measure, show
+from benchmarks.trace import ROOT, CallRecorder, measure, show
 from models.errors import ConfigError
 from models.text import normalise
 
@@ -16,7 +16,7 @@ SHIPPED = ROOT / "bundles" / "de-en"
 
 
 def test_our_calls_are_counted_in_every_thread_that_starts_later() -> None:
-    recorder = Recorder()
+    recorder = CallRecorder()
     threading.setprofile(recorder)
     try:
         thread = threading.Thread(target=lambda: [normalise("a") for _ in range(2)], name="other_7")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from models.bundle import Bundle, Limits, Manifest, Origin, sha256, write_bundle
+from models.bundle import Bundle, ImportedFrom, Limits, Manifest, sha256, write_bundle
 from models.bundle.directions import side_vocabularies
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, ForeignModelError
@@ -159,7 +159,7 @@ def _manifest(name: str, model: ForeignModel, labels: Labels) -> Manifest:
         licence=labels.licence,
         pairs=pairs,
         tags=model.tags or "target",
-        origin=Origin(model.form, labels.url, {path.name: sha256(path) for path in read}),
+        origin=ImportedFrom(model.form, labels.url, {path.name: sha256(path) for path in read}),
     )
 
 
