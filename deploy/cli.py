@@ -56,7 +56,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 _EXTRAS = {  # packages that another extra than [serve] brings
     "[train] (make install)": (
         *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
-        *("sacremoses", "tensorboard", "tomlkit", "torch"),
+        *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
     ),
     "[loadtest]": ("aiohttp", "locust"),
     "[bench]": ("accelerate", "ctranslate2", "schemathesis", "transformers"),
