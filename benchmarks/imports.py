@@ -272,7 +272,7 @@ def _publish(shape: PublicShape, folder: Path) -> Any:
 def _liven(model: Any, end: int) -> None:
     """Initial weights give all tokens about the same chance: larger ones, and an end that is likelier than others."""
     for name, parameter in model.named_parameters():
-        if parameter.dim() > 1:
+        if parameter.dim() > 1 and "embed_positions" not in name:  # sines and cosines stay what they are
             parameter.mul_(2.0)
         elif name.endswith("norm.bias"):
             parameter.normal_(0.0, 0.2)

@@ -54,7 +54,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 _EXTRAS = {  # packages that another extra than [serve] brings
     "[train] (make install)": (
         *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
-        *("sacremoses", "tensorboard", "tomlkit", "torch"),
+        *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
     ),
     "[loadtest]": ("aiohttp",),
     "[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers"),

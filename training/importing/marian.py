@@ -1,38 +1,58 @@
-"""Hugging Face's MarianMT: the form in which OPUS-MT's models are published (Tiedemann and Thottingal 2020).
+"""Marian's own files (Junczys-Dowmunt et al. 2018), in which OPUS-MT's models were first published.
 
-    config.json, generation_config.json    sizes, and how to search
-    model.safetensors or pytorch_model.bin the weights
-    source.spm, target.spm                 sentencepiece models, which cut text into pieces
-    vocab.json                             the pieces' ids, one list for both sides; or target_vocab.json for the target
-    tokenizer_config.json                  names of the special pieces, and the languages
+    *.npz                        the weights, and the configuration as YAML in one of its arrays
+    decoder.yml                  names the files where there are several, and says how to search; not needed
+    vocab.spm, or one a side     sentencepiece models with their own ids; or
+    *.vocab.yml, source.spm, target.spm  a list of pieces, and models that cut text into them
 
-Multilingual models have tags among their pieces (``>>fra<<``), one of which begins every source.
+Positions are counted as in tensor2tensor, which Hugging Face's form of the same models only approximates; decoding
+begins with a vector of zeros. Source of the names: marian-nmt's public code.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+import yaml
+from torch import Tensor
+
+from models.errors import OptionError
+from models.layers.attention import Activation
+from models.search import SearchOptions
 from models.transformer import TransformerConfig
-from training.importing.fields import Fields, read_table
-from training.importing.huggingface import common_fields, make_plan, repeated_names, search_options
+from models.vocabulary import BOS, PAD
+from training.importing.fields import Fields
+from training.importing.joint import sentencepiece_names
 from training.importing.languages import find_tags
 from training.importing.model import Asked, ForeignModel, Types, arranged
-from training.importing.pieces import listed_names, mapped_vocabulary, piece_name
-from training.importing.tensors import tensors_of
+from training.importing.opus import TAG, languages_of
+from training.importing.pieces import mapped_vocabulary
+from training.importing.tensors import Tensors
+from training.importing.weights import NEVER, Made, Part, Plan, part
 
-FORM = "Hugging Face MarianMT"
-_FILES = ("config.json", "source.spm", "target.spm", "vocab.json", "target_vocab.json")
-_TAG = re.compile(r">>([^<>\s]+)<<")
-_FOLDER = re.compile(r"opus-mt-(?:tc-)?(?:big-|base-|tiny-)?(?P<source>[a-z]{2,3})-(?P<target>[a-z]{2,3})")
-_GROUPS = ("mul", "roa", "gem", "gmq", "gmw", "itc", "zle", "zls", "zlw", "sla", "cel", "afa", "fiu", "ine", "trk")
+FORM = "Marian"
+POSITIONS = 512  # sines and cosines have no last one; public models were trained on sentences of at most so many pieces
+_CONFIG = "special:model.yml"
+_ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "swish": "swish"}  # its gelu is another function
+_WITHOUT_MEANING = (
+    *("version", "dim-rnn", "enc-cell", "enc-cell-depth", "enc-type", "dec-cell", "dec-cell-base-depth", "max-length"),
+    *("dec-cell-high-depth", "dim-pooling", "original-type", "layer-normalization", "input-types"),
+    *("transformer-dim-aan", "transformer-aan-activation", "transformer-aan-depth", "transformer-aan-nogate"),
+    *("transformer-guided-alignment-layer", "transformer-depth-scaling", "transformer-postprocess-emb", "skip"),
+    *("bert-mask-symbol", "bert-sep-symbol", "bert-class-symbol", "bert-masking-fraction", "bert-type-vocab-size"),
+    *("bert-train-type-embeddings", "embedding-fix-src", "embedding-fix-trg", "char-conv-filters-num", "char-highway"),
+    *("char-conv-filters-widths", "char-stride", "ulr-query-vectors", "ulr-keys-vectors", "ulr-dim-emb", "ulr-dropout"),
+    *("ulr-softmax-temperature", "ulr-trainable-transformation", "transformer-no-affine", "factors-dim-emb"),
+    *("transformer-flat-out", "lsh-num", "dim-vocabs", "tied-embeddings-src"),
+)
 
 
 def read_marian(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:
-    """A MarianMT folder, understood and checked but for its weights' values.
+    """A folder of Marian's files, understood and checked but for its weights' values.
 
     Args:
         folder: holds the files.
@@ -42,58 +62,42 @@ def read_marian(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel |
     Returns:
         None where there are faults.
     """
-    table = read_table(folder / "config.json", faults)
-    generation = read_table(folder / "generation_config.json", faults, needed=False)
-    tokenizer = read_table(folder / "tokenizer_config.json", faults, needed=False)
-    if not table:
+    decoder = _yaml((folder / "decoder.yml").read_bytes(), "decoder.yml", faults) if _has(folder, "decoder.yml") else {}
+    path = _weights_file(folder, decoder, faults)
+    tensors = _opened(path, faults) if path else None
+    if tensors is None:
         return None
-    fields = Fields(table, "config.json", faults, asked.ignored)
-    common = common_fields(fields)
-    # Fields that older files have and that say what the form always does.
-    fields.fixed(model_type="marian", normalize_before=False, add_final_layer_norm=False, normalize_embedding=False)
-    fields.fixed(do_blenderbot_90_layernorm=False, relative_positions=False)
-    source_size = fields.number("vocab_size", least=4)
-    target_size = fields.number("decoder_vocab_size", source_size, least=4)
-    shared = fields.flag("share_encoder_decoder_embeddings", True)
-    special = {name: fields.number(f"{name}_token_id", least=0) for name in ("pad", "eos", "decoder_start")}
+    fields = Fields(tensors.config, f"{path.name if path else ''} {_CONFIG}", faults, asked.ignored)
+    common = _transformer(fields)
     fields.finish()
-
-    files = _VocabularyFiles(tokenizer, faults)
-    source_names = listed_names(folder / "vocab.json", source_size, faults)
-    target_names = (
-        source_names if not files.separate else listed_names(folder / "target_vocab.json", target_size, faults)
-    )
-    if shared and (files.separate or source_size != target_size):
-        faults.append(
-            f"share_encoder_decoder_embeddings needs one vocabulary, but there are two, of {source_size} and"
-            f" {target_size} types"
-        )
-    tensors = tensors_of(folder, faults)
-    types = files.types(source_names, target_names, special)
-    sources, targets = _languages(folder, tokenizer, asked, faults)
-    tags = {match[1]: name for name in source_names if (match := _TAG.fullmatch(name))}
+    files = _vocabulary_files(folder, decoder, faults)
+    types = [_types(names, faults) for _, names in files]
+    sources, targets = languages_of(folder, {}, asked, faults)
+    names = types[0].names if types and types[0] else ()
+    tags = {match[1]: name for name in names if (match := TAG.fullmatch(name))}
     languages = find_tags(targets, tags, asked.tags, faults) if tags and targets else {}
     if not tags and len(targets) > 1:
         faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
-    options = search_options((generation, table), types[1], common["max_positions"] - 1, faults, asked.ignored)
     made = [
-        mapped_vocabulary(folder / name, one, faults, silent=tags.values(), languages=own)
-        for name, one, own in (("source.spm", types[0], languages), ("target.spm", types[1], languages))
+        mapped_vocabulary(model, one, faults, silent=tags.values(), languages=languages)
+        for (model, _), one in zip(files, types, strict=True)
     ]
-    source, target = made
-    if faults or tensors is None or source is None or target is None or types[0] is None or types[1] is None:
+    options = _options(decoder, faults, asked.ignored)
+    if faults or len(made) != 2 or types[0] is None or types[1] is None:
         return None
-    config = TransformerConfig(
-        (source.size,), target.size, norm="post", positions="halves", tied="all" if shared else "decoder", **common
-    )
-    plan = make_plan(config, types[0], types[1])
+    source, target = made
+    assert source is not None and target is not None  # else there was a fault
+    if common["tied"] == "all" and types[0] != types[1]:
+        faults.append("tied-embeddings-all needs one vocabulary, but there are two")
+        return None
+    config = TransformerConfig((source.size,), target.size, **common)
     return ForeignModel(
         form=FORM,
         config=config,
-        plan=plan,
+        plan=_plan(config, types[0], types[1]),
         tensors=tensors,
-        beside=repeated_names(config),
-        files=tuple(path for name in _FILES if (path := folder / name).is_file()),
+        beside=(_CONFIG, "Wpos"),
+        files=tuple(dict.fromkeys(model for model, _ in files)),
         source=source,
         target=target,
         sources=sources,
@@ -103,52 +107,213 @@ def read_marian(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel |
     )
 
 
-class _VocabularyFiles:
-    """The lists of pieces, and what the special ones are called."""
+class NpzTensors(Tensors):
+    """The arrays of an ``.npz`` file, opened so that nothing but numbers is read.
 
-    def __init__(self, tokenizer: Mapping[str, Any], faults: list[str]) -> None:
-        self._faults = faults
-        self.separate = tokenizer.get("separate_vocabs") is True
-        self._special = {
-            name: piece_name(tokenizer.get(f"{name}_token"), default)
-            for name, default in (("pad", "<pad>"), ("unk", "<unk>"), ("eos", "</s>"))
-        }
+    Attributes:
+        config: what the file says of the model.
 
-    def types(
-        self, source: list[str], target: list[str], special: Mapping[str, int]
-    ) -> tuple[Types | None, Types | None]:
-        """Both sides' types. The configuration's ids are the target's; those of a source of its own go by name."""
-        names = dict(self._special)
-        faults = [f"the list of pieces has no {name}" for name in (names["unk"],) if target and name not in target]
-        for name, token in special.items():
-            if target and token >= len(target):
-                faults.append(f"{name}_token_id must be below {len(target)}, but is {token}")
-        if special["pad"] == special["eos"]:
-            faults.append(f"pad_token_id and eos_token_id must differ, but both are {special['pad']}")
-        if self.separate and source:
-            faults += [f"vocab.json has no {name}" for name in names.values() if name not in source]
-        self._faults += faults
-        if faults or not source or not target:
-            return None, None
-        unk = target.index(names["unk"])
-        ours = arranged(target, pad=special["pad"], unk=unk, start=special["decoder_start"], eos=special["eos"])
-        if not self.separate:
-            return ours, ours
-        ids = {name: source.index(piece) for name, piece in names.items()}
-        return arranged(source, pad=ids["pad"], unk=ids["unk"], start=ids["pad"], eos=ids["eos"]), ours
+    Raises:
+        ValueError: not such a file, or it says nothing of the model.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.files = (path,)
+        try:
+            self._arrays = np.load(path, allow_pickle=False)
+            read = {name: self._arrays[name].shape for name in self._arrays.files if name != _CONFIG}
+            text = bytes(self._arrays[_CONFIG].astype(np.uint8)).rstrip(b"\x00")
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise ValueError(f"{path.name} is not a readable file of Marian's: {error}") from error
+        self.shapes = {name: tuple(shape) for name, shape in read.items()}
+        faults: list[str] = []
+        self.config = _yaml(text, f"{path.name} {_CONFIG}", faults)
+        if faults:
+            raise ValueError("; ".join(faults))
+
+    def read(self, name: str) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(self._arrays[name], np.float32))
 
 
-def _languages(
-    folder: Path, tokenizer: Mapping[str, Any], asked: Asked, faults: list[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the user says, else what the tokenizer's configuration or the folder's name says."""
-    match = _FOLDER.fullmatch(folder.resolve().name)
-    found = []
-    for side, given in (("source", asked.sources), ("target", asked.targets)):
-        said = tokenizer.get(f"{side}_lang")
-        guess = said if isinstance(said, str) else match[side] if match else ""
-        plain = re.fullmatch(r"[a-z]{2,3}", guess) is not None and guess not in _GROUPS
-        if not given and not plain:
-            faults.append(f"the files do not say the {side} language: say --{side} CODE")
-        found.append(given or ((guess,) if plain else ()))
-    return found[0], found[1]
+def _has(folder: Path, name: str) -> bool:
+    return (folder / name).is_file()
+
+
+def _yaml(content: bytes, where: str, faults: list[str]) -> dict[str, Any]:
+    try:
+        table = yaml.safe_load(content.decode())
+    except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        faults.append(f"{where} is not YAML: {str(error).splitlines()[0]}")
+        return {}
+    if not isinstance(table, dict):
+        faults.append(f"{where} must be a table")
+        return {}
+    return {str(key): value for key, value in table.items()}
+
+
+def _weights_file(folder: Path, decoder: Mapping[str, Any], faults: list[str]) -> Path | None:
+    named = decoder.get("models")
+    found = sorted(path.name for path in folder.glob("*.npz"))
+    names = [str(name) for name in named] if isinstance(named, list) else found
+    if len(names) != 1 or Path(names[0]).name not in found:
+        faults.append(f"there must be one .npz file, or decoder.yml must name it, but there are {found or 'none'}")
+        return None
+    return folder / Path(names[0]).name
+
+
+def _opened(path: Path, faults: list[str]) -> NpzTensors | None:
+    try:
+        return NpzTensors(path)
+    except ValueError as error:
+        faults.append(str(error))
+        return None
+
+
+def _transformer(fields: Fields) -> dict[str, Any]:
+    """The configuration by our names; the vocabularies are left open."""
+    fields.fixed(**{"type": "transformer", "transformer-decoder-autoreg": "self-attention", "transformer-ffn-depth": 2})
+    fields.fixed(**{"transformer-no-projection": False, "transformer-train-position-embeddings": False, "ulr": False})
+    fields.fixed(**{"transformer-train-positions": False, "transformer-pool": False, "output-omit-bias": False})
+    fields.fixed(**{"transformer-no-bias": False, "lemma-dim-emb": 0, "factors-combine": "sum", "skip": False})
+    fields.fixed(**{"transformer-tied-layers": [], "transformer-rnn-projection": False, "right-left": False})
+    fields.fixed(**{"transformer-decoder-dim-ffn": 0, "transformer-decoder-ffn-depth": 0})
+    before = fields.take("transformer-preprocess", "")
+    after = (fields.take("transformer-postprocess", "dan"), fields.take("transformer-postprocess-top", ""))
+    norms = {("", "dan", ""): "post", ("n", "da", "n"): "pre"}
+    if (before, *after) not in norms:
+        fields.refuse(
+            f"transformer-preprocess, -postprocess and -postprocess-top must be {' or '.join(map(str, norms))}, but are"
+            f" {(before, *after)}"
+        )
+    embedded = fields.take("transformer-postprocess-emb", "d")
+    if embedded not in ("", "d", "n", "nd"):
+        fields.refuse(f"transformer-postprocess-emb must be '', 'd', 'n' or 'nd', but is {embedded!r}")
+    tied = "all" if fields.flag("tied-embeddings-all", False) else "none"
+    tied = "decoder" if tied == "none" and fields.flag("tied-embeddings", False) else tied
+    fields.without_meaning(*_WITHOUT_MEANING, "tied-embeddings")
+    return {
+        "norm": norms.get((before, *after), "post"),
+        "positions": "tensor2tensor",
+        "max_positions": POSITIONS,
+        "embedding_norm": "n" in str(embedded),
+        "tied": tied,
+        "width": fields.number("dim-emb", least=2),
+        "hidden": fields.number("transformer-dim-ffn"),
+        "heads": fields.number("transformer-heads"),
+        "encoder_layers": fields.number("enc-depth"),
+        "decoder_layers": fields.number("dec-depth"),
+        "activation": fields.choice("transformer-ffn-activation", _ACTIVATIONS),
+        "scale_embedding": True,
+        "attention_bias": True,
+        "hidden_bias": True,
+        "output_bias": True,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+    }
+
+
+def _vocabulary_files(folder: Path, decoder: Mapping[str, Any], faults: list[str]) -> list[tuple[Path, list[str]]]:
+    """For source and target the sentencepiece model and the list of pieces."""
+    named = decoder.get("vocabs")
+    listed = [folder / Path(str(name)).name for name in named] if isinstance(named, list) else []
+    if not listed:
+        lists = sorted(folder.glob("*vocab*.yml")) or sorted(folder.glob("*vocab*.spm")) or sorted(folder.glob("*.spm"))
+        listed = lists
+    if len(listed) == 1:
+        listed = listed * 2
+    missing = [path.name for path in listed if not path.is_file()]
+    if len(listed) != 2 or missing:
+        what = f"{', '.join(missing)} is missing" if missing else f"found are {[path.name for path in listed]}"
+        faults.append(f"there must be a vocabulary, or one for source and one for target (.yml or .spm); {what}")
+        return []
+    return [
+        (path, sentencepiece_names(path)) if path.suffix == ".spm" else (folder / f"{side}.spm", _listed(path, faults))
+        for path, side in zip(listed, ("source", "target"), strict=True)
+    ]
+
+
+def _listed(path: Path, faults: list[str]) -> list[str]:
+    """The pieces of a YAML list by id. Every key is text: ``no`` and ``1`` are pieces."""
+    try:
+        table = yaml.load(path.read_bytes(), Loader=yaml.BaseLoader)  # nothing but strings
+        ids = {int(token): str(piece) for piece, token in table.items()}
+    except (yaml.YAMLError, AttributeError, ValueError, TypeError, RecursionError) as error:
+        faults.append(f"{path.name} must map pieces to ids: {str(error).splitlines()[0]}")
+        return []
+    if sorted(ids) != list(range(len(ids))) or len(ids) != len(table):
+        faults.append(f"{path.name} must give every piece an id of its own, from 0 on")
+        return []
+    return [ids[token] for token in range(len(ids))]
+
+
+def _types(names: Sequence[str], faults: list[str]) -> Types | None:
+    missing = [piece for piece in ("</s>", "<unk>") if names and piece not in names]
+    faults += [f"the list of pieces has no {piece}" for piece in missing]
+    if missing or not names:
+        return None
+    return arranged(list(names), pad=None, unk=names.index("<unk>"), start=None, eos=names.index("</s>"))
+
+
+def _options(decoder: Mapping[str, Any], faults: list[str], waived: Sequence[str]) -> SearchOptions:
+    fields = Fields(decoder, "decoder.yml", faults, waived)
+    beam = fields.number("beam-size", 6)
+    penalty = fields.real("normalize", 1.0)
+    fields.fixed(**{"word-penalty": 0})
+    factor = fields.real("max-length-factor", 3.0)
+    try:
+        return SearchOptions(
+            beam_size=beam,
+            length_penalty=penalty,
+            max_length=POSITIONS - 2,
+            max_length_ratio=factor,
+            suppressed=(PAD, BOS),
+        )
+    except OptionError as error:
+        faults.append(f"decoder.yml: {error}")
+        return SearchOptions()
+
+
+def _plan(config: TransformerConfig, source: Types, target: Types) -> Plan:
+    """How Marian's weights become ours: its maps are stored inputs x outputs, its vectors as tables of one row."""
+    target_table = part("Wemb", "decoder_Wemb")
+    output = Part(("decoder_ff_logit_out_W",), turned=True)
+    plan: dict[str, Made] = {
+        "source_embedding": Made((part("encoder_Wemb", "Wemb"),), source.rows),
+        "target_embedding": Made((target_table,), target.rows),
+        "output_weight": Made((output,), target.output_rows),
+        "output_bias": Made((part("decoder_ff_logit_out_b", flat=True),), target.output_rows, NEVER),
+    }
+    suffix = "_pre" if config.norm == "pre" else ""
+    for side, ours in (("encoder", "source"), ("decoder", "target")):
+        plan |= _norm(f"{ours}_embedding_norm", f"{side}_emb", "_pre")
+        plan |= _norm(f"{side}_norm", f"{side}_top", "")
+    for side, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
+        for layer in range(layers):
+            plan |= _layer(f"{side}.{layer}", f"{side}_l{layer + 1}", suffix, decoder=side == "decoder")
+    return plan
+
+
+def _layer(ours: str, theirs: str, suffix: str, *, decoder: bool) -> dict[str, Made]:
+    made = {
+        **dict(_map(f"{ours}.attention.query_key_value", *(f"{theirs}_self_{{}}{name}" for name in "qkv"))),
+        **dict(_map(f"{ours}.attention.output", f"{theirs}_self_{{}}o")),
+        **dict(_map(f"{ours}.feed_forward.inner", f"{theirs}_ffn_{{}}1")),
+        **dict(_map(f"{ours}.feed_forward.outer", f"{theirs}_ffn_{{}}2")),
+        **_norm(f"{ours}.norms.0", f"{theirs}_self_Wo", suffix),
+        **_norm(f"{ours}.norms.{2 if decoder else 1}", f"{theirs}_ffn_ffn", suffix),
+    }
+    if decoder:
+        for own, name in (("query", "q"), ("source_keys", "k"), ("source_values", "v"), ("output", "o")):
+            made |= dict(_map(f"{ours}.{own}", f"{theirs}_context_{{}}{name}"))
+        made |= _norm(f"{ours}.norms.1", f"{theirs}_context_Wo", suffix)
+    return made
+
+
+def _map(ours: str, *theirs: str) -> Iterator[tuple[str, Made]]:
+    yield f"{ours}.weight", Made(tuple(part(name.format("W"), turned=True) for name in theirs))
+    yield f"{ours}.bias", Made(tuple(part(name.format("b"), flat=True) for name in theirs))
+
+
+def _norm(ours: str, theirs: str, suffix: str) -> dict[str, Made]:
+    pairs = (("weight", "scale"), ("bias", "bias"))
+    return {f"{ours}.{kind}": Made((part(f"{theirs}_ln_{name}{suffix}", flat=True),)) for kind, name in pairs}

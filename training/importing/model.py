@@ -10,7 +10,7 @@ from typing import Literal
 from models.graphs import BLOCKS, LEAST_BLOCKED
 from models.search import SearchOptions
 from models.transformer import TransformerConfig
-from models.vocabulary import EOS, MappedVocabulary
+from models.vocabulary import MappedVocabulary
 from models.vocabulary.mapped import START
 from training.importing.tensors import Tensors
 from training.importing.weights import Plan
@@ -86,7 +86,7 @@ class Types:
         return tuple(-1 if name == START else row for row, name in zip(self.rows, self.names, strict=True))
 
 
-def arranged(names: Sequence[str], *, pad: int, unk: int, start: int, eos: int) -> Types:
+def arranged(names: Sequence[str], *, pad: int | None, unk: int, start: int | None, eos: int) -> Types:
     """A vocabulary's types with padding, unknown, begin and end moved to our ids; all others keep their order.
 
     Decoding begins with a type of its own, which has the row of whatever theirs begins with: of padding or of the end,
@@ -94,11 +94,11 @@ def arranged(names: Sequence[str], *, pad: int, unk: int, start: int, eos: int) 
 
     Args:
         names: their pieces by id.
-        pad, unk, start, eos: their ids.
+        pad, unk, start, eos: their ids; None for padding that has none, and for a beginning that is a vector of zeros.
     """
-    special = (pad, unk, start, eos)
-    rows = [*special, *(token for token in range(len(names)) if token not in (pad, unk, eos))]
-    own = [names[pad], names[unk], START, names[eos], *(names[token] for token in rows[EOS + 1 :])]
+    others = [token for token in range(len(names)) if token not in (pad, unk, eos)]
+    rows = [-1 if pad is None else pad, unk, -1 if start is None else start, eos, *others]
+    own = ["⟨pad⟩" if pad is None else names[pad], names[unk], START, names[eos], *(names[token] for token in others)]
     missing = -len(rows) % BLOCKS[0] if len(rows) >= LEAST_BLOCKED else 0
     fillers = [f"{FILLERS[0]}{number}⟩" for number in range(missing)]
     return Types((*rows, *(-1 for _ in fillers)), (*own, *fillers))

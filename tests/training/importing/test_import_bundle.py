@@ -137,3 +137,11 @@ def test_the_int8_graphs_translate_as_the_library_does(folder: Path, tmp_path: P
             assert ours == tokenizer.decode(made, skip_special_tokens=True, use_source_tokenizer=False)
             compared += 1
     assert compared > 20
+
+
+def test_a_graph_that_would_be_too_large_is_refused(
+    folder: Path, tmp_path: Path, without_graphs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.importing.bundle._GRAPH_BYTES", 10_000)
+    with pytest.raises(ForeignModelError, match=r"graph of its encoder would have .* GB, .*; the graph of its decoder"):
+        import_bundle(folder, tmp_path / "en-de", Asked(), LABELS)

@@ -1,0 +1,88 @@
+"""Bundles of public models: no placeholders, no bytes, and tags on both sides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.bundle import Bundle, Limits, Manifest, Origin, Training, Vocabularies, VocabularyFile, write_bundle
+from models.search import SearchOptions
+from models.vocabulary import MappedVocabulary
+from tests.service.support import LINES, served
+from tests.training.importing.support import pieces, sentencepiece_model
+
+pytestmark = pytest.mark.anyio
+MODEL = sentencepiece_model(LINES * 4, 60)
+NAMES = ["<pad>", "<unk>", "⟨start⟩", "</s>", "__de__", "__en__", "__fr__", *pieces(MODEL)]
+LANGUAGES = {code: f"__{code}__" for code in ("de", "en", "fr")}
+
+
+def imported(folder: Path, **changes: Any) -> Bundle:
+    """A bundle with a public model's vocabulary."""
+    vocabulary = MappedVocabulary(MODEL, NAMES, languages=LANGUAGES)
+    file = VocabularyFile("source.json", "mapped")
+    fields: dict[str, Any] = {
+        "name": "imported",
+        "task": "translate",
+        "source_languages": ("de",),
+        "target_language": "en",
+        "architecture": "copy",
+        "config": {},
+        "decoding": SearchOptions(beam_size=2, max_length=60),
+        "limits": Limits(60, 60),
+        "vocabularies": Vocabularies((file,), file),
+        "training": Training((), {}, 0, 0),
+        "licence": "CC-BY-4.0",
+        "origin": Origin("Hugging Face MarianMT"),
+    }
+    manifest = Manifest(**(fields | changes))
+    return write_bundle(folder / "imported", manifest, {"weight": np.ones(1, np.float32)}, {"source.json": vocabulary})
+
+
+async def test_what_is_protected_comes_back_though_its_pieces_are_unknown(tmp_path: Path) -> None:
+    async with served({"imported": imported(tmp_path)}, first="imported") as service:
+        text = "das haus https://x.y/Z_9 ist alt"
+        assert (await service.translate(text)).json()["translatedText"] != text  # the address is unknown to the model
+        reply = (await service.translate(text, protect=["urls"], glossary={"alt": "OLD!"})).json()
+        assert reply["translatedText"] == "das haus https://x.y/Z_9 ist OLD!"
+        assert reply["protected"] == [{"text": "https://x.y/Z_9", "kept": True}]
+        assert reply["glossary"] == [{"source": "alt", "target": "OLD!", "found": True}]
+
+
+async def test_nothing_that_is_typed_is_a_tag(tmp_path: Path) -> None:
+    async with served({"imported": imported(tmp_path)}, first="imported") as service:
+        await service.translate("__fr__ das haus </s>")
+        assert service.graphs.encoded
+        for read in service.graphs.encoded:
+            assert not {0, 2, 4, 5, 6} & {*read[:-1]}
+
+
+async def test_every_pair_has_its_tags(tmp_path: Path) -> None:
+    pairs = (("de", "en"), ("fr", "en"), ("en", "fr"))
+    bundle = imported(
+        tmp_path,
+        source_languages=("de", "fr"),
+        pairs=pairs,
+        tags="both",
+        decoding=SearchOptions(beam_size=2, max_length=60, prefix=(5,)),
+    )
+    async with served({"imported": bundle}, first="imported") as service:
+        for source, target in pairs:
+            service.graphs.together.clear()
+            reply = await service.translate("das haus ist alt", source=source, target=target, details=True)
+            # The copy begins after the tag that is forced, thus with the second token of what was read.
+            assert reply.json()["translatedText"] == "das haus ist alt"
+            assert reply.json()["details"][0]["sentences"][0]["tokens"][0] == LANGUAGES[target]
+            assert {NAMES[read[0]] for read in service.graphs.encoded} == {LANGUAGES[source]}
+        refused = await service.translate("das haus", source="en", target="de")
+        assert refused.status_code == 404
+        begun = await service.translate("das haus ist alt", prefix="das")
+        assert begun.json()["translatedText"].startswith("das")
+        languages = {one["code"]: one["targets"] for one in (await service.client.get("/languages")).json()}
+        assert languages == {"de": ["en"], "fr": ["en"], "en": ["fr"]}
+        (model,) = (await service.client.get("/models")).json()
+        assert [(pair["source"], pair["target"]) for pair in model["pairs"]] == list(pairs)
+        assert model["licence"] == "CC-BY-4.0"
