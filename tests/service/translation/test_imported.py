@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bundle import Bundle, Limits, Manifest, Origin, Training, Vocabularies, VocabularyFile, write_bundle
+from models.bundle import Bundle, ImportedFrom, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
 from models.search import SearchOptions
 from models.vocabulary import MappedVocabulary
 from tests.service.support import LINES, served
@@ -36,7 +36,7 @@ def imported(folder: Path, **changes: Any) -> Bundle:
         "vocabularies": Vocabularies((file,), file),
         "training": Training((), {}, 0, 0),
         "licence": "CC-BY-4.0",
-        "origin": Origin("Hugging Face MarianMT"),
+        "origin": ImportedFrom("Hugging Face MarianMT"),
     }
     manifest = Manifest(**(fields | changes))
     return write_bundle(folder / "imported", manifest, {"weight": np.ones(1, np.float32)}, {"source.json": vocabulary})
