@@ -86,8 +86,8 @@ PLACES: dict[str, tuple[list[Place], list[Place]]] = {
         ],
     ),
     "transformer": (
-        [EMBEDDED[0], *_encoder("encoder.0"), *_encoder("encoder.1")],
-        [EMBEDDED[1], *_transformer_decoder("decoder.0"), *_transformer_decoder("decoder.1")],
+        [("dropout", "source_embedding_norm"), *_encoder("encoder.0"), *_encoder("encoder.1")],
+        [("dropout", "target_embedding_norm"), *_transformer_decoder("decoder.0"), *_transformer_decoder("decoder.1")],
     ),
     # Of the last layer the source needs the keys and values alone.
     "layerwise": (
