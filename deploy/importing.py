@@ -40,7 +40,7 @@ def import_model(
     ] = None,
     force: ReplaceBundle = False,
 ) -> None:
-    """Make a bundle of a model that you have downloaded: OPUS-MT, Marian, M2M100, NLLB, mBART-50, Pegasus.
+    """Make a bundle of a public model that you have downloaded: OPUS-MT, other Marian models, M2M100, NLLB and more.
 
     Nothing is downloaded. docs/import.md says which models there are and how to get one.
 

@@ -52,6 +52,7 @@ class TransformerConfig:
             ``models.layers.embedding.sinusoids``) or "none".
         first_position: number of the first symbol's position among sines and cosines.
         max_positions: longest sequence, in symbols, that has a position.
+        reads_end: whether the encoder reads the end of a source; models of OpenNMT-py do not.
         embedding_norm: normalise the sum of embedding and position, one norm a side (BART, Lewis et al. 2020).
         activation: of the feed-forward blocks: "relu", "gelu" or "swish".
         tied: "none", "decoder" (target embedding = output layer) or "all" (one table; needs a joint vocabulary).
@@ -75,6 +76,7 @@ class TransformerConfig:
     positions: Positions = "sinusoidal"
     first_position: int = bounded(0, at_least=0)
     max_positions: int = bounded(1024, at_least=1)
+    reads_end: bool = True
     embedding_norm: bool = False
     activation: Activation = "relu"
     tied: Literal["none", "decoder", "all"] = "decoder"
@@ -219,7 +221,7 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
         (source,) = sources
         length = source.values.size(1)
         self.source_positions.check(length)
-        mask = additive_mask(source.mask)
+        mask = additive_mask(self._read(source).mask)
         positions_SD = self.source_positions.table[:length]
         x = self._embed(self.source_embedding, source.values, positions_SD, self.source_embedding_norm)
         for layer in self.encoder:
@@ -232,6 +234,10 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
             values=tuple(split_heads(layer.source_values(x), heads) for layer in layers),
             mask=mask,
         )
+
+    def _read(self, source: Padded) -> Padded:
+        """What is attended to of a source: all of it, or all but its end; of nothing but an end, that."""
+        return source if self.config.reads_end else Padded(source.values, (source.lengths - 1).clamp_min(1))
 
     def init_state(self, memory: KeyValueMemory, rows_per_sentence: int) -> KeyValueState:
         return KeyValueState.before(memory, rows_per_sentence)

@@ -74,6 +74,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "no-biases": _TRANSFORMER | {"hidden_bias": False, "scale_embedding": False},
         # The forms of public models: those of MarianMT, of M2M100 and NLLB, and of BART.
         "swish-halves": _TRANSFORMER | {"norm": "post", "positions": "halves", "activation": "swish"},
+        "reads-no-end": _TRANSFORMER | {"reads_end": False},
         "tensor2tensor": _TRANSFORMER | {"positions": "tensor2tensor", "first_position": 2},
         "embedding-norm": _TRANSFORMER
         | {"norm": "post", "positions": "learned", "activation": "gelu", "embedding_norm": True},

@@ -61,8 +61,8 @@ class TransformerReference:
         return [layer_norm(w.under(f"{side}_embedding_norm"), x) for x in embedded] if c.embedding_norm else embedded
 
     def encode(self, source: list[int]) -> Vectors:
-        """Self-attention and feed-forward blocks."""
-        xs = self.embed("source", source)
+        """Self-attention and feed-forward blocks; where the end is not read, it is not there."""
+        xs = self.embed("source", source if self.config.reads_end else source[:-1])
         for w in self.weights.layers("encoder"):
             xs = self._residual(w, 0, xs, self._self_attention(w, causal=False))
             xs = self._residual(w, 1, xs, self._feed_forward(w))

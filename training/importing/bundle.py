@@ -19,6 +19,7 @@ from models.transformer import Transformer
 from training.ancestry import SCRATCH
 from training.export.bundle import built_graphs, calibration_sources, named_vocabularies, round_weights
 from training.export.sentences import proof_sentences
+from training.importing.ct2 import read_argos, read_ct2
 from training.importing.fields import read_table
 from training.importing.m2m import read_m2m
 from training.importing.marian import read_marian
@@ -89,6 +90,10 @@ def read_model(folder: Path, asked: Asked) -> ForeignModel:
 
 def _reader(folder: Path, faults: list[str]) -> Reader | None:
     """What reads a folder; None, with the reasons, where nothing does."""
+    if (folder / "metadata.json").is_file() and (folder / "model" / "model.bin").is_file():
+        return read_argos
+    if (folder / "model.bin").is_file():
+        return read_ct2
     if not (folder / "config.json").is_file() and next(folder.glob("*.npz"), None):
         return read_marian
     table = read_table(folder / "config.json", faults)

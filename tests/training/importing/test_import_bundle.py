@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,14 @@ import pytest
 
 from models.bundle import Bundle, sha256
 from models.errors import BundleError, ForeignModelError
+from models.graphs import TorchGraphs
 from models.loading import load_bundle_model, model_tensors
+from models.search import OfflineDecoder
+from models.translator import translate_lines
 from models.vocabulary import MappedVocabulary, TaggedVocabulary
-from tests.training.importing.support import ENGLISH, GERMAN, change_json, write_marian
+from tests.training.export.support import OnnxGraphs
+from tests.training.importing.ct2 import transformer, variables, write
+from tests.training.importing.support import ENGLISH, GERMAN, change_json, write_marian, write_mbart, write_pegasus
 from training.export import bundle as export
 from training.export.bundle import round_weights
 from training.importing.bundle import Labels, import_bundle, load_model, read_model
@@ -110,25 +117,50 @@ def test_what_goes_beyond_half_precision_is_refused(folder: Path, tmp_path: Path
         import_bundle(folder, tmp_path / "en-de", Asked(), LABELS)
 
 
-@pytest.mark.slow
-def test_the_int8_graphs_translate_as_the_library_does(folder: Path, tmp_path: Path) -> None:
-    """The whole way: export, calibration, files; and the text that both give of the same sentence."""
-    transformers = pytest.importorskip("transformers")
-    pytest.importorskip("onnxruntime")
-    from models.search import OfflineDecoder
-    from models.translator import translate_lines
-    from tests.training.export.support import OnnxGraphs
+def test_a_graph_that_would_be_too_large_is_refused(
+    folder: Path, tmp_path: Path, without_graphs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.importing.bundle._GRAPH_BYTES", 10_000)
+    with pytest.raises(ForeignModelError, match=r"graph of its encoder would have .* GB, .*; the graph of its decoder"):
+        import_bundle(folder, tmp_path / "en-de", Asked(), LABELS)
 
-    bundle = import_bundle(folder, tmp_path / "en-de", Asked(), Labels(calibration=[*ENGLISH, *GERMAN]))
+
+def _ct2(folder: Path) -> None:
+    write(folder, variables(transformer()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [write_marian, write_mbart, write_pegasus, _ct2])
+def test_the_graphs_give_what_pytorch_gives(form: Callable[[Path], Any], tmp_path: Path) -> None:
+    """The whole way: export, calibration, files; and what ONNX Runtime makes of real sentences."""
+    pytest.importorskip("onnxruntime")
+    form(tmp_path / "model")
+    asked = Asked(("en",), () if form is write_pegasus else ("de",))
+    bundle = import_bundle(tmp_path / "model", tmp_path / "bundle", asked, Labels(calibration=[*ENGLISH, *GERMAN]))
     assert bundle.precisions == ("int8",)
     path = export.add_precision(bundle.path, "float32")
-    graphs = OnnxGraphs(path, bundle.graph_specs("float32"))
-    decoder = OfflineDecoder(graphs, bundle.manifest.decoding)
+    options = replace(bundle.manifest.decoding, max_length=30)
+    texts = []
+    for graphs in (OnnxGraphs(path, bundle.graph_specs("float32")), TorchGraphs(load_bundle_model(bundle))):
+        vocabularies = bundle.source_vocabularies, bundle.target_vocabulary
+        texts.append(translate_lines(OfflineDecoder(graphs, options), vocabularies, [ENGLISH], max_source_tokens=60))
+    assert texts[0] == texts[1]
+    eight = OnnxGraphs(bundle.path / "onnx/int8", bundle.graph_specs("int8"))
+    assert translate_lines(OfflineDecoder(eight, options), vocabularies, [ENGLISH[:3]], max_source_tokens=60)
+
+
+@pytest.mark.slow
+def test_the_bundle_translates_as_the_library_does(folder: Path, tmp_path: Path, without_graphs: list[Any]) -> None:
+    """Text in and text out, with weights as the bundle rounds them."""
+    transformers = pytest.importorskip("transformers")
+    bundle = import_bundle(folder, tmp_path / "en-de", Asked(), LABELS)
+    decoder = OfflineDecoder(TorchGraphs(load_bundle_model(bundle)), bundle.manifest.decoding)
     vocabularies = bundle.source_vocabularies, bundle.target_vocabulary
     found = translate_lines(decoder, vocabularies, [ENGLISH], max_source_tokens=64)
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     for parameter in model.parameters():
-        parameter.data = parameter.data.half().float()
+        if parameter.requires_grad:  # sines and cosines are not rounded
+            parameter.data = parameter.data.half().float()
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     compared = 0
     for line, ours in zip(ENGLISH, found, strict=True):
@@ -137,11 +169,3 @@ def test_the_int8_graphs_translate_as_the_library_does(folder: Path, tmp_path: P
             assert ours == tokenizer.decode(made, skip_special_tokens=True, use_source_tokenizer=False)
             compared += 1
     assert compared > 20
-
-
-def test_a_graph_that_would_be_too_large_is_refused(
-    folder: Path, tmp_path: Path, without_graphs: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("training.importing.bundle._GRAPH_BYTES", 10_000)
-    with pytest.raises(ForeignModelError, match=r"graph of its encoder would have .* GB, .*; the graph of its decoder"):
-        import_bundle(folder, tmp_path / "en-de", Asked(), LABELS)
