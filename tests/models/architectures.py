@@ -143,7 +143,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     | {"max_positions": 16},
     "convs2s": {"embedding": 24, "output_embedding": 24, "encoder_widths": [32, 24], "encoder_kernels": [3, 1]}
     | {"decoder_widths": [24, 32], "decoder_kernels": [3, 1], "max_positions": 16},
-    "layerwise": {"width": 32, "hidden": 64, "heads": 2, "layers": 2, "max_positions": 16},
+    "layerwise": {"width": 32, "hidden": 64, "heads": 2, "layers": 3, "max_positions": 16},
     "multisource": {
         "embedding": 24,
         "encoder_width": 24,
