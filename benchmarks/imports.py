@@ -133,6 +133,18 @@ def _write_fairseq(tags: Sequence[str], tokenizer: str) -> Callable[[Path, int],
     return write
 
 
+def _write_bart(folder: Path, types: int) -> dict[str, int]:
+    words = dict.fromkeys(word for line in proof_sentences("en") for word in line.split() if word.isascii())
+    spaced = [f"Ġ{word}" for word in words]
+    merges = dict.fromkeys(f"{word[:end]} {word[end]}" for word in spaced for end in range(1, len(word)))
+    single = [*map(chr, range(0x21, 0x7F)), *map(chr, range(0xA1, 0xAD)), *map(chr, range(0xAE, 0x144))]
+    known = [*_SPECIAL, *single, *dict.fromkeys(merge.replace(" ", "") for merge in merges)]
+    filler = [f"t{number}" for number in range(types - 1 - len(known))]
+    _write_json(folder / "vocab.json", {piece: token for token, piece in enumerate([*known, *filler, "<mask>"])})
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges), encoding="utf-8")
+    return {"bos": 0, "pad": 1, "eos": 2, "decoder_start": 2}
+
+
 def _write_pegasus(folder: Path, types: int) -> dict[str, int]:
     (folder / "spiece.model").write_bytes(_trained(pad_id=0, eos_id=1, unk_id=2, bos_id=-1))
     return {"pad": 0, "eos": 1, "decoder_start": 0}
@@ -179,6 +191,15 @@ SHAPES: dict[str, PublicShape] = {
         256_206,
         _sizes(2, 1024, 4096, 16, 1024, activation_function="relu"),
         _write_fairseq(("eng_Latn", "deu_Latn"), "NllbTokenizer"),
+    ),
+    "bart-base": PublicShape(
+        "Bart",
+        "BartForConditionalGeneration",
+        50_265,
+        _sizes(6, 768, 3072, 12, 1024, activation_function="gelu") | {"scale_embedding": False},
+        _write_bart,
+        "BartTokenizer",
+        Asked(),
     ),
     "mbart-50-2-layers": PublicShape(
         "MBart",

@@ -8,16 +8,19 @@ from __future__ import annotations
 from typing import Literal
 
 from models.vocabulary.base import BOS, DELETE, EDITS, EOS, KEEP, PAD, PLACEHOLDERS, UNK, Vocabulary, language_piece
+from models.vocabulary.bytepairs import BytePairVocabulary
+from models.vocabulary.listed import ListedVocabulary
 from models.vocabulary.mapped import MappedVocabulary
 from models.vocabulary.pieces import SentencePieceVocabulary, train_sentencepiece
 from models.vocabulary.tagged import TaggedVocabulary, untagged
 from models.vocabulary.words import WordVocabulary
 
-VocabularyKind = Literal["sentencepiece", "words", "mapped"]
-KINDS: dict[VocabularyKind, tuple[type[MappedVocabulary | SentencePieceVocabulary | WordVocabulary], str]] = {
+VocabularyKind = Literal["sentencepiece", "words", "mapped", "byte-pairs"]
+KINDS: dict[VocabularyKind, tuple[type[ListedVocabulary | SentencePieceVocabulary | WordVocabulary], str]] = {
     "sentencepiece": (SentencePieceVocabulary, "model"),
     "words": (WordVocabulary, "words"),
     "mapped": (MappedVocabulary, "json"),
+    "byte-pairs": (BytePairVocabulary, "json"),
 }
 """Every kind of vocabulary by its name in manifests: its class, and how its files end."""
 
@@ -31,6 +34,8 @@ __all__ = [
     "PAD",
     "PLACEHOLDERS",
     "UNK",
+    "BytePairVocabulary",
+    "ListedVocabulary",
     "MappedVocabulary",
     "SentencePieceVocabulary",
     "TaggedVocabulary",

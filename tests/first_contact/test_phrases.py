@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 
 from service.app import create_app
 from service.settings import Settings
+from tests.service.support import running
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -24,10 +23,9 @@ ROOT = HERE.parents[1]
 FLOORS = {"de-en": 0.5, "en-de": 0.5, "fr-en": 0.5}
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[TestClient]:
-    with TestClient(create_app(Settings(bundles=(ROOT / "bundles",)))) as client:
-        yield client
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 def plain(text: str) -> str:
@@ -49,11 +47,14 @@ def test_a_table_has_fifty_phrases_each_once(direction: str) -> None:
     assert all(len(set(map(plain, answers))) == len(answers) for _, answers in rows)
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("direction", sorted(FLOORS))
-def test_what_people_try_first_is_translated(client: TestClient, direction: str) -> None:
+async def test_what_people_try_first_is_translated(direction: str) -> None:
     source, target = direction.split("-")
     rows = table(direction)
-    reply = client.post("/translate", json={"q": [text for text, _ in rows], "source": source, "target": target})
+    async with running(create_app(Settings(bundles=(ROOT / "bundles",)))) as client:
+        body = {"q": [text for text, _ in rows], "source": source, "target": target}
+        reply = await client.post("/translate", json=body)
     assert reply.status_code == 200, reply.text
     pairs = zip(rows, reply.json()["translatedText"], strict=True)
     wrong = {text: answer for (text, good), answer in pairs if plain(answer) not in set(map(plain, good))}

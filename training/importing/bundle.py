@@ -19,6 +19,7 @@ from models.transformer import Transformer
 from training.ancestry import SCRATCH
 from training.export.bundle import built_graphs, calibration_sources, named_vocabularies, round_weights
 from training.export.sentences import proof_sentences
+from training.importing.bart import read_bart
 from training.importing.ct2 import read_argos, read_ct2
 from training.importing.fields import read_table
 from training.importing.m2m import read_m2m
@@ -36,6 +37,7 @@ READERS: Mapping[str, Reader] = {
     "marian": read_opus,
     "m2m_100": read_m2m,
     "mbart": read_mbart,
+    "bart": read_bart,
     "pegasus": read_pegasus,
 }
 """By the ``model_type`` of a Hugging Face configuration, what reads a folder of it."""

@@ -32,8 +32,15 @@ _WITHOUT_MEANING = (
     *("bos_token_id", "sep_token_id", "forced_eos_token_id", "max_length", "max_new_tokens", "min_length"),
     *("do_sample", "early_stopping", "num_beams", "temperature", "top_k", "top_p", "typical_p", "length_penalty"),
     *("no_repeat_ngram_size", "num_return_sequences", "output_scores", "return_dict_in_generate", "bad_words_ids"),
-    *("remove_invalid_values", "forced_bos_token_id", "suppress_tokens", "extra_pos_embeddings", "renormalize_logits"),
-    *("student_encoder_layers", "student_decoder_layers", "replacing_rate", "language", "num_beam_groups"),
+    *(
+        "remove_invalid_values",
+        "forced_bos_token_id",
+        "suppress_tokens",
+        "extra_pos_embeddings",
+        "renormalize_logits",
+        "output_past",
+    ),
+    *("student_encoder_layers", "student_decoder_layers", "replacing_rate", "language", "renormalize_logits"),
     *("force_bos_token_to_be_generated", "add_bias_logits", "static_position_embeddings", "_from_model_config"),
 )
 # What another value would change in the search: it is given in either of two files.
@@ -176,6 +183,8 @@ def search_options(
             banned += [ours[words[0]]] if words[0] in ours else []
         else:
             faults.append(f"bad_words_ids must hold single tokens, but one entry is {words!r}")
+    forced = fields.take("forced_bos_token_id")
+    prefix = (ours[forced],) if isinstance(forced, int) and forced in ours else ()
     suppressed = fields.take("suppress_tokens") or ()
     banned += [ours[one] for one in suppressed if isinstance(one, int) and one in ours]
     longest = max(1, min(most, longest))
@@ -187,6 +196,7 @@ def search_options(
             min_length=min(least, longest),
             no_repeat_ngram_size=repeated,
             suppressed=tuple(sorted(set(banned) - {EOS})),
+            prefix=prefix,
         )
     except OptionError as error:
         faults.append(f"generation_config.json or config.json: {error}")

@@ -88,7 +88,7 @@ def read_joint(kind: Kind, folder: Path, asked: Asked, faults: list[str]) -> For
 
     names = kind.names(folder, size, faults)
     sources, targets, tags, languages = _languages(kind, names, tables, asked, faults)
-    types = _types(names, special, piece_name(tables[0].get("unk_token"), "<unk>"), faults)
+    types = special_types(names, special, piece_name(tables[0].get("unk_token"), "<unk>"), faults)
     silent = {*tags, *kind.silent}
     vocabulary = mapped_vocabulary(folder / kind.model, types, faults, silent=silent, languages=languages)
     tensors = tensors_of(folder, faults)
@@ -132,7 +132,8 @@ def filled(names: list[str], size: int, file: str, faults: list[str]) -> list[st
     return [*names, *(f"{FILLERS[1]}{number}⟩" for number in range(len(names), size))]
 
 
-def _types(names: list[str], special: Mapping[str, int], unk: str, faults: list[str]) -> Types | None:
+def special_types(names: list[str], special: Mapping[str, int], unk: str, faults: list[str]) -> Types | None:
+    """The types of a list in our order; None, with a fault, where a special one is missing. ``special``: their ids."""
     own = [f"{name}_token_id must be below {len(names)}, but is {i}" for name, i in special.items() if i >= len(names)]
     own += [f"the list of pieces has no {unk}"] if unk not in names else []
     own += ["pad_token_id and eos_token_id must differ"] if special["pad"] == special["eos"] else []

@@ -10,8 +10,8 @@ from typing import Literal
 from models.graphs import BLOCKS, LEAST_BLOCKED
 from models.search import SearchOptions
 from models.transformer import TransformerConfig
-from models.vocabulary import MappedVocabulary
-from models.vocabulary.mapped import START
+from models.vocabulary import ListedVocabulary
+from models.vocabulary.listed import START
 from training.importing.tensors import Tensors
 from training.importing.weights import Plan
 
@@ -59,8 +59,8 @@ class ForeignModel:
     tensors: Tensors
     beside: tuple[str, ...]
     files: tuple[Path, ...]
-    source: MappedVocabulary
-    target: MappedVocabulary
+    source: ListedVocabulary
+    target: ListedVocabulary
     sources: tuple[str, ...]
     targets: tuple[str, ...]
     tags: Literal["", "target", "both"]

@@ -17,7 +17,7 @@ NAMES = ["<pad>", "<unk>", "⟨start⟩", "</s>", ">>deu<<", "<s>", *reversed([o
 
 
 def made(**further: object) -> MappedVocabulary:
-    return MappedVocabulary(MODEL, NAMES, silent=(">>deu<<",), languages={"de": ">>deu<<"}, **further)  # type: ignore[arg-type]
+    return MappedVocabulary(MODEL, NAMES, silent=(">>deu<<",), languages={"de": ">>deu<<"}, **further)
 
 
 def test_ids_are_those_of_the_list() -> None:

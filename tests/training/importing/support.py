@@ -44,7 +44,13 @@ NORMS = {
     "mbart": ("layernorm_embedding", "layer_norm"),
     "pegasus": ("layer_norm",),
 }
-ENDS = {"marian": 2.5, "pegasus": 3.7, "mbart": 6.0, "m2m_100": 3.0}  # by how much the logit of the end is raised
+ENDS = {
+    "marian": 2.5,
+    "pegasus": 3.7,
+    "bart": 1.5,
+    "mbart": 6.0,
+    "m2m_100": 3.0,
+}  # by how much the logit of the end is raised
 LEARNED = ("bart", "mbart")
 
 
@@ -198,6 +204,30 @@ def write_mbart(folder: Path, *, languages: Sequence[str] = ("en_XX", "de_DE"), 
     }
     table |= {"normalize_before": True, "normalize_embedding": True, "add_final_layer_norm": True}
     return write_nllb(folder, languages=languages, tokenizer_class="MBart50Tokenizer", **table | changed)
+
+
+def byte_pairs(words: Iterable[str]) -> list[str]:
+    """Merges that make each word, as GPT-2's alphabet writes it, from the left."""
+    merges: dict[str, None] = {}
+    for word in words:
+        for end in range(1, len(word)):
+            merges.setdefault(f"{word[:end]} {word[end]}")
+    return list(merges)
+
+
+def write_bart(folder: Path, **changed: Any) -> dict[str, Any]:
+    """A BART folder: byte pairs of the words of our sentences, learned positions, norms of embeddings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = [word for line in (*ENGLISH, *GERMAN) for word in line.split() if word.isascii()]
+    merges = byte_pairs([*words[:40], *(f"Ġ{word}" for word in words[:120:2])])
+    single = [*map(chr, range(0x21, 0x7F)), *map(chr, range(0xA1, 0xAD)), *map(chr, range(0xAE, 0x144))]
+    made = [*SPECIAL, *single, *dict.fromkeys(merge.replace(" ", "") for merge in merges), "<mask>"]
+    table = {piece: number for number, piece in enumerate(made)}
+    write_json(folder / "vocab.json", table)
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
+    own: dict[str, Any] = {"model_type": "bart", "activation_function": "gelu", "scale_embedding": False}
+    own |= {"architectures": ["BartForConditionalGeneration"], "forced_eos_token_id": 2}
+    return _write_m2m(folder, len(table), **own | changed)
 
 
 def write_pegasus(folder: Path, **changed: Any) -> dict[str, Any]:

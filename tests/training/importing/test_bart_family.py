@@ -1,19 +1,19 @@
-"""mBART-50 and Pegasus: learned positions, norms of embeddings, ids that begin after others."""
+"""BART, mBART-50 and Pegasus: learned positions, norms of embeddings, byte pairs, ids that begin after others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from models.errors import ForeignModelError
-from tests.training.importing.comparing import assert_generates, assert_logits, library_logits, rows
+from tests.training.importing.comparing import assert_generates, assert_logits, library_logits, rows, varied_lines
 from tests.training.importing.restated import Family
-from tests.training.importing.support import ENGLISH, change_json, write_mbart, write_pegasus
+from tests.training.importing.support import ENGLISH, GERMAN, change_json, write_bart, write_mbart, write_pegasus
 from training.importing.bundle import Labels, import_bundle, load_model, read_model
 from training.importing.model import Asked
 
@@ -30,6 +30,12 @@ class Case:
 
 PAIR = Asked(("en",), ("de",))
 CASES = {
+    "bart": Case(
+        write_bart,
+        Asked(),
+        "BartForConditionalGeneration",
+        {"activation": "gelu", "first": 2, "scale": 1.0},
+    ),
     "mbart": Case(write_mbart, PAIR, "MBartForConditionalGeneration", {"activation": "gelu", "first": 2, "pre": True}),
     "pegasus": Case(write_pegasus, Asked(), "PegasusForConditionalGeneration", {"activation": "relu", "pre": True}),
 }
@@ -49,7 +55,7 @@ def folder(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_logits_are_the_restated_ones(case: Case, folder: Path) -> None:
     read = read_model(folder, case.asked)
-    restated = Family.of(load_file(folder / "model.safetensors"), heads=2, scale=4.0, **case.restated)
+    restated = Family.of(load_file(folder / "model.safetensors"), heads=2, **{"scale": 4.0} | case.restated)
     assert_logits(read, load_model(folder, read).double(), restated.logits, 4)
 
 
@@ -86,3 +92,62 @@ def test_the_first_mbart_is_refused(tmp_path: Path) -> None:
         "config.json: decoder_start_token_id must be 2, but is 20",
         "tokenizer_config.json: tokenizer_class must be 'MBart50Tokenizer', but is \"MBartTokenizer\"",
     )
+
+
+def test_what_a_summarizer_of_byte_pairs_says(tmp_path: Path, without_graphs: list[Any]) -> None:
+    config = write_bart(tmp_path / "model", forced_bos_token_id=0)
+    change_json(
+        tmp_path / "model" / "config.json", vocab_size=config["vocab_size"] - 1
+    )  # as the files of a well-known one
+    tensors = load_file(tmp_path / "model" / "model.safetensors")
+    for name in ("model.shared.weight", "final_logits_bias"):
+        tensors[name] = (tensors[name][:-1] if tensors[name].shape[0] > 1 else tensors[name][:, :-1]).contiguous()
+    save_file(tensors, tmp_path / "model" / "model.safetensors")
+    bundle = import_bundle(tmp_path / "model", tmp_path / "titles", Asked(), Labels("MIT", calibration=ENGLISH))
+    vocabulary, manifest = bundle.target_vocabulary, bundle.manifest
+    assert (manifest.task, manifest.vocabularies.target.kind) == ("summarize", "byte-pairs")
+    assert manifest.decoding.prefix == (vocabulary.id_of("<s>"),)
+    ids = bundle.source_vocabularies[0].encode("Straße 日本 🙂")
+    assert ids[0] == vocabulary.id_of("<s>")
+    assert vocabulary.decode(ids) == "Straße 日本 🙂"
+
+
+def test_files_of_byte_pairs_that_are_missing_or_malformed(tmp_path: Path) -> None:
+    write_bart(tmp_path)
+    (tmp_path / "merges.txt").write_text("a\n", encoding="utf-8")
+    with pytest.raises(ForeignModelError, match="its byte pairs: merges must be two pieces with a space between"):
+        read_model(tmp_path, Asked())
+    (tmp_path / "merges.txt").unlink()
+    with pytest.raises(
+        ForeignModelError, match=r"tokenizer\.json is missing; vocab\.json and merges\.txt, or tokenizer"
+    ):
+        read_model(tmp_path, Asked())
+
+
+def assert_same_text(folder: Path, lines: Sequence[str]) -> None:
+    tokenizer = pytest.importorskip("transformers").BartTokenizer.from_pretrained(folder)
+    read = read_model(folder, Asked())
+    theirs = rows(read)
+    for line in lines:
+        ids = read.source.encode(line)
+        expected = tokenizer(line).input_ids
+        assert [theirs[one] for one in ids] + [theirs[3]] == expected, line
+        assert read.target.decode(ids) == tokenizer.decode(
+            expected, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+
+
+def lines_without_special_pieces(count: int) -> list[str]:
+    """What the library takes for its own pieces is text for us; of nothing it makes begin and end."""
+    return [line for line in varied_lines(count) if "<s>" not in line and line]
+
+
+def test_text_is_cut_and_joined_as_the_library_does(tmp_path: Path) -> None:
+    write_bart(tmp_path)
+    assert_same_text(tmp_path, [*ENGLISH, *GERMAN, "we're I'LL 'd", *lines_without_special_pieces(300)])
+
+
+@pytest.mark.slow
+def test_ten_thousand_lines_are_cut_and_joined_as_the_library_does(tmp_path: Path) -> None:
+    write_bart(tmp_path)
+    assert_same_text(tmp_path, lines_without_special_pieces(10_000))
