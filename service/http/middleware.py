@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.access.access import Access
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import TooLarge
 from service.http.connections import OPERATIONS
@@ -129,8 +130,8 @@ class RequestBody:
             others: bounds of bytes for certain paths, instead of ``max_bytes``.
             json_bounds: of bodies that are JSON.
             streamed: bounds of bytes for the paths whose routes read what is posted to them piece by piece.
-            large: paths whose bodies may have more than ``max_bytes``, where they say so and a key that is required is
-                in the header, and their bound; few at a time, for each is in memory as a whole.
+            large: paths whose bodies may have more than ``max_bytes``, where they say so and a valid key is in the
+                header, and their bound; few at a time, for each is in memory as a whole.
         """
         self._app = app
         self._max_bytes = max_bytes
@@ -162,8 +163,8 @@ class RequestBody:
         if self._large is None or not declared.isdecimal() or int(declared[:20]) <= self._max_bytes:
             return None
         paths, max_bytes = self._large
-        access = scope["app"].state.parts.access
-        known = not access.requires_key or access.find(key_in_header(scope)) is not None
+        access: Access = scope["app"].state.parts.access
+        known = access.find(key_in_header(scope)) is not None
         return max_bytes if known and paths.fullmatch(scope["path"]) else None
 
     async def _check_json(self, scope: Scope, body: bytes) -> None:

@@ -52,7 +52,7 @@ async def upload(request: Request, parts: PartsDep, response: Response) -> Docum
             raise not_supported(error, fields.target_lang) from error
         except GlossaryNotFound as error:
             raise no_glossary(error, named) from error
-    taken = () if job.confidence is None else (f"source_lang: detected {job.source}, {job.confidence:.0f}% sure",)
+    taken = () if job.confidence is None else (f"source_lang: taken to be {job.source}, {job.confidence:.0f}% sure",)
     note(response, (*without_effect(fields), *taken))
     return DocumentHandle(document_id=job.id, document_key=str(job.download))
 

@@ -17,8 +17,8 @@ T = TypeVar("T", bound=DeepLFields)
 MAX_BODY_BYTES = 128 * 1024
 """Of POST /v2/translate; DeepL's own bound, which the middleware keeps."""
 GLOSSARY_PATHS = re.compile(r"/v[23]/glossaries(/[^/]*(/dictionaries)?)?")
-MAX_GLOSSARY_BYTES = 64 << 20
-"""Of a glossary: DeepL's bound is 10 MB of terms, of which JSON writes each byte as up to six."""
+MAX_GLOSSARY_BYTES = 32 << 20
+"""Of a glossary: DeepL's bound is 10 MB of terms, of which JSON may write two bytes as six."""
 
 
 async def read_request(request: Request, model: type[T]) -> T:

@@ -138,18 +138,16 @@ async def languages_of_resource(
         raise InvalidFields(f"resource: {message}", [{"field": "resource", "message": message}])
     if resource not in _FEATURES:
         return []
-    features = {feature.name: FeatureStatus() for feature in _FEATURES[resource]}
+    spoken = {feature.name: FeatureStatus() for feature in _FEATURES[resource]}
+    written = {name: status for name, status in spoken.items() if name != _GUESSED}
     pairs = served_pairs(parts)
     sources, targets = ({pair[side] for pair in pairs} for side in (0, 1))
     found = []
     for code in sorted(sources | targets):
-        own = features if code in sources else {name: status for name, status in features.items() if name != _GUESSED}
-        found.append(_language(code, language_name(code), own, source=code in sources, target=code in targets))
-        if code in targets:
-            own = {name: status for name, status in features.items() if name != _GUESSED}
-            for name, title in _VARIETIES.get(code, ()):
-                variety = f"{code}-{name.partition('-')[2]}"
-                found.append(_language(variety, title, own, source=False, target=True))
+        features = spoken if code in sources else written
+        found.append(_language(code, language_name(code), features, source=code in sources, target=code in targets))
+        for name, title in _VARIETIES.get(code, ()) if code in targets else ():
+            found.append(_language(code + name[2:], title, written, source=False, target=True))
     return found
 
 

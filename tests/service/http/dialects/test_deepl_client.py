@@ -14,7 +14,7 @@ from typing import Any
 import deepl
 import httpx
 import pytest
-from deepl.api_data import MultilingualGlossaryDictionaryEntries
+from deepl.api_data import ModelType, MultilingualGlossaryDictionaryEntries
 
 from models.bundle import Bundle
 from service.settings import Settings
@@ -187,8 +187,8 @@ def test_what_is_taken(client: deepl.DeepLClient, options: dict[str, Any]) -> No
     assert str(found) == "guten morgen"
 
 
-@pytest.mark.parametrize("model_type", deepl.ModelType)
-def test_the_model_type_used_is_named(client: deepl.DeepLClient, model_type: deepl.ModelType) -> None:
+@pytest.mark.parametrize("model_type", ModelType)
+def test_the_model_type_used_is_named(client: deepl.DeepLClient, model_type: ModelType) -> None:
     found = client.translate_text("guten morgen", target_lang="EN-GB", model_type=model_type)
     assert isinstance(found, deepl.TextResult) and found.model_type_used
     assert found.model_type_used in model_type.value
@@ -211,7 +211,7 @@ def test_a_documents_life(client: deepl.DeepLClient, tmp_path: Path) -> None:
     made = client.create_glossary("Railway", "DE", "EN", RAILWAY)
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
     source.write_text("wo ist der bahnhof heute\n\nguten morgen\n")
-    languages = {"source_lang": "DE", "target_lang": "EN-US"}
+    languages: dict[str, Any] = {"source_lang": "DE", "target_lang": "EN-US"}
     done = client.translate_document_from_filepath(source, target, formality="more", glossary=made, **languages)
     assert target.read_text() == "wo ist der station heute\n\nguten morgen\n"
     assert (done.status, done.billed_characters) == (deepl.DocumentStatus.Status.DONE, 36)
@@ -252,12 +252,22 @@ def test_a_document_in_the_target_language_is_an_error(client: deepl.DeepLClient
     source.write_text("Das ist ein sehr altes Haus.")
     with pytest.raises(deepl.DocumentTranslationException, match="Source and target language are equal") as caught:
         client.translate_document_from_filepath(source, tmp_path / "b.txt", target_lang="DE")
-    with pytest.raises(deepl.DeepLException, match="Source and target language are equal"):
+    with pytest.raises(deepl.DeepLException, match="Bad request"):  # of which the client reads no more
         client.translate_document_download(caught.value.document_handle)
 
 
-def test_a_glossary_as_large_as_deepls(client: deepl.DeepLClient) -> None:
+def test_an_upload_says_which_language_was_taken(server: Live) -> None:
+    """The likeliest that is served."""
+    file = {"file": ("a.txt", "Pourriez-vous me dire où se trouve la gare ?")}
+    reply = httpx.post(f"{server.url}/v2/document", data={"target_lang": "EN-GB", "formality": "more"}, files=file)
+    assert reply.status_code == 200, reply.text
+    notice = reply.headers["x-tandem-notice"]
+    assert notice.startswith("formality=more: ") and "source_lang: taken to be de, " in notice
+
+
+def test_a_glossary_as_large_as_deepls(keyed: Keyed) -> None:
     """More bytes than other bodies may have, and more terms than a request may hold."""
+    client = connect(keyed.live.url, keyed.good)
     entries = {f"wort {number:06}": f"Zielwort mit vielen Buchstaben {number}" for number in range(30_000)}
     made = client.create_glossary("Large", "DE", "EN", entries)
     assert made.entry_count == 30_000
