@@ -268,12 +268,12 @@ def test_an_upload_says_which_language_was_taken(server: Live) -> None:
 def test_a_glossary_as_large_as_deepls(keyed: Keyed) -> None:
     """More bytes than other bodies may have, and more terms than a request may hold."""
     client = connect(keyed.live.url, keyed.good)
-    entries = {f"wort {number:06}": f"Zielwort mit vielen Buchstaben {number}" for number in range(30_000)}
+    entries = {f"wort {number:04}": "x" * 200 for number in range(6_000)} | {"wort 5999": "last", "wort 0007": "one"}
     made = client.create_glossary("Large", "DE", "EN", entries)
-    assert made.entry_count == 30_000
-    text = "wort 029999 und WORT 000007, kein wort 030000"
+    assert made.entry_count == 6_000
+    text = "das wort 5999 und WORT 0007, kein wort 6000"
     found = client.translate_text(text, source_lang="DE", target_lang="EN-GB", glossary=made)
-    assert "Buchstaben 29999" in str(found) and "Buchstaben 7," in str(found) and "wort 030000" in str(found)
+    assert str(found) == "das last und one, kein wort 6000"
     client.delete_glossary(made)
 
 
@@ -309,6 +309,10 @@ def test_the_quota(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("deepl.http_client._BackoffTimer.sleep_until_deadline")  # it does not try again
     with pytest.raises(deepl.QuotaExceededException, match="at most 30 characters"):
         poor.translate_text("wo ist der bahnhof heute", source_lang="DE", target_lang="EN-GB")
+    with pytest.raises(deepl.QuotaExceededException, match="at most 30 characters"):
+        poor.translate_document_upload(
+            "wo ist der bahnhof heute", filename="a.txt", source_lang="DE", target_lang="EN-GB"
+        )
 
 
 @pytest.mark.usefixtures("quick_retries")
