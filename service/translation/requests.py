@@ -32,6 +32,7 @@ class RequestLimits(Protocol):
     max_decoding_cost: int
     bulk_characters: int
     request_timeout: float
+    summary_depth: int
     text_threads: int
 
 
@@ -130,9 +131,15 @@ class PosteditTask(DecodeRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeTask(DecodeRequest):
-    """Texts to summarize; the language where several models do that."""
+    """Texts to summarize.
+
+    Attributes:
+        language: of all of them; None = detected, text by text.
+        sentences: of a summary, at most; None = as many as the model writes.
+    """
 
     language: str | None = None
+    sentences: int | None = None
 
 
 def check_size(request: DecodeRequest, limits: RequestLimits) -> int:
