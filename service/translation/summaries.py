@@ -34,7 +34,7 @@ _PARAGRAPH = re.compile(r"(\n\s*\n)")  # lines may be wrapped: only an empty one
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Reading:
     """What the model reads at once.
 
     Attributes:
@@ -66,7 +66,7 @@ class SummarizedText:
     number: int
     depth: int
     span: Span = Span(0, 0)
-    parts: Sequence[Part] = ()
+    parts: Sequence[Reading] = ()
     own: bool = True
     truncated: bool = False
     decoded: Sequence[Decoded] = ()
@@ -85,7 +85,7 @@ class SummarizedText:
         cut, text.truncated = cut_to_limit(content, plan.model.limit, tokens.measure)
         if cut:
             text.span = Span(0, len(cut))
-            text.parts = [Part(cut, text.span, plan.job((tokens.ids(cut),), first=True))]
+            text.parts = [Reading(cut, text.span, plan.job((tokens.ids(cut),), first=True))]
         return text
 
     @property
@@ -131,7 +131,7 @@ class SummarizedText:
         passing = _passing(plan) if len(found) > 1 and self.depth else None
         jobs = [plan.job((tokens.ids(text),), first=number == 0) for number, (text, _) in enumerate(found)]
         self.parts = [
-            Part(text, source, replace(job, options=passing) if passing else job)
+            Reading(text, source, replace(job, options=passing) if passing else job)
             for (text, source), job in zip(found, jobs, strict=True)
         ]
 
