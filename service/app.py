@@ -28,6 +28,7 @@ from service.http.dialects.deepl import routes as deepl
 from service.http.dialects.deepl.intake import MAX_BODY_BYTES
 from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
+from service.http.hosts import HostCheck
 from service.http.intake import JsonBounds
 from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
 from service.http.routes import files as file_routes
@@ -96,6 +97,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     )
     app.add_middleware(LoadShedding, paths=DECODING_PATHS)
     app.add_middleware(ConnectionLimit)
+    app.add_middleware(HostCheck, settings=settings)
     app.add_middleware(RequestContext, metrics=metrics)
     if settings.cors_origins:
         app.add_middleware(

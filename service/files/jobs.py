@@ -196,7 +196,7 @@ class FileJobs:
         size = await upload.save(folder / "source")
         await self._require_room(caller, size, 0)
         contents = await self._sandbox.read(upload.format, folder / "source", folder / "slices")
-        source, confidence = await self._language(upload, folder / "slices", contents)
+        source, confidence = await self._language(upload, folder / "slices", contents, caller)
         made = FileJob(
             job, caller.name, upload.name, upload.format, source, upload.target, upload.model, "queued",
             self._clock(), contents.characters, size, confidence=confidence, download=secrets.token_urlsafe(24),
@@ -212,14 +212,16 @@ class FileJobs:
                     raise
         return made
 
-    async def _language(self, upload: Upload, slices: Path, contents: Contents) -> tuple[str, float | None]:
+    async def _language(
+        self, upload: Upload, slices: Path, contents: Contents, caller: Caller
+    ) -> tuple[str, float | None]:
         """The language of a file, and how sure that is where it was detected; checks that it is served."""
         source = upload.source
         if not contents.slices:
             return source, None
         if source.lower() == "auto":
             sample = await asyncio.to_thread(sample_of, slices)
-            guesses = await asyncio.to_thread(self._texts.detector.detect, sample)
+            guesses = await self._texts.detect(sample, caller.name)
             task = TranslateTask(texts=[sample], target=upload.target, model=upload.model)
             route, guess = guessed_route(self._texts.catalog, task, guesses, "the file")
             return guess.language if route else upload.target, guess.confidence
@@ -248,6 +250,7 @@ class FileJobs:
             markup=MarkupOptions() if one.markup else None,
             priority="bulk",
             tag=f"file-{job.id[:8]}",
+            caller=job.owner,
         )
         return [written.text for written in (await self._texts.translate(task)).texts]
 

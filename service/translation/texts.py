@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from service.bundles.catalog import Catalog, Route
 from service.bundles.served import Tokeniser
@@ -40,11 +38,10 @@ from service.translation.requests import (
 )
 from service.translation.results import DecodeResult, Time, Usage, WrittenText
 from service.translation.summaries import CutText, cut_texts, write_summaries
+from service.translation.turns import TurnThreads
 from service.translation.units import ParsedText, Unit, parse_text
 from service.translation.writing import write_texts
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Task = TypeVar("Task", bound=DecodeRequest)
 
 
@@ -71,11 +68,15 @@ class TextService:
         self.detector = Detector(self.catalog.source_languages, limits.max_characters)
         self._engine = engine
         self._limits = limits
-        self._threads = ThreadPoolExecutor(limits.text_threads, thread_name_prefix="tandem-text")
+        self._threads = TurnThreads(limits.text_threads)
 
     def close(self) -> None:
         """End the text threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
+
+    async def detect(self, text: str, caller: str) -> list[Guess]:
+        """The languages that a text may be in, best first; ``caller``: as of requests."""
+        return await self._threads.run(caller, self.detector.detect, text)
 
     async def translate(self, request: TranslateTask, progress: Progress | None = None) -> DecodeResult:
         """Translate texts; ``progress`` is told of every finished sentence of plain text while others are decoded."""
@@ -90,11 +91,11 @@ class TextService:
         with self._engine.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
-                plan, texts = await self._in_thread(self._read_summaries, request, admission)
+                plan, texts = await self._threads.run(request.caller, self._read_summaries, request, admission)
                 read = [(number, text.text) for number, text in enumerate(texts) if text.job is not None]
                 jobs = [text.job for text in texts if text.job is not None]
                 decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.model, read))
-                written = await self._in_thread(write_summaries, plan, texts, decoded)
+                written = await self._threads.run(request.caller, write_summaries, plan, texts, decoded)
         counts = Usage.of(admission.characters, jobs, decoded)
         return DecodeResult(written, plan.model.name, counts, self._seconds(decoded, admission))
 
@@ -108,7 +109,7 @@ class TextService:
         with self._engine.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
-                parsed, guesses = await self._in_thread(read, request, admission)
+                parsed, guesses = await self._threads.run(request.caller, read, request, admission)
                 watch = watch_sentences(progress, parsed)
                 units = [(text.plan, unit) for text in parsed for unit in text.units]
                 results: list[Decoded] = []
@@ -116,7 +117,7 @@ class TextService:
                     jobs = [job for _, unit in units for job in unit.attempt.jobs]
                     decoded = await tracing.decode(self._engine, jobs, watch)
                     results += decoded
-                    units, written = await self._in_thread(_write, request, parsed, units, decoded)
+                    units, written = await self._threads.run(request.caller, _write, request, parsed, units, decoded)
                     if not units:
                         break
                     watch = None
@@ -224,11 +225,6 @@ class TextService:
                 parsed.append(parse_text(plan, number, masker, tokens, markup))
         check_cost([job for text in parsed for unit in text.units for job in unit.attempt.jobs], self._limits)
         return parsed
-
-    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        context = copy_context()  # log lines of the thread carry the request's id, too
-        return await loop.run_in_executor(self._threads, lambda: context.run(work, *args, **kwargs))
 
 
 @tracing.traced("detokenise")

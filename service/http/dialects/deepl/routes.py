@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from service.access.access import Caller
-from service.http.credentials import caller_of
+from service.http.credentials import caller_of, sender_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.dialects.deepl.document import deepl_body, deepl_errors
 from service.http.dialects.deepl.intake import read_request
@@ -72,7 +72,6 @@ async def translate_texts(
     request: Request,
     given: Annotated[tuple[Caller, DeepLTranslateRequest], keyed(DeepLTranslateRequest)],
     parts: PartsDep,
-    request_id: RequestId,
 ) -> DeepLTranslateReply:
     """Translate texts as DeepL does. What is asked for and not offered here is refused, never left out silently."""
     caller, fields = given
@@ -80,7 +79,7 @@ async def translate_texts(
     characters = sum(map(len, fields.text))
     note_priority(request, priority_of(characters, None, parts.settings.bulk_characters))
     async with parts.access.charged(caller, characters):
-        return await translate(fields, parts, caller.name, request_id)
+        return await translate(fields, parts, caller.name, sender_of(request))
 
 
 @router.get("/languages", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from service.errors import GlossaryNotFound
+from service.http.credentials import Sender
 from service.http.dependencies import Parts
 from service.http.dialects.deepl.schemas import (
     DeepLTranslateReply,
@@ -29,8 +30,8 @@ _QUICK = "latency_optimized"
 """DeepL's name for models that answer at once; ours are all of that kind."""
 
 
-async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag: str) -> DeepLTranslateReply:
-    """Translate a request's texts; ``owner`` is the caller whose glossaries count, ``tag`` names the request in logs.
+async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, sender: Sender) -> DeepLTranslateReply:
+    """Translate a request's texts; ``owner`` is the caller whose glossaries count.
 
     Raises:
         HttpError: the request asks for what this server does not do; the message names all of it.
@@ -47,7 +48,8 @@ async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag
         splitting=_splitting(fields),
         postprocess=preserve if fields.preserve_formatting else None,
         timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
-        tag=tag,
+        tag=sender.tag,
+        caller=sender.caller,
     )
     return DeepLTranslateReply(translations=list(_translations(fields, await parts.texts.translate(task))))
 
