@@ -215,7 +215,7 @@ def test_a_missing_package_is_named_with_an_extra_that_brings_it(extra: str) -> 
     [
         ("serve", ("http", "serve", "build")),
         ("dev", ("http", "serve", "train", "loadtest", "ray", "dev", "build")),
-        ("image-cpu", ("http", "serve-cpu", "redis", "telemetry", "build")),
+        ("image-cpu", ("http", "serve-cpu", "mcp", "redis", "telemetry", "build")),
     ],
 )
 def test_locks_cover_what_is_declared(lock: str, extras: tuple[str, ...]) -> None:

@@ -118,8 +118,13 @@ class Catalog:
             languages = served.bundle.manifest.source_languages
             if language is None or match_language(language, languages):
                 return Route(served, languages)
-        known = sorted({code for served, *_ in models.values() for code in served.bundle.manifest.source_languages})
+        known = self.summarized_languages(model)
         raise LanguageNotServed(f"no model summarizes {language!r}; served are {', '.join(known)}", {"served": known})
+
+    def summarized_languages(self, model: str | None = None) -> list[str]:
+        """Codes of the languages that are summarized, where named by that model. Raises ModelNotFound."""
+        models = self._chosen("summarize", model, sources=1)
+        return sorted({code for served, *_ in models.values() for code in served.bundle.manifest.source_languages})
 
     def source_languages(self, target: str | None = None, model: str | None = None) -> list[str]:
         """Codes that are translated from, where named into that language and by that model; in the bundles' order.

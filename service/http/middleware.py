@@ -28,7 +28,7 @@ _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _REFUSALS = (401, 403, 413, 421, 429, 503)
 _IN_THREAD = 65_536  # bytes of JSON from which on checking it would hold up the others
-DECODING_PATHS = ("/translate", "/summarize", "/postedit", "/v2/translate")
+DECODING_PATHS = ("/translate", "/summarize", "/postedit", "/v2/translate", "/v1/chat/completions")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 
