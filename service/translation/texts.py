@@ -74,9 +74,9 @@ class TextService:
         """End the text threads."""
         self._threads.close()
 
-    async def detect(self, text: str, caller: str) -> list[Guess]:
-        """The languages that a text may be in, best first; ``caller``: as of requests."""
-        return await self._threads.run(caller, self.detector.detect, text)
+    async def detect(self, text: str, caller: str, *, likeliest: bool = False) -> list[Guess]:
+        """The languages that a text may be in, best first; ``caller`` and ``likeliest``: as of requests."""
+        return await self._threads.run(caller, self.detector.detect, text, None, likeliest)
 
     async def translate(self, request: TranslateTask, progress: Progress | None = None) -> DecodeResult:
         """Translate texts; ``progress`` is told of every finished sentence of plain text while others are decoded."""
@@ -194,7 +194,7 @@ class TextService:
         """The way of each text, and the language that it is in; no way where it is the language asked for."""
         preferred = None if request.others else self.catalog.source_languages(request.target, request.model)
         texts = [document.text for document in documents] or request.texts
-        guesses = [self.detector.detect(text, preferred) for text in texts]
+        guesses = [self.detector.detect(text, preferred, request.likeliest) for text in texts]
         found = [
             guessed_route(self.catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
         ]
