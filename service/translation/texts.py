@@ -207,7 +207,7 @@ class TextService:
         catalog, named = self.catalog, (request.target, request.model)
         preferred = None if request.others else catalog.source_languages(*named, pivot=request.pivot)
         texts = [document.text for document in documents] or request.texts
-        guesses = [self.detector.detect(text, preferred) for text in texts]
+        guesses = [self.detector.detect(text, preferred, request.likeliest) for text in texts]
         found = [
             guessed_route(catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
         ]
