@@ -176,6 +176,13 @@ class Settings(BaseSettings):
     )
     max_beam_size: int = Field(default=10, ge=1, le=100, description="Beam size that a request may ask for.")
     request_timeout: float = Field(default=60.0, gt=0, le=3600, description="Seconds that a request may take.")
+    summary_depth: int = Field(
+        default=3,
+        ge=0,
+        le=10,
+        description="Times that the summaries of a long text's parts are put together and summarized again, until one"
+        " is left; 0 = a text is cut to what the model reads, and the reply says `truncated`.",
+    )
     bulk_characters: int = Field(
         default=2_000,
         ge=1,

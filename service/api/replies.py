@@ -114,7 +114,7 @@ class SummarizeReply(DecodingReply):
 
     summary: str | list[str] = Field(examples=["a study of how"])
     truncated: bool | list[bool] = Field(
-        examples=[False], description="Whether the text was longer than the model takes, and was cut."
+        examples=[False], description="Whether it was cut to what the model reads: only where `summary_depth` is 0."
     )
 
 

@@ -150,10 +150,20 @@ class Catalog:
             _require_code("language", language)
         for served, *_ in models.values():
             languages = served.bundle.manifest.source_languages
-            if language is None or match_language(language, languages):
-                return Route(served, languages)
-        known = sorted({code for served, *_ in models.values() for code in served.bundle.manifest.source_languages})
+            read = languages[0] if language is None else match_language(language, languages)
+            if read is not None:
+                return Route(served, (read,))
+        known = sorted(self.summarized_languages(model))
         raise LanguageNotServed(f"no model summarizes {language!r}; served are {', '.join(known)}", {"served": known})
+
+    def summarized_languages(self, model: str | None = None) -> list[str]:
+        """Codes that are summarized, where named by that model; in the bundles' order.
+
+        Raises:
+            ModelNotFound: no bundle of that name.
+        """
+        models = self._chosen("summarize", model, sources=1).values()
+        return list(dict.fromkeys(code for served, *_ in models for code in served.bundle.manifest.source_languages))
 
     def source_languages(
         self, target: str | None = None, model: str | None = None, *, pivot: bool = False

@@ -57,7 +57,7 @@ def postedit_task(fields: PosteditRequest, tag: str) -> PosteditTask:
 
 def summarize_task(fields: SummarizeRequest, tag: str) -> SummarizeTask:
     """The request that the fields of ``POST /summarize`` make."""
-    return SummarizeTask(language=fields.language, **_shared(fields, tag))
+    return SummarizeTask(language=fields.language, sentences=fields.sentences, **_shared(fields, tag))
 
 
 def _shared(fields: DecodingFields, tag: str) -> dict[str, Any]:

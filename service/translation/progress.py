@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from service.bundles.served import ServedModel
 from service.engine import Decoded
 from service.engine.engine import Watch
 from service.text.spans import Span
 from service.translation.candidates import Candidate
 from service.translation.results import FinishedSentence, FinishedSummary
+from service.translation.summaries import SummarizedText, joined
 from service.translation.units import Attempt, ParsedText, Unit
 
 Event: TypeAlias = FinishedSentence | FinishedSummary
@@ -88,16 +88,22 @@ def _sentence(progress: Progress, text: ParsedText, number: int, candidate: Cand
     return FinishedSentence(text.number, number, Span(piece.start, piece.start + len(piece.text)), candidate.text)
 
 
-def watch_summaries(progress: Progress | None, model: ServedModel, read: Sequence[tuple[int, str]]) -> Watch | None:
-    """Tells ``progress`` of summaries; ``read`` has per job the text's number and what of it is read."""
+def watch_summaries(progress: Progress | None, texts: Sequence[SummarizedText]) -> Watch | None:
+    """Tells ``progress`` of summaries that are answers; the jobs are decoded in the order of the texts' parts."""
     if progress is None:
         return None
+    places = [(text, number) for text in texts for number in range(len(text.parts))]
+    arrived: dict[int, dict[int, Decoded]] = {text.number: {} for text in texts}
 
     def finished(job: int, decoded: Decoded) -> None:
-        progress.add(partial(_summary, model, *read[job], decoded))
+        text, number = places[job]
+        results = arrived[text.number]
+        results[number] = decoded
+        if text.last and len(results) == len(text.parts):
+            progress.add(partial(_summary, text, [results[number] for number in sorted(results)]))
 
     return finished
 
 
-def _summary(model: ServedModel, number: int, text: str, decoded: Decoded) -> FinishedSummary:
-    return FinishedSummary(number, Span(0, len(text)), model.decode(decoded.hypotheses[0], (text,)))
+def _summary(text: SummarizedText, decoded: Sequence[Decoded]) -> FinishedSummary:
+    return FinishedSummary(text.number, text.span, joined(text.lines(text.candidates(decoded))))

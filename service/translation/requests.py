@@ -33,6 +33,7 @@ class RequestLimits(Protocol):
     max_decoding_cost: int
     bulk_characters: int
     request_timeout: float
+    summary_depth: int
     text_threads: int
     pivot: bool
     pivot_languages: tuple[str, ...]
@@ -137,9 +138,15 @@ class PosteditTask(DecodeRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeTask(DecodeRequest):
-    """Texts to summarize; the language where several models do that."""
+    """Texts to summarize.
+
+    Attributes:
+        language: of all of them; None = detected, text by text.
+        sentences: of a summary, at most; None = as many as the model writes.
+    """
 
     language: str | None = None
+    sentences: int | None = None
 
 
 def check_size(request: DecodeRequest, limits: RequestLimits) -> int:

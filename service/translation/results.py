@@ -100,7 +100,7 @@ class WrittenText:
         alternatives: by further ones, best first.
         sentences: those that were decoded; none where nobody asked.
         protected, glossary: what was hidden in it, each once, in order.
-        truncated: whether it was longer than the model reads, and was cut.
+        truncated: whether it was cut to what the model reads.
         via: the language that it went through; None where one model translated it, or nothing did.
     """
 

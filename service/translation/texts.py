@@ -20,14 +20,14 @@ from typing import ParamSpec, TypeVar
 
 from service.bundles.catalog import Catalog, Route
 from service.bundles.served import Tokeniser
-from service.engine import Decoded, Engine
+from service.engine import Decoded, Engine, Job
 from service.errors import InvalidOption
 from service.telemetry import tracing
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
 from service.text.markup import MarkupError
 from service.translation.masker import Masker
-from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route
+from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
 from service.translation.requests import (
     AUTO,
@@ -40,7 +40,7 @@ from service.translation.requests import (
     request_seconds,
 )
 from service.translation.results import DecodeResult, Time, Usage, WrittenText
-from service.translation.summaries import CutText, cut_texts, write_summaries
+from service.translation.summaries import SummarizedText, write_summaries
 from service.translation.units import ParsedText, Unit, parse_text
 from service.translation.writing import write_texts
 
@@ -93,17 +93,26 @@ class TextService:
         return await self._rewrite(request, self._read_postediting, None)
 
     async def summarize(self, request: SummarizeTask, progress: Progress | None = None) -> DecodeResult:
-        """Summarize texts, each as a whole; ``progress`` is told of every finished one while others are decoded."""
+        """Summarize texts, long ones in parts; ``progress`` is told of every finished one while others are decoded."""
         with self._engine.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
-                plan, texts = await self._in_thread(self._read_summaries, request, admission)
-                read = [(number, text.text) for number, text in enumerate(texts) if text.job is not None]
-                jobs = [text.job for text in texts if text.job is not None]
-                decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.model, read))
-                written = await self._in_thread(write_summaries, plan, texts, decoded)
-        counts = Usage.of(admission.characters, jobs, decoded)
-        return DecodeResult(written, plan.model.name, counts, self._seconds([decoded], admission))
+                texts = await self._in_thread(self._read_summaries, request, admission)
+                pending, jobs, rounds = texts, list[Job](), list[Sequence[Decoded]]()
+                while True:  # once more for every time that summaries are summarized
+                    ahead = [(text.plan, part.job) for text in pending for part in text.parts]
+                    check_cost(ahead, self._limits)
+                    now = [job for _, job in ahead]
+                    watch = watch_summaries(progress, pending)
+                    decoded = await tracing.decode(self._engine, now, watch, begun=bool(jobs))
+                    jobs += now
+                    rounds.append(decoded)
+                    pending, written = await self._in_thread(write_summaries, request, texts, pending, decoded)
+                    if not pending:
+                        break
+        counts = Usage.of(admission.characters, jobs, [one for decoded in rounds for one in decoded])
+        names = ", ".join(dict.fromkeys(text.plan.model.name for text in texts))
+        return DecodeResult(written, names, counts, self._seconds(rounds, admission))
 
     async def _rewrite(
         self,
@@ -170,13 +179,25 @@ class TextService:
         return self._parsed(request, [route] * len(request.texts), admission, Masker.of(request), []), []
 
     @tracing.traced("split")
-    def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> tuple[Plan, list[CutText]]:
-        """The texts as far as the model reads them."""
+    def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> list[SummarizedText]:
+        """The texts in parts that their models read."""
+        plans: dict[Route, Plan] = {}
+        for route in (routes := self._summary_routes(request)):
+            if route not in plans:
+                plans[route] = make_plan(request, route, self._limits, admission.characters, admission.deadline)
+        depth = self._limits.summary_depth
+        return [SummarizedText.of(plans[route], request, number, depth) for number, route in enumerate(routes)]
+
+    def _summary_routes(self, request: SummarizeTask) -> list[Route]:
+        """The way of each text: by the language that the request names, or that is detected."""
         route = self.catalog.summarizer(request.language, request.model)
-        plan = make_plan(request, route, self._limits, admission.characters, admission.deadline)
-        texts = cut_texts(plan)
-        check_cost([(plan, text.job) for text in texts if text.job is not None], self._limits)
-        return plan, texts
+        if request.language is not None:
+            return [route] * len(request.texts)
+        known = self.catalog.summarized_languages(request.model)
+        return [
+            summary_route(self.catalog, request, self.detector.detect(text, known), request.place(number))
+            for number, text in enumerate(request.texts)
+        ]
 
     def _read_markup(self, request: TranslateTask) -> list[HtmlDocument]:
         """The texts, divided; none where they are plain.

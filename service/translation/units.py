@@ -75,7 +75,7 @@ class Attempt:
     @property
     def longest(self) -> int:
         """Tokens at which the hypotheses of all jobs together are cut."""
-        return sum(job.options.bounds(job.length - 1)[1] for job in self.jobs)
+        return sum(job.longest for job in self.jobs)
 
     @property
     def first_jobs(self) -> tuple[Job, ...]:

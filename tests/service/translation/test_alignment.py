@@ -308,6 +308,16 @@ async def test_summaries_carry_alignments(bundles: dict[str, Bundle]) -> None:
 
 
 @pytest.mark.anyio
+async def test_only_summaries_of_the_text_itself_carry_alignments(bundles: dict[str, Bundle]) -> None:
+    """One that is made of summaries aligns with these, which nobody has seen."""
+    titles = bundles["titles"]
+    short = replace(titles, manifest=replace(titles.manifest, decoding=SearchOptions(beam_size=2, max_length=10)))
+    response = await ask(short, "/summarize", q=["one two", "one two three four. " * 30], alignments=True)
+    sentences = [detail["sentences"][0] for detail in response.json()["details"]]
+    assert ["alignment" in sentence for sentence in sentences] == [True, False]
+
+
+@pytest.mark.anyio
 async def test_texts_in_several_languages_align_each_by_itself(many_sources: dict[str, Bundle]) -> None:
     text = "Guten Tag. Wo ist das?"
     response = await ask(

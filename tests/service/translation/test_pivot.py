@@ -173,7 +173,8 @@ async def test_markup_and_alignments_are_those_of_the_text(chain: Chain) -> None
 
 async def test_what_is_too_long_for_the_second_is_read_in_pieces(tmp_path: Path) -> None:
     text = "wo ist das haus heute und guten morgen das haus ist alt"
-    async with chained(tmp_path, of=({}, {"limits": Limits(6, 200)})) as chain:
+    of: tuple[dict[str, Any], dict[str, Any]] = {}, {"limits": Limits(6, 200)}
+    async with chained(tmp_path, of=of) as chain:
         body = (await chain.translate([text, "wo ist {n} heute und das haus"], details=True, protect=["{n}"])).json()
     assert body["translatedText"] == [said(text), "wo h {n} heute und das haus"]
     assert len(body["details"][0]["sentences"]) == 1
