@@ -195,7 +195,7 @@ class FileJobs:
         folder = self._store.folder_of(job)
         size = await upload.save(folder / "source")
         await self._require_room(caller, size, 0)
-        contents = await self._sandbox.read(upload.format, folder / "source", folder / "slices")
+        contents = await self._sandbox.read(upload.format, upload.target, folder / "source", folder / "slices")
         source, confidence = await self._language(upload, folder / "slices", contents)
         made = FileJob(
             job, caller.name, upload.name, upload.format, source, upload.target, upload.model, "queued",
