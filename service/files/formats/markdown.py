@@ -19,7 +19,16 @@ from markdown_it.token import Token
 
 from service.files.bounds import Segment, SourceFile
 from service.files.formats.encoding import Text, read_text
-from service.files.formats.passages import Part, Parts, Passage, Piece, Role, message, segments_of, write_text
+from service.files.formats.passages import (
+    Part,
+    Parts,
+    Passage,
+    PassagePiece,
+    PieceRole,
+    message,
+    segments_of,
+    write_text,
+)
 from service.files.formats.txt import one_line
 
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
@@ -125,7 +134,7 @@ def _places(token: Token, lines: Sequence[str], starts: Sequence[int], done: int
     return found
 
 
-def _pieces(tokens: Sequence[Token], content: str, characters: str, places: Sequence[int]) -> Iterator[Piece]:
+def _pieces(tokens: Sequence[Token], content: str, characters: str, places: Sequence[int]) -> Iterator[PassagePiece]:
     """The tokens of a text with what they were written as; markers, and text between noted tokens, are literal."""
     place = 0
 
@@ -137,35 +146,37 @@ def _pieces(tokens: Sequence[Token], content: str, characters: str, places: Sequ
         token = tokens[number]
         start, end = token.meta.get(_AT, (None, None))
         if start is not None and start > place:  # spaces in front of a line end
-            yield Piece(Role.TEXT, written(place, start), content[place:start])
+            yield PassagePiece(PieceRole.TEXT, written(place, start), content[place:start])
             place = start
         if token.type == "link_open" and token.markup == "autolink":
             number += 2
             end = tokens[number].meta[_AT][1]
-            yield Piece(Role.KEPT, written(place, end), content[place + 1 : end - 1])
+            yield PassagePiece(PieceRole.KEPT, written(place, end), content[place + 1 : end - 1])
         elif token.type == "link_open":
             end = place + 1
-            yield Piece(Role.OPEN, written(place, end))
+            yield PassagePiece(PieceRole.OPEN, written(place, end))
         elif token.type.endswith(("_open", "_close")):
             end = end or place + len(token.markup)
-            yield Piece(Role.OPEN if token.nesting > 0 else Role.CLOSE, written(place, end))
+            yield PassagePiece(PieceRole.OPEN if token.nesting > 0 else PieceRole.CLOSE, written(place, end))
         elif token.type == "text":
             end = place + len(token.content)
             yield from _text(content[place:end])
         elif token.type in ("text_special", "softbreak"):
-            yield Piece(Role.TEXT, written(place, end), token.content or " ")
+            yield PassagePiece(PieceRole.TEXT, written(place, end), token.content or " ")
         else:
-            yield Piece(Role.KEPT, written(place, end), token.content if token.type == "code_inline" else "")
+            yield PassagePiece(
+                PieceRole.KEPT, written(place, end), token.content if token.type == "code_inline" else ""
+            )
         place, number = end, number + 1
 
 
-def _text(text: str) -> Iterator[Piece]:
+def _text(text: str) -> Iterator[PassagePiece]:
     """A text without Markdown in it: what programs fill in, addresses and dialects' signs are kept."""
     done = 0
     for sign in (*_SIGNS.finditer(text), None):
         yield from message(text[done : sign.start() if sign else None])
         if sign:
-            yield Piece(Role.KEPT, sign[0], "" if sign[0].startswith(("[", ":")) else sign[0])
+            yield PassagePiece(PieceRole.KEPT, sign[0], "" if sign[0].startswith(("[", ":")) else sign[0])
             done = sign.end()
 
 

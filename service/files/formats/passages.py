@@ -40,7 +40,7 @@ Part: TypeAlias = str | Translatable
 Parts: TypeAlias = Sequence[Part]
 
 
-class Role(Enum):
+class PieceRole(Enum):
     """What a piece of a passage is."""
 
     TEXT = "text"
@@ -49,7 +49,7 @@ class Role(Enum):
     KEPT = "comes back as it was written"
 
 
-class Piece(NamedTuple):
+class PassagePiece(NamedTuple):
     """A piece of a passage.
 
     Attributes:
@@ -58,7 +58,7 @@ class Piece(NamedTuple):
         inner: what is kept, where there are texts in it that are translated by themselves.
     """
 
-    role: Role
+    role: PieceRole
     raw: str
     text: str = ""
     inner: Parts = ()
@@ -75,7 +75,7 @@ class Passage:
         raw: what is written where nothing changed; None = the pieces, finished.
     """
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[PassagePiece]
     escape: Callable[[str], str] = str
     finish: Callable[[str], str] = str
     raw: str | None = None
@@ -109,13 +109,13 @@ class Passage:
         return self.finish("".join(raws[:first]) + inside + "".join(raws[last:]))
 
     @property
-    def _inside(self) -> Sequence[Piece]:
+    def _inside(self) -> Sequence[PassagePiece]:
         first, last = self._core
         return self.pieces[first:last]
 
     @property
     def _plain(self) -> bool:
-        return all(piece.role is Role.TEXT for piece in self._inside)
+        return all(piece.role is PieceRole.TEXT for piece in self._inside)
 
     @property
     def _html(self) -> str:
@@ -124,13 +124,13 @@ class Passage:
             return "".join(piece.text for piece in self._inside)
         found, open_marks = [], []
         for number, piece in enumerate(self._inside):
-            if piece.role is Role.OPEN:
+            if piece.role is PieceRole.OPEN:
                 open_marks.append(number)
                 found.append(f'<span id="s{number}">')
-            elif piece.role is Role.CLOSE:
+            elif piece.role is PieceRole.CLOSE:
                 open_marks.pop()
                 found.append("</span>")
-            elif piece.role is Role.KEPT:
+            elif piece.role is PieceRole.KEPT:
                 shown = html.escape(piece.text, quote=False)
                 found.append(f'<code id="o{number}">{shown}</code>' if piece.text else f'<img id="o{number}">')
             else:
@@ -141,7 +141,7 @@ class Passage:
         return whole[:start] + core.replace("\n", "<br>") + whole[start + len(core) :]
 
     def _own(self, limit: int) -> list[Segment]:
-        if not any(piece.role is Role.TEXT and is_translatable(piece.text) for piece in self._inside):
+        if not any(piece.role is PieceRole.TEXT and is_translatable(piece.text) for piece in self._inside):
             return []
         text = self._html.strip()
         if self._plain:
@@ -154,7 +154,7 @@ class Passage:
         """Translated HTML; every mark and everything kept comes back once, what is missing at the end."""
         first, _ = self._core
         closing = _partners(self._inside)
-        left = {number for number, piece in enumerate(self._inside) if piece.role in (Role.OPEN, Role.KEPT)}
+        left = {number for number, piece in enumerate(self._inside) if piece.role in (PieceRole.OPEN, PieceRole.KEPT)}
         found: list[str] = []
         stack: list[int | None] = []
 
@@ -169,7 +169,7 @@ class Passage:
                 if stack:
                     close()
             else:
-                known = number in left and (self._inside[number].role is Role.OPEN) == (name == "span")
+                known = number in left and (self._inside[number].role is PieceRole.OPEN) == (name == "span")
                 left -= {number}
                 found.append(raws[first + number] if known else "")
                 if name == "span":
@@ -262,13 +262,13 @@ _CODE = re.compile(r"[!-~\u00a1-\u024f]*(?:[\d_/\\@=<>{}$%&+*~^|#\[\]]|\w[.:]\w|
 _FORMS = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # of ICU: texts within a placeholder
 
 
-def message(text: str) -> list[Piece]:
+def message(text: str) -> list[PassagePiece]:
     """A program's message: its tags are marks, its placeholders and addresses are kept."""
     places = [span for span, _ in _PROTECTED.find(text)]
     return pieces_of(text, [(span.start, span.end) for span in places])
 
 
-def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str], str] = str) -> list[Piece]:
+def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str], str] = str) -> list[PassagePiece]:
     """A text in pieces.
 
     Args:
@@ -276,12 +276,12 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
         places: start and end of its tags, which are marks where they belong together, and of what else is kept.
         read: makes of a text between them what is to be translated.
     """
-    found: list[Piece] = []
+    found: list[PassagePiece] = []
     opened: list[tuple[int, str]] = []
     done = 0
     for start, end in places:
         if start > done:
-            found.append(Piece(Role.TEXT, text[done:start], read(text[done:start])))
+            found.append(PassagePiece(PieceRole.TEXT, text[done:start], read(text[done:start])))
         raw, done = text[start:end], end
         tag = _TAG.fullmatch(raw)
         name = tag[2].partition(".")[0] if tag else ""  # a cue's <c.yellow> ends in </c>
@@ -289,13 +289,13 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
             while opened[-1][1] != name:
                 opened.pop()  # never ends: stays kept
             place, _ = opened.pop()
-            found[place] = found[place]._replace(role=Role.OPEN)
-            found.append(Piece(Role.CLOSE, raw))
+            found[place] = found[place]._replace(role=PieceRole.OPEN)
+            found.append(PassagePiece(PieceRole.CLOSE, raw))
             continue
         if tag and not tag[1] and not tag[3]:
             opened.append((len(found), name))
-        found.append(Piece(Role.KEPT, raw, "" if tag else raw))
-    return [*found, Piece(Role.TEXT, text[done:], read(text[done:]))] if done < len(text) else found
+        found.append(PassagePiece(PieceRole.KEPT, raw, "" if tag else raw))
+    return [*found, PassagePiece(PieceRole.TEXT, text[done:], read(text[done:]))] if done < len(text) else found
 
 
 def is_prose(text: str) -> bool:
@@ -306,22 +306,22 @@ def is_prose(text: str) -> bool:
     return is_translatable(text) and not _CODE.fullmatch(text.strip()) and not _FORMS.search(text)
 
 
-def _wordy(piece: Piece) -> bool:
-    return piece.role is Role.TEXT and is_translatable(piece.text)
+def _wordy(piece: PassagePiece) -> bool:
+    return piece.role is PieceRole.TEXT and is_translatable(piece.text)
 
 
-def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
+def _partners(pieces: Sequence[PassagePiece]) -> dict[int, int]:
     """By the number of a piece that begins a mark, that of the piece that ends it."""
     found, opened = {}, []
     for number, piece in enumerate(pieces):
-        if piece.role is Role.OPEN:
+        if piece.role is PieceRole.OPEN:
             opened.append(number)
-        elif piece.role is Role.CLOSE:
+        elif piece.role is PieceRole.CLOSE:
             found[opened.pop()] = number
     return found
 
 
-def _core(pieces: Sequence[Piece]) -> tuple[int, int]:
+def _core(pieces: Sequence[PassagePiece]) -> tuple[int, int]:
     """First and last (exclusive) piece from the first word to the last, without marks that stand around all of it."""
     partners = _partners(pieces)
     first, last = 0, len(pieces)
@@ -337,5 +337,5 @@ def _core(pieces: Sequence[Piece]) -> tuple[int, int]:
     return first, last
 
 
-def _is_empty(piece: Piece) -> bool:
-    return piece.role in (Role.TEXT, Role.KEPT) and not piece.text.strip()
+def _is_empty(piece: PassagePiece) -> bool:
+    return piece.role in (PieceRole.TEXT, PieceRole.KEPT) and not piece.text.strip()

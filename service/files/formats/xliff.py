@@ -19,8 +19,8 @@ from service.files.formats.passages import (
     Part,
     Parts,
     Passage,
-    Piece,
-    Role,
+    PassagePiece,
+    PieceRole,
     message,
     segments_of,
     write_text,
@@ -120,10 +120,10 @@ def _escape(text: str) -> str:
     return escape(text, spaced=True)
 
 
-def _pieces(source: Element) -> Iterator[Piece]:
+def _pieces(source: Element) -> Iterator[PassagePiece]:
     """The source's elements, and in its texts what programs fill in."""
     for piece in _RULES.pieces(source.children):
-        if piece.role is not Role.TEXT:
+        if piece.role is not PieceRole.TEXT:
             yield piece
             continue
         for inner in message(piece.text):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from service.files.bounds import FileRefused
 from service.files.formats.encoding import Text, text_of
-from service.files.formats.passages import Part, Passage, Piece, Role
+from service.files.formats.passages import Part, Passage, PassagePiece, PieceRole
 from service.files.formats.txt import one_line
 from service.text.markup import Kind, MarkupError, MarkupOptions, Token, scan_xml
 
@@ -123,21 +123,21 @@ class XmlRules:
         if run:
             yield Passage(tuple(self.pieces(run)), escape)
 
-    def pieces(self, nodes: Sequence[Element | Token]) -> Iterator[Piece]:
+    def pieces(self, nodes: Sequence[Element | Token]) -> Iterator[PassagePiece]:
         """Some of a paragraph."""
         for node in nodes:
             if not isinstance(node, Element):
-                role = Role.TEXT if node.kind is Kind.TEXT else Role.KEPT
-                yield Piece(role, node.raw, self._shown(node.text))
+                role = PieceRole.TEXT if node.kind is Kind.TEXT else PieceRole.KEPT
+                yield PassagePiece(role, node.raw, self._shown(node.text))
             elif self._is_inline(node) and node.closing:
-                yield Piece(Role.OPEN, node.token.raw)
+                yield PassagePiece(PieceRole.OPEN, node.token.raw)
                 yield from self.pieces(node.children)
-                yield Piece(Role.CLOSE, node.closing)
+                yield PassagePiece(PieceRole.CLOSE, node.closing)
             elif node.name in self.shown or (self._stays(node) and node.name not in self.skipped):
                 shown = self._shown(node.text).strip()
-                yield Piece(Role.KEPT, node.raw, shown if len(shown) <= _MOST_SHOWN else "")
+                yield PassagePiece(PieceRole.KEPT, node.raw, shown if len(shown) <= _MOST_SHOWN else "")
             else:
-                yield Piece(Role.KEPT, node.raw, inner=tuple(self.parts(node)))
+                yield PassagePiece(PieceRole.KEPT, node.raw, inner=tuple(self.parts(node)))
 
     def _shown(self, text: str) -> str:
         return text if self.spaced else _SPACES.sub(" ", text)
