@@ -202,7 +202,7 @@ class FileJobs:
         folder = self._store.folder_of(job)
         size = await upload.save(folder / "source")
         await self._require_room(caller, size, 0)
-        contents = await self._sandbox.read(upload.format, folder / "source", folder / "slices")
+        contents = await self._sandbox.read(upload.format, upload.target, folder / "source", folder / "slices")
         source, confidence = await self._language(upload, folder / "slices", contents, caller)
         if upload.glossaries:  # not only when the first slice is translated
             await asyncio.to_thread(self._glossaries.terms, caller.name, upload.glossaries, source, upload.target)
