@@ -44,7 +44,7 @@ def resolve_device(runtime: str, device: str) -> str:
     if device == "cpu" or (device == "auto" and runtime != "torch"):
         return "cpu"
     if runtime == "torchscript":
-        raise ConfigError(f"runtime must be torch or onnx where device is {device!r}, for torchscript runs on the CPU")
+        raise ConfigError(f"runtime must be torch or onnx where device is {device!r}, but is {runtime!r}")
     try:
         if runtime == "onnx":
             from service.runtimes.onnx import device_name

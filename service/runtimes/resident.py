@@ -36,7 +36,7 @@ class Held:
         return cls(ort.OrtValue.ortvalue_from_numpy(np.array(array, order="C"), *device), device)
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return int(self.shape[0])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         there = self.value.numpy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -43,8 +44,10 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
     sizes = _sizes(bundle, model, placement.sentences)
     if not gpu:
         sizes = Sizes(_CPU_SLOTS, sizes.source, sizes.target)
-    faster = {"compiled": placement.compiled, "triton": placement.triton} if gpu else {}
-    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory, **faster)
+    compiled, triton = (placement.compiled, placement.triton) if gpu else (False, False)
+    if triton:
+        import_module("models.device.tail")  # found missing now, not at the first step
+    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory, compiled=compiled, triton=triton)
     _opened.add(graphs)
     return graphs
 

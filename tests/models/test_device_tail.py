@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +61,7 @@ def test_what_is_not_finite_is_told() -> None:
     assert total_BK.isfinite().flatten().tolist() == [False, False, False, True]
 
 
+@pytest.mark.slow
 def test_searches_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """With rules; sentences that require tokens go the other way."""
     model, beam_size, calls = prepared(POOLED), 2, list[int]()
@@ -76,3 +81,29 @@ def test_searches_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     calls.clear()
     assert decoded(StaticBatch(StaticStep(model, beam_size=beam_size, sizes=SIZES, triton=True)), required)
     assert not calls
+
+
+COMPILED = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from models.device.tail import BLOCK, _best
+
+pointers = {"logits": "fp32", "penalty": "fp32", "early": "i1", "banned": "i64"}
+pointers |= {"best": "fp32", "token": "i64", "total": "fp32"}
+sizes = {"X": 10, "XS": 16, "BANS": 64, "BLOCK": BLOCK}
+types = {name: f"*{kind}" for name, kind in pointers.items()}
+types |= dict.fromkeys(("size", "rows", "bans", "eos", "penalty_stride"), "i32") | dict.fromkeys(sizes, "constexpr")
+made = triton.compile(ASTSource(fn=_best, signature=types, constexprs=sizes), target=GPUTarget("cuda", 90, 32))
+assert len(made.asm["cubin"]) > 1000
+"""
+
+
+@pytest.mark.slow
+def test_the_kernel_compiles_for_a_gpu(tmp_path: Path) -> None:
+    """Down to the machine's code, which needs no GPU; it is not run."""
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -26,7 +26,18 @@ from models.registry import ARCHITECTURES, build_model
 
 ROOT = Path(__file__).resolve().parents[3]
 REHEARSED = [line for line in plan(GpuOptions(device="cpu", minutes=8)) if line.name.split()[0] != "service"]
-PRESENT = {"torch", "numpy", "onnx", "onnxruntime", "sentencepiece", "safetensors", "sacrebleu", "typer", "rich"}
+PRESENT = {
+    "torch",
+    "numpy",
+    "onnx",
+    "onnxruntime",
+    "sentencepiece",
+    "safetensors",
+    "sacrebleu",
+    "lxml",
+    "typer",
+    "rich",
+}
 """Of the packages that the project names those that a machine has which runs this."""
 WITHOUT = """
 import sys

@@ -85,6 +85,16 @@ def test_narrow_graphs_decode_where_state_stays(one: Exported, tmp_path: Path) -
     assert sum(a[0].tokens == b[0].tokens for a, b in zip(plain, exact, strict=True)) > len(LENGTHS) / 2  # type: ignore[index]
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif("CUDAExecutionProvider" not in ort.get_available_providers(), reason="built without CUDA")
+def test_a_gpu_finds_what_the_cpu_finds(exported: Exported) -> None:
+    found, expected = (
+        decoded(exported, OnnxGraphs(exported.bundle, "float32", 1, where)) for where in ("cuda:0", "cpu")
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert [h.tokens for h in one] == [h.tokens for h in other]  # type: ignore[union-attr]
+
+
 @pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="there is a GPU")
 @pytest.mark.skipif("CUDAExecutionProvider" not in ort.get_available_providers(), reason="built without CUDA")
 def test_a_gpu_that_cannot_be_used_is_no_reason_to_compute_elsewhere(one: Exported) -> None:
