@@ -69,7 +69,7 @@ class Settings(BaseSettings):
     device: str = Field(
         default="cpu",
         pattern=r"^(cpu|auto|cuda(:\d+)?)$",
-        description="Where the torch runtime computes: cpu, cuda, cuda:N, or auto, the first GPU where there is one.",
+        description="Where the models run: cpu, cuda, cuda:N, or auto, with torch the first GPU where there is one.",
     )
     precision: Literal["int8", "float32", "float16", "bf16", "auto"] = Field(
         default="auto",
@@ -79,9 +79,13 @@ class Settings(BaseSettings):
     gpu_memory: float = Field(
         default=0.9, gt=0, le=1, description="Share of a GPU's memory that this process may take."
     )
-    gpu_compile: bool = Field(
-        default=False,
-        description="Compile steps before they are captured on a GPU: fewer kernels, after minutes of preparation.",
+    gpu_compile: Literal["on", "off", "auto"] = Field(
+        default="off",
+        description="Compile steps before they are captured on a GPU: fewer kernels, after minutes of preparation;"
+        " auto = where it is measured to be faster.",
+    )
+    gpu_triton: bool = Field(
+        default=False, description="End a step on a GPU with one Triton kernel for log-softmax, bans and top-k."
     )
     pivot: bool = Field(
         default=True, description="Translate pairs that no model does through a third language, with two models."

@@ -152,8 +152,9 @@ def test_analyse_writes_tables_and_figures(bundle: Path) -> None:
 @pytest.mark.slow
 def test_verify_proves_the_bundle(bundle: Path) -> None:
     folder = bundle.parent.parent
-    proof = json.loads(tandem(folder, "verify", "bundles/copy", "--text", "train.de", "--json"))
+    proof = json.loads(tandem(folder, "verify", "bundles/copy", "--text", "train.de", "--device", "auto", "--json"))
     assert proof["passed"], proof
+    assert [one["runtime"].split()[0] for one in proof["exact"]] == ["onnx", "torchscript", "torch"]
 
 
 def test_train_from_a_bundle_starts_where_it_ended(bundle: Path) -> None:

@@ -184,7 +184,7 @@ def locked(name: str) -> dict[str, Requirement]:
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
-        ("models", declared() | {"torch"}),
+        ("models", declared() | {"torch", "triton"}),  # the latter comes with torch's CUDA builds
         ("training", declared("train")),
         ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),

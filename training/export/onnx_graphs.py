@@ -87,7 +87,7 @@ def _sample(tensor: TensorSpec, sizes: Mapping[str, int], count: int, generator:
         highest = {"parent": sizes.get("old_row", 1), "position": 3, "banned": int(tensor.padding) + 1}
         ids = torch.randint(0, highest.get(tensor.name, 4), shape, generator=generator)
         return ids.fill_(-1) if tensor.name == "forced" else ids
-    values = torch.randn(shape, generator=generator)
+    values = torch.randn(shape, generator=generator).to(getattr(torch, tensor.dtype))
     if tensor.padding == -torch.inf:  # an additive mask: the first position is always visible
         return torch.where((values > 1) & (torch.arange(shape[-1]) > 0), -torch.inf, 0.0)
     return values.abs() if tensor.kind == "memory" and shape[1:] == [1] else values
