@@ -167,6 +167,11 @@ class TranslateRequest(DecodingFields):
         "expression in RE2's syntax, or any other string literally (after `literal:` whatever it is). The reply's "
         "`protected` says what was kept.",
     )
+    pivot: bool = Field(
+        default=True,
+        description="Whether a pair that no model translates may go through a third language, where two do; the "
+        "reply's `via` names that.",
+    )
     stream: bool = Field(default=False, description=STREAM)
 
     @property

@@ -44,6 +44,7 @@ def translate_task(fields: TranslateRequest, tag: str) -> TranslateTask:
         markup=MarkupOptions() if fields.format == "html" else None,
         glossary=fields.glossary,
         protect=fields.protect,
+        pivot=fields.pivot,
         **_shared(fields, tag),
     )
 
@@ -75,6 +76,8 @@ def translate_reply(fields: TranslateRequest, result: DecodeResult) -> Translate
     per_text: dict[str, Sequence[object]] = {"translatedText": [text.text for text in result.texts]}
     if result.guesses:
         per_text["detectedLanguage"] = result.guesses
+    if any(text.via for text in result.texts):
+        per_text["via"] = [text.via for text in result.texts]
     if fields.protect:
         per_text["protected"] = [text.protected for text in result.texts]
     if fields.glossary:

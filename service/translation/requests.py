@@ -34,6 +34,8 @@ class RequestLimits(Protocol):
     bulk_characters: int
     request_timeout: float
     text_threads: int
+    pivot: bool
+    pivot_languages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class TranslateTask(DecodeRequest):
         protect: what is to come back as it was; see ``service.text.protect``.
         splitting: where texts are split.
         postprocess: what is made of a sentence and its translation before that takes its place; None = nothing.
+        pivot: whether a pair that no model translates may go through a third language.
     """
 
     target: str
@@ -110,6 +113,7 @@ class TranslateTask(DecodeRequest):
     protect: Sequence[str] = ()
     splitting: Splitting = "lines"
     postprocess: Postprocess | None = None
+    pivot: bool = True
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:

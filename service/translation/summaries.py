@@ -49,7 +49,8 @@ def write_summaries(plan: Plan, texts: Sequence[CutText], decoded: Sequence[Deco
         if text.job is None:
             written.append(replace(WrittenText.unchanged("", request.alternatives), truncated=text.truncated))
             continue
-        found = candidates_of_whole(plan.model, Masked(text.text), (), (text.text,), text.job, next(remaining))
+        longest = text.job.options.bounds(text.job.length - 1)[1]
+        found = candidates_of_whole(plan.model, Masked(text.text), (), (text.text,), longest, next(remaining))
         best, *others = (found[min(rank, len(found) - 1)] for rank in range(request.alternatives + 1))
         places = Span(0, len(text.text)), Span(0, len(best.text))
         sentences = []

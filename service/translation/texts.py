@@ -4,13 +4,14 @@ A request goes through three stages, the first two in one text thread, the last 
 
     plan      which model, and how it is to search                ``plans``
     units     texts in sentences, tokenised: jobs                 ``units``; ``summaries`` for texts as a whole
-              ... the engine decodes the jobs ...
+              ... the engine decodes the jobs; from a language between, it does so once more ...
     written   the sentences in their places, and details          ``candidates``, ``writing``
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -60,6 +61,11 @@ class _Admission:
 class TextService:
     """Answers requests with the engine. The event loop only waits: texts are read and written in threads.
 
+    Attributes:
+        catalog: of the models.
+        detector: of languages.
+        pivoted: sentences that went through a third language, by source, that language, and target.
+
     Each of its answers raises:
         ServiceError, OptionError: what the request asks for cannot be done.
         Overloaded, Draining, DeadlinePassed, DecodingFailed: see ``Engine.decode``.
@@ -67,8 +73,9 @@ class TextService:
     """
 
     def __init__(self, engine: Engine, limits: RequestLimits) -> None:
-        self.catalog = Catalog(engine)
+        self.catalog = Catalog(engine, limits.pivot_languages if limits.pivot else None)
         self.detector = Detector(self.catalog.source_languages, limits.max_characters)
+        self.pivoted: Counter[tuple[str, str, str]] = Counter()
         self._engine = engine
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.text_threads, thread_name_prefix="tandem-text")
@@ -96,7 +103,7 @@ class TextService:
                 decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.model, read))
                 written = await self._in_thread(write_summaries, plan, texts, decoded)
         counts = Usage.of(admission.characters, jobs, decoded)
-        return DecodeResult(written, plan.model.name, counts, self._seconds(decoded, admission))
+        return DecodeResult(written, plan.model.name, counts, self._seconds([decoded], admission))
 
     async def _rewrite(
         self,
@@ -109,27 +116,33 @@ class TextService:
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
                 parsed, guesses = await self._in_thread(read, request, admission)
-                watch = watch_sentences(progress, parsed)
-                units = [(text.plan, unit) for text in parsed for unit in text.units]
-                results: list[Decoded] = []
+                units = [(text, unit) for text in parsed for unit in text.units]
+                rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
                     jobs = [job for _, unit in units for job in unit.attempt.jobs]
-                    decoded = await tracing.decode(self._engine, jobs, watch)
-                    results += decoded
-                    units, written = await self._in_thread(_write, request, parsed, units, decoded)
+                    watch = watch_sentences(progress, units)
+                    rounds.append(await tracing.decode(self._engine, jobs, watch, begun=bool(rounds)))
+                    units, written = await self._in_thread(_write, request, parsed, units, rounds[-1])
                     if not units:
                         break
-                    watch = None
                 tell_rest(progress, parsed)
-        names = ", ".join(dict.fromkeys(text.plan.model.name for text in parsed))
+        self._count(parsed)
+        names = ", ".join(dict.fromkeys(model.name for text in parsed for model in text.plan.route.models))
         result = DecodeResult(written, names or None, guesses=guesses)
         if not request.wants_details:
             return result
         final = [unit for text in parsed for unit in text.units]
-        jobs = [job for unit in final for job in unit.attempt.jobs]
+        jobs = [job for unit in final for job in unit.attempt.first_jobs]
         last = [decoded for unit in final for decoded in unit.decoded]
         counts = Usage.of(admission.characters, jobs, last)
-        return replace(result, usage=counts, time=self._seconds(results, admission))
+        return replace(result, usage=counts, time=self._seconds(rounds, admission))
+
+    def _count(self, parsed: Sequence[ParsedText]) -> None:
+        """Count the sentences that went through a third language."""
+        for text in parsed:
+            route = text.plan.route
+            if route.via is not None:
+                self.pivoted[route.languages[0], route.via, text.plan.writer.target] += len(text.units)
 
     def _admit(self, request: DecodeRequest) -> _Admission:
         """Check what can be told without looking at the texts."""
@@ -137,8 +150,8 @@ class TextService:
         characters = check_size(request, self._limits)
         return _Admission(characters, began, began + request_seconds(request, self._limits))
 
-    def _seconds(self, decoded: Sequence[Decoded], admission: _Admission) -> Time:
-        return Time.of(decoded, self._engine.clock() - admission.began)
+    def _seconds(self, rounds: Sequence[Sequence[Decoded]], admission: _Admission) -> Time:
+        return Time.of(rounds, self._engine.clock() - admission.began)
 
     @tracing.traced("split")
     def _read_translation(self, request: TranslateTask, admission: _Admission) -> tuple[list[ParsedText], list[Guess]]:
@@ -162,7 +175,7 @@ class TextService:
         route = self.catalog.summarizer(request.language, request.model)
         plan = make_plan(request, route, self._limits, admission.characters, admission.deadline)
         texts = cut_texts(plan)
-        check_cost([text.job for text in texts if text.job is not None], self._limits)
+        check_cost([(plan, text.job) for text in texts if text.job is not None], self._limits)
         return plan, texts
 
     def _read_markup(self, request: TranslateTask) -> list[HtmlDocument]:
@@ -191,11 +204,12 @@ class TextService:
         self, request: TranslateTask, documents: Sequence[HtmlDocument]
     ) -> tuple[list[Route | None], list[Guess]]:
         """The way of each text, and the language that it is in; no way where it is the language asked for."""
-        preferred = None if request.others else self.catalog.source_languages(request.target, request.model)
+        catalog, named = self.catalog, (request.target, request.model)
+        preferred = None if request.others else catalog.source_languages(*named, pivot=request.pivot)
         texts = [document.text for document in documents] or request.texts
         guesses = [self.detector.detect(text, preferred, request.likeliest) for text in texts]
         found = [
-            guessed_route(self.catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
+            guessed_route(catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
         ]
         return [route for route, _ in found], [guess for _, guess in found]
 
@@ -222,7 +236,8 @@ class TextService:
             for number in numbers:
                 markup = documents[number] if documents else None
                 parsed.append(parse_text(plan, number, masker, tokens, markup))
-        check_cost([job for text in parsed for unit in text.units for job in unit.attempt.jobs], self._limits)
+        jobs = ((text.plan, job) for text in parsed for unit in text.units for job in unit.attempt.jobs)
+        check_cost(jobs, self._limits)
         return parsed
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -235,12 +250,12 @@ class TextService:
 def _write(
     request: DecodeRequest,
     parsed: Sequence[ParsedText],
-    units: Sequence[tuple[Plan, Unit]],
+    units: Sequence[tuple[ParsedText, Unit]],
     decoded: Sequence[Decoded],
-) -> tuple[list[tuple[Plan, Unit]], list[WrittenText]]:
-    """Give units the results of their jobs. Returns those that are to be tried again; or else the texts."""
+) -> tuple[list[tuple[ParsedText, Unit]], list[WrittenText]]:
+    """Give units the results of their jobs. Returns those that go on; or else the texts."""
     results = iter(decoded)
-    for plan, unit in units:
-        unit.read(plan.model, results)
-    again = [(plan, unit) for plan, unit in units if unit.try_again(plan)]
+    for text, unit in units:
+        unit.read(text.plan, results)
+    again = [(text, unit) for text, unit in units if unit.goes_on(text.plan)]
     return again, [] if again else write_texts(request, parsed)
