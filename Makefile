@@ -25,6 +25,8 @@ READY := $(VENV)/.stamp-package $(VENV)/.stamp-torch
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# Many a test starts a process: without bytecode each of them would compile all packages again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Prints the first interpreter that is new enough and can make environments, or says what is missing.
 # Each is run, not only looked up: a version manager's stand-in is on the path without working.

@@ -47,6 +47,20 @@ from service.storage.glossaries import Glossaries
 from service.telemetry.metrics import Metrics
 from service.translation.texts import TextService
 
+ROUTERS = (
+    texts.router,
+    languages.router,
+    models.router,
+    operations.router,
+    page.router,
+    libretranslate.router,
+    deepl.router,
+    deepl_glossaries.router,
+    deepl_documents.router,
+    file_routes.router,
+    openai.router,
+)
+
 _log = structlog.get_logger("tandem.app")
 _ABOUT = "Translates and summarizes text with models that run here. Errors: `{error, code, detail?, request_id}`."
 
@@ -77,24 +91,12 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         version=installed_version(),
         description=_ABOUT,
         lifespan=lifespan,
+        # Not include_router, which analyses every route anew, while the app's first request waits.
+        routes=[route for router in ROUTERS for route in router.routes],
         openapi_url=None,  # the document has a route of ours
         redirect_slashes=False,  # a redirect names the host and scheme that the request claims, not those of a proxy
         telemetry=tracing.telemetry if tracing else OFF,
     )
-    for router in (
-        texts.router,
-        languages.router,
-        models.router,
-        operations.router,
-        page.router,
-        libretranslate.router,
-        deepl.router,
-        deepl_glossaries.router,
-        deepl_documents.router,
-        file_routes.router,
-        openai.router,
-    ):
-        app.include_router(router)
     if MCP_INSTALLED:
         app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     app.add_exception_handler(HTTPException, _answer_error)
