@@ -12,7 +12,7 @@ from rich.console import Console
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.text.languages import NAMES, bare_code, is_language_code, language_name
-from training.starter.corpus import Made, make_corpus
+from training.starter.corpus import MadeCorpus, make_corpus
 from training.starter.recipes import StarterRequest
 
 console = Console()
@@ -74,7 +74,7 @@ def _ending(path: Path) -> str:
     return code if bare_code(code) in NAMES else ""
 
 
-def _tell(job: StarterRequest, made: Made) -> None:
+def _tell(job: StarterRequest, made: MadeCorpus) -> None:
     screened, recipe = made.screened, made.draft.recipe
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in screened.dropped.items()) or "none"
     _say(f"{screened.lines:,} lines; left out: {left_out}")

@@ -23,9 +23,11 @@ from service.http import openapi
 from service.http.connections import ConnectionLimit
 from service.http.dependencies import Parts
 from service.http.dialects import libretranslate
+from service.http.dialects.deepl import documents as deepl_documents
 from service.http.dialects.deepl import glossaries as deepl_glossaries
 from service.http.dialects.deepl import routes as deepl
-from service.http.dialects.deepl.intake import MAX_BODY_BYTES
+from service.http.dialects.deepl.intake import GLOSSARY_PATHS, MAX_BODY_BYTES, MAX_GLOSSARY_BYTES
+from service.http.dialects.deepl.translate import NOTICE
 from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
 from service.http.intake import JsonBounds
@@ -81,6 +83,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         libretranslate.router,
         deepl.router,
         deepl_glossaries.router,
+        deepl_documents.router,
         file_routes.router,
     ):
         app.include_router(router)
@@ -93,6 +96,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         others={"/v2/translate": min(MAX_BODY_BYTES, settings.max_body_bytes)},
         json_bounds=JsonBounds(settings.max_json_depth, settings.max_number_length),
         streamed=file_routes.upload_bounds(settings),
+        large=(GLOSSARY_PATHS, max(MAX_GLOSSARY_BYTES, settings.max_body_bytes)),
     )
     app.add_middleware(LoadShedding, paths=DECODING_PATHS)
     app.add_middleware(ConnectionLimit)
@@ -103,7 +107,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
             allow_origins=settings.cors_origins,
             allow_methods=("GET", "POST", "DELETE"),
             allow_headers=("Authorization", "Content-Type", "X-Request-ID"),
-            expose_headers=("X-Request-ID", "Retry-After"),
+            expose_headers=("X-Request-ID", "Retry-After", NOTICE),
         )
     app.add_middleware(SecurityHeaders)  # outermost but for tracing
     if tracing:
@@ -119,7 +123,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     glossaries = await asyncio.to_thread(Glossaries, settings)
     access = await asyncio.to_thread(Access, settings)
     manager = await asyncio.to_thread(ModelManager, engine, settings)
-    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, explain)
+    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, glossaries, explain)
     parts = Parts(
         engine,
         text_service,

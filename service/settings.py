@@ -181,7 +181,7 @@ class Settings(BaseSettings):
     )
     max_glossaries: int = Field(default=1_000, ge=0, le=100_000, description="Glossaries that a caller may store.")
     max_glossary_characters: int = Field(
-        default=2_000_000, ge=0, le=1 << 30, description="Characters of all glossaries that a caller may store."
+        default=20_000_000, ge=0, le=1 << 30, description="Characters of all glossaries that a caller may store."
     )
 
     file_bytes: int = Field(default=10 << 20, ge=1024, le=1 << 30, description="Bytes of a file to translate.")

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -42,6 +43,13 @@ def modules_under(*names: str) -> list[str]:
         parts = [file.relative_to(ROOT).with_suffix("").parts for file in files]
         found += [".".join(part[:-1] if part[-1] == "__init__" else part) for part in parts]
     return found
+
+
+def test_a_class_name_stands_for_one_concept() -> None:
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    classes = [re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.M) for path in files]
+    counted = Counter(name for names in classes for name in names)
+    assert not {name for name, count in counted.items() if count > 1}
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ _NOTHING: Mapping[str, Tensor] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrainingProgress:
     """Where training stands after an update.
 
     Attributes:
@@ -62,7 +62,7 @@ def save_checkpoint(
     path: Path,
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
-    progress: Progress,
+    progress: TrainingProgress,
     recipe: dict[str, Any],
     further: Mapping[str, Tensor] = _NOTHING,
 ) -> None:
@@ -83,7 +83,9 @@ def save_checkpoint(
     os.replace(temporary, path)
 
 
-def save_weights(path: Path, tensors: Mapping[str, Tensor], progress: Progress, recipe: Mapping[str, Any]) -> None:
+def save_weights(
+    path: Path, tensors: Mapping[str, Tensor], progress: TrainingProgress, recipe: Mapping[str, Any]
+) -> None:
     """Write weights alone, in 16 bits as a bundle has them: a checkpoint to make a bundle of, not to go on from.
 
     Raises:
@@ -107,7 +109,7 @@ def random_states() -> dict[str, Tensor]:
     return states
 
 
-def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
+def read_progress(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
     """Progress and recipe of a checkpoint.
 
     Raises:
@@ -116,7 +118,7 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             metadata, names = file.metadata(), file.keys()
-        progress, recipe = Progress(**json.loads(metadata["progress"])), json.loads(metadata["recipe"])
+        progress, recipe = TrainingProgress(**json.loads(metadata["progress"])), json.loads(metadata["recipe"])
         model = stored_keys(recipe.get("architecture", ""), recipe.get("model", {}), names)
         return progress, recipe | ({"model": model} if model else {})
     except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -163,7 +165,7 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> No
         raise CheckpointError(f"{where} does not fit the model: {'; '.join(faults)}")
 
 
-def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
+def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingProgress:
     """Put model, optimiser and random generators back to where the checkpoint was written.
 
     Raises:

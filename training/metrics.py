@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class MeasuredScore:
     """One number and how it came about.
 
     Attributes:
@@ -101,7 +101,9 @@ def is_error(metric: str) -> bool:
     return metric == "TER"
 
 
-def corpus_scores(metrics: Mapping[str, Metric], hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+def corpus_scores(
+    metrics: Mapping[str, Metric], hypotheses: Sequence[str], references: Sequence[str]
+) -> list[MeasuredScore]:
     """The scores of a whole set, in the order of the metrics.
 
     Raises:
@@ -115,16 +117,16 @@ def corpus_scores(metrics: Mapping[str, Metric], hypotheses: Sequence[str], refe
     scores = []
     for name, metric in metrics.items():
         value = metric.corpus_score(list(hypotheses), [list(references)]).score
-        scores.append(Score(name, round(value, 2), str(metric.get_signature())))
+        scores.append(MeasuredScore(name, round(value, 2), str(metric.get_signature())))
     return scores
 
 
-def task_scores(task: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[Score]:
+def task_scores(task: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[MeasuredScore]:
     """The scores of a whole set by the task's own metrics; raises what :func:`corpus_scores` does."""
     return corpus_scores(corpus_metrics(task), hypotheses, references)
 
 
-SCORERS: dict[str, Callable[[Sequence[str], Sequence[str]], list[Score]]] = {
+SCORERS: dict[str, Callable[[Sequence[str], Sequence[str]], list[MeasuredScore]]] = {
     task: partial(task_scores, task) for task in OWN
 }
 translation_scores = SCORERS["translate"]

@@ -14,30 +14,30 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from torch import Tensor
 
-from training.checkpoint import Progress
+from training.checkpoint import TrainingProgress
 from training.parallel import Processes
 
 
 class Reporter(Protocol):
     """Where progress goes: a terminal, a log, event files."""
 
-    def update(self, progress: Progress, values: Mapping[str, float]) -> None:
+    def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Called every ``log_every`` updates with loss, learning rate and gradient norm.
 
         Once updates were skipped their number joins these, and in fp16 the loss scale.
         """
 
-    def validation(self, progress: Progress, values: Mapping[str, float]) -> None:
+    def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Called after every validation."""
 
 
 class Silent:
     """Reports nothing, as the processes beside the first do."""
 
-    def update(self, progress: Progress, values: Mapping[str, float]) -> None:
+    def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         pass
 
-    def validation(self, progress: Progress, values: Mapping[str, float]) -> None:
+    def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         pass
 
 
@@ -89,7 +89,7 @@ class TerminalReporter(ExitStack):
             self.callback(self._events.close)
         return self
 
-    def update(self, progress: Progress, values: Mapping[str, float]) -> None:
+    def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Show and record one log interval."""
         now = time.monotonic()
         text = f"loss {values['loss']:.3f}  rate {values['rate']:.2e}"
@@ -103,7 +103,7 @@ class TerminalReporter(ExitStack):
             self._console.print(f"update {progress.update}  epoch {progress.epoch}  {text}", highlight=False)
         self._record("train", progress.update, values)
 
-    def validation(self, progress: Progress, values: Mapping[str, float]) -> None:
+    def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Show and record a validation."""
         text = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
         self._console.print(f"validation after update {progress.update}: {text}", highlight=False)

@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 import numpy as np
 
 from models.errors import CorpusError
-from training.metrics import Score, translation_scores
+from training.metrics import MeasuredScore, translation_scores
 from training.perturbations import lower_case, with_typos, without_punctuation
 from training.symptoms import symptom
 
@@ -60,8 +60,8 @@ class ConditionResult:
 
     condition: str
     segments: int
-    scores: tuple[Score, ...]
-    plain: tuple[Score, ...]
+    scores: tuple[MeasuredScore, ...]
+    plain: tuple[MeasuredScore, ...]
     symptoms: dict[str, int] = field(default_factory=dict)
     examples: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -137,7 +137,7 @@ def _finding(condition: Condition, texts: Sequence[str], alone: Sequence[str]) -
     return ConditionResult(condition.name, len(texts), scores, plain, dict(sorted(counts.items())), examples)
 
 
-def _scores(condition: Condition, texts: Sequence[str]) -> tuple[Score, ...]:
+def _scores(condition: Condition, texts: Sequence[str]) -> tuple[MeasuredScore, ...]:
     if condition.cased:
         return tuple(translation_scores(texts, condition.references))
     return tuple(translation_scores([t.lower() for t in texts], [r.lower() for r in condition.references]))

@@ -36,7 +36,7 @@ class ComparedScore:
     """One score of one system beside a baseline.
 
     Attributes:
-        metric: as in :class:`training.metrics.Score`.
+        metric: as in :class:`training.metrics.MeasuredScore`.
         value: in points of 100.
         interval: half the width of the 95% bootstrap interval of the value.
         difference: to the baseline's value; None of the baseline itself.

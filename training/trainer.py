@@ -25,7 +25,7 @@ from models.loading import model_tensors
 from models.protocol import Seq2SeqModel
 from models.registry import build_model
 from training.checkpoint import (
-    Progress,
+    TrainingProgress,
     checkpoints,
     further_tensors,
     load_into,
@@ -128,7 +128,7 @@ class Trainer:
         self.stepper = Stepper(self.model, recipe, processes, selection)
         seed_process(recipe.training.seed, processes)
         self.stream = training_stream(recipe, self.train_data, processes, augmentation)
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         self._window = Window()
 
     @property
@@ -156,7 +156,7 @@ class Trainer:
         check_same_update(self.processes, self.progress.update)
         return bool(found)
 
-    def train(self) -> Progress:
+    def train(self) -> TrainingProgress:
         """Train to the last update, a plateau's end, exhausted patience, or an interruption (then saved).
 
         Raises:
@@ -280,7 +280,7 @@ class Trainer:
             save_checkpoint(path, self.model, self.optimiser, self.progress, recipe, further)
 
 
-def _diverged(progress: Progress, recipe: Recipe) -> str:
+def _diverged(progress: TrainingProgress, recipe: Recipe) -> str:
     anew = " or in bf16" if recipe.training.precision == "fp16" else ""
     return (
         f"training diverged: the gradient was not finite in {progress.skipped_last} updates in a row up to update"

@@ -32,8 +32,7 @@ from models.shortlist import WITH_SHORTLIST
 from models.translator import Column, encode_columns
 from training.analysis.decoding import length_classes, source_lengths
 from training.data.corpus import read_lines
-from training.metrics import OWN, all_metrics, first_sentence, first_words, is_error
-from training.metrics import Score as MeasuredScore
+from training.metrics import OWN, MeasuredScore, all_metrics, first_sentence, first_words, is_error
 from training.shortlist import coverage, encode
 from training.significance import SEED, Bootstrap, ComparedScore, Counts
 

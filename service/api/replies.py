@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage
 
 
-class Span(BaseModel):
+class CharacterRange(BaseModel):
     """Characters `start` to `end` (exclusive)."""
 
     start: int
@@ -23,8 +23,8 @@ class Span(BaseModel):
 class WordPair(BaseModel):
     """A word of the source and a word of the target that belong together."""
 
-    source: Span = Field(description="In the text sent, after Unicode NFC.")
-    target: Span = Field(description="In the reply's text.")
+    source: CharacterRange = Field(description="In the text sent, after Unicode NFC.")
+    target: CharacterRange = Field(description="In the reply's text.")
 
 
 class SourceAlignment(BaseModel):
@@ -51,8 +51,8 @@ class SentenceDetail(BaseModel):
     without their markup, each block on a line.
     """
 
-    source: Span
-    target: Span
+    source: CharacterRange
+    target: CharacterRange
     score: float = Field(description="Log-probability of the whole sentence.")
     tokens: list[str]
     token_scores: list[float] | None = Field(default=None, description="Per token and for the end of the sentence.")
@@ -120,7 +120,7 @@ class SentenceEvent(BaseModel):
 
     text: int = Field(description="Which of the texts, from 0.")
     sentence: int = Field(description="Which of its sentences, from 0, in the order in which they stand in it.")
-    source: Span = Field(description="In the text sent, after Unicode NFC.")
+    source: CharacterRange = Field(description="In the text sent, after Unicode NFC.")
     translation: str
 
 
@@ -130,7 +130,7 @@ class SummaryEvent(BaseModel):
     name: ClassVar[str] = "summary"
 
     text: int = Field(description="Which of the texts, from 0.")
-    source: Span = Field(description="What of the text sent was read, after Unicode NFC.")
+    source: CharacterRange = Field(description="What of the text sent was read, after Unicode NFC.")
     summary: str
 
 

@@ -57,6 +57,9 @@ class Upload:
         source, target: language codes, or ``auto`` for the first.
         model: bundle to use; None = any.
         file: its content, from the beginning on.
+        glossaries: stored ones of the caller, by id; of a term in several, the first one's counts.
+        likeliest: whether a text in a language that is not served is taken to be in the likeliest that is.
+        differ: whether a text that is detected to be in the target language already is a failed job.
     """
 
     name: str
@@ -65,6 +68,9 @@ class Upload:
     target: str
     model: str | None
     file: IO[bytes]
+    glossaries: tuple[str, ...] = ()
+    likeliest: bool = False
+    differ: bool = False
 
     async def save(self, path: Path) -> int:
         """Write the file and put it on disk. Returns its bytes.

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -25,6 +26,7 @@ from service.files.slices import Slice, read_slices, sample_of
 from service.files.store import JobStore
 from service.settings import Settings
 from service.storage.database import Database, StorageError
+from service.storage.glossaries import Glossaries
 from service.text.markup import MarkupOptions
 from service.translation.plans import guessed_route
 from service.translation.requests import TranslateTask
@@ -35,6 +37,7 @@ JOBS_FILE = "jobs.db"
 _log = structlog.get_logger("tandem.files")
 _SWEEP = 60.0  # seconds between two looks for files whose time is over
 _LAST_STEPS = 5.0
+_SAME_LANGUAGE = "Source and target language are equal: the file seems to be in the language asked for already"
 
 
 class FileJobs:
@@ -46,6 +49,7 @@ class FileJobs:
         texts: TextService,
         engine: Engine,
         access: Access,
+        glossaries: Glossaries,
         explain: Explain,
         clock: Callable[[], float] = time.time,
         retry_seconds: float = 1.0,
@@ -57,6 +61,7 @@ class FileJobs:
             texts: translates.
             engine: whose shutdown ends the work.
             access: charges callers.
+            glossaries: stored ones, which uploads may name.
             explain: says of an error what the one who sent the file is told.
             clock: seconds since 1970.
             retry_seconds: before a slice that was refused or failed is tried again; doubled each time.
@@ -66,6 +71,7 @@ class FileJobs:
             DataInUse: another process uses it.
         """
         self._settings, self._texts, self._engine, self._access, self._clock = settings, texts, engine, access, clock
+        self._glossaries = glossaries
         self._data = settings.data or Path(tempfile.mkdtemp(prefix="tandem-files-"))
         folder = self._data / "files"
         try:
@@ -110,7 +116,7 @@ class FileJobs:
             FileRefused: the file cannot be translated.
             TooManyFiles, FilesFull: there is no room for it.
             RateLimited, QuotaExceeded, LimitsUnavailable: the caller is over a limit, or cannot be counted.
-            ServiceError: its languages or its model are not served.
+            ServiceError: its languages or its model are not served, or a glossary is not there.
             Draining: the service is shutting down.
             StorageError: it cannot be kept.
         """
@@ -123,7 +129,8 @@ class FileJobs:
         except BaseException:
             await asyncio.shield(asyncio.to_thread(self._store.delete, job))
             raise
-        self._runner.add(accepted)
+        if accepted.status in OPEN:
+            self._runner.add(accepted)
         await self._count()
         return accepted
 
@@ -197,10 +204,15 @@ class FileJobs:
         await self._require_room(caller, size, 0)
         contents = await self._sandbox.read(upload.format, folder / "source", folder / "slices")
         source, confidence = await self._language(upload, folder / "slices", contents)
+        if upload.glossaries:  # not only when the first slice is translated
+            await asyncio.to_thread(self._glossaries.terms, caller.name, upload.glossaries, source, upload.target)
         made = FileJob(
             job, caller.name, upload.name, upload.format, source, upload.target, upload.model, "queued",
-            self._clock(), contents.characters, size, confidence=confidence, download=secrets.token_urlsafe(24),
+            self._clock(), contents.characters, size, confidence=confidence, download=secrets.token_hex(32).upper(),
+            glossaries=",".join(upload.glossaries),
         )  # fmt: skip
+        if upload.differ and confidence is not None and source == upload.target:
+            return await asyncio.to_thread(self._add_failed, made)
         async with self._accepting:
             await self._require_room(caller, size, contents.characters)
             async with self._access.charged(caller, contents.characters, request=False):
@@ -219,8 +231,8 @@ class FileJobs:
             return source, None
         if source.lower() == "auto":
             sample = await asyncio.to_thread(sample_of, slices)
-            guesses = await asyncio.to_thread(self._texts.detector.detect, sample)
-            task = TranslateTask(texts=[sample], target=upload.target, model=upload.model)
+            guesses = await asyncio.to_thread(self._texts.detector.detect, sample, None, upload.likeliest)
+            task = TranslateTask(texts=[sample], target=upload.target, model=upload.model, likeliest=upload.likeliest)
             route, guess = guessed_route(self._texts.catalog, task, guesses, "the file")
             return guess.language if route else upload.target, guess.confidence
         self._texts.catalog.translator(source, upload.target, upload.model)
@@ -236,12 +248,25 @@ class FileJobs:
         self._store.add(job, read_slices(slices))
         slices.unlink()
 
+    def _add_failed(self, job: FileJob) -> FileJob:
+        """Keep a job that there is no use in beginning; nothing is charged for it."""
+        failed = replace(
+            job, status="failed", characters=0, bytes=0, finished=job.created,
+            expires=job.created + self._settings.file_keep_seconds, error=_SAME_LANGUAGE, code="same_language",
+        )  # fmt: skip
+        self._store.add(failed, ())
+        self._store.shed(failed.id)
+        return failed
+
     async def _translate(self, job: FileJob, one: Slice) -> list[str]:
         if job.confidence is not None and job.source == job.target:
             return list(one.texts)  # it is in that language already
         await self._count()
+        named = tuple(job.glossaries.split(",")) if job.glossaries else ()
+        terms = await asyncio.to_thread(self._glossaries.terms, job.owner, named, job.source, job.target)
         task = TranslateTask(
             texts=one.texts,
+            glossary=terms,
             source=job.source,
             target=job.target,
             model=job.model,

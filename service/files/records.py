@@ -24,6 +24,7 @@ MIGRATIONS = (
         PRIMARY KEY (job, number)
     ) WITHOUT ROWID;
     """,
+    "ALTER TABLE jobs ADD COLUMN glossaries TEXT NOT NULL DEFAULT ''",
 )
 OPEN = ("queued", "running")
 """Statuses of jobs that are not finished."""
@@ -48,6 +49,7 @@ class FileJob:
         error, code: of a job that failed: a sentence for people, and for machines.
         download: unguessable name of the result, where anybody who knows it may have it.
         confidence: per cent, where ``source`` was detected.
+        glossaries: ids of those to use, with commas between them.
     """
 
     id: str
@@ -68,6 +70,7 @@ class FileJob:
     code: str | None = None
     download: str | None = None
     confidence: float | None = None
+    glossaries: str = ""
 
     @property
     def progress(self) -> float:

@@ -45,7 +45,7 @@ class JobStore:
 
     def new_folder(self) -> str:
         """The id of a job to come; its folder is made."""
-        job = secrets.token_urlsafe(24)
+        job = secrets.token_hex(16).upper()
         self.folder_of(job).mkdir(mode=0o700)
         return job
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from service.http.errors import BadRequest, InvalidFields, invalid_fields, unsup
 T = TypeVar("T", bound=BaseModel)
 
 _MAX_FIELDS = 100_000
+IN_THREAD = 65_536
+"""Bytes of JSON from which on checking or parsing it would hold up the others."""
 _CHARSET = re.compile(r";\s*charset=[^;]*", re.I)
 _REPEATED = ("q", "text", "translation", *LIST_FIELDS)
 _TEXT_FIELDS = frozenset(("q", "text", "translation", "prefix"))
@@ -90,7 +93,7 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     kind = content_type(request)
     body = await request.body()
     if kind == "application/json" or kind.endswith("+json"):
-        return _json_object(body)
+        return await asyncio.to_thread(_json_object, body) if len(body) > IN_THREAD else _json_object(body)
     pairs = _query_pairs(request.scope["query_string"])
     if kind == "application/x-www-form-urlencoded":
         pairs += _query_pairs(body)

@@ -7,6 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Collection, Mapping, MutableMapping
+from contextlib import nullcontext
 from typing import Any
 
 import structlog
@@ -15,19 +16,21 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.access.access import Access
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import TooLarge
 from service.http.connections import OPERATIONS
+from service.http.credentials import key_in_header
 from service.http.dialects.errors import in_dialect
 from service.http.errors import NotReady, body_timeout, reply_for
-from service.http.intake import JsonBounds
+from service.http.intake import IN_THREAD, JsonBounds
 from service.storage.database import StorageError
 from service.telemetry.metrics import CLIENT_GONE, Metrics
 
 _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _REFUSALS = (401, 403, 413, 429, 503)
-_IN_THREAD = 65_536  # bytes of JSON from which on checking it would hold up the others
+_LARGE_BODIES = 2
 DECODING_PATHS = ("/translate", "/summarize", "/postedit", "/v2/translate")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
@@ -117,6 +120,7 @@ class RequestBody:
         others: Mapping[str, int] | None = None,
         json_bounds: JsonBounds | None = None,
         streamed: Mapping[str, int] | None = None,
+        large: tuple[re.Pattern[str], int] | None = None,
     ) -> None:
         """
         Args:
@@ -126,6 +130,8 @@ class RequestBody:
             others: bounds of bytes for certain paths, instead of ``max_bytes``.
             json_bounds: of bodies that are JSON.
             streamed: bounds of bytes for the paths whose routes read what is posted to them piece by piece.
+            large: paths whose bodies may have more than ``max_bytes``, where they say so and a valid key is in the
+                header, and their bound; few at a time, for each is in memory as a whole.
         """
         self._app = app
         self._max_bytes = max_bytes
@@ -133,6 +139,8 @@ class RequestBody:
         self._others = others or {}
         self._json_bounds = json_bounds
         self._streamed = streamed or {}
+        self._large = large
+        self._slots = asyncio.Semaphore(_LARGE_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -141,17 +149,29 @@ class RequestBody:
         path = scope["path"]
         streamed = scope["method"] == "POST" and path in self._streamed
         max_bytes = self._streamed[path] if streamed else self._others.get(path, self._max_bytes)
-        exchange = _Exchange(self._app, receive, send, max_bytes, self._timeout)
-        exchange.check_declared(Headers(scope=scope).get("content-length", "0"))
-        if not streamed:
-            await self._check_json(scope, await exchange.read())
-        await exchange.run(scope)
+        declared = Headers(scope=scope).get("content-length", "0")
+        large = self._large_bound(scope, declared)
+        async with self._slots if large else nullcontext():
+            exchange = _Exchange(self._app, receive, send, large or max_bytes, self._timeout)
+            exchange.check_declared(declared)
+            if not streamed:
+                await self._check_json(scope, await exchange.read())
+            await exchange.run(scope)
+
+    def _large_bound(self, scope: Scope, declared: str) -> int | None:
+        """The bound of a body that may be large and is; None where it may not, or is not."""
+        if self._large is None or not declared.isdecimal() or int(declared[:20]) <= self._max_bytes:
+            return None
+        paths, max_bytes = self._large
+        access: Access = scope["app"].state.parts.access
+        known = access.find(key_in_header(scope)) is not None
+        return max_bytes if known and paths.fullmatch(scope["path"]) else None
 
     async def _check_json(self, scope: Scope, body: bytes) -> None:
         bounds = self._json_bounds
         if bounds is None or not body or "json" not in Headers(scope=scope).get("content-type", "").lower():
             return
-        if len(body) > _IN_THREAD:
+        if len(body) > IN_THREAD:
             await asyncio.to_thread(bounds.check, body)
         else:
             bounds.check(body)

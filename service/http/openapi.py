@@ -26,6 +26,7 @@ from service.api.schemas import (
 from service.http.dialects.deepl.schemas import (
     DeepLTranslateRequest,
     DictionaryFields,
+    DocumentKey,
     GlossaryChange,
     GlossaryRequest,
     MultilingualGlossaryRequest,
@@ -43,6 +44,7 @@ TAGS: list[dict[str, str]] = [
     {"name": "operations", "description": "For those who run the service."},
     {"name": "LibreTranslate", "description": "What clients of LibreTranslate ask for besides; the rest is shared."},
     {"name": "DeepL", "description": "DeepL's API, version 2, for its clients. Errors: `{message, detail?}`."},
+    {"name": "DeepL documents", "description": "Documents, as DeepL's clients send and fetch them; see `files`."},
     {"name": "DeepL glossaries", "description": "Glossaries that the server keeps, as DeepL's clients store them."},
 ]
 _KEYS = {
@@ -80,6 +82,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     SummarizeRequest,
     DetectRequest,
     DeepLTranslateRequest,
+    DocumentKey,
     GlossaryRequest,
     MultilingualGlossaryRequest,
     GlossaryChange,

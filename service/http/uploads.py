@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import IO
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -27,8 +28,9 @@ from service.http.intake import content_type
 FORM_BYTES = 64 << 10
 """Bytes of a request besides the file, and of what may come before it."""
 _MAX_FIELDS = 50
-_FIELDS = {"source": 35, "target": 35, "model": 200, "api_key": 512}
+_FIELDS = {"source": 35, "target": 35, "model": 200}
 """Text fields, with the characters that each may have."""
+_MAX_KEY = 512
 _STEM_BYTES = 150
 UNKNOWN_UPLOADS = 2
 """Files that may come in at a time before a key that is required."""
@@ -94,7 +96,20 @@ class _Entry:
 async def read_upload(
     request: Request, access: Access, unknown: asyncio.Semaphore | None
 ) -> AsyncIterator[tuple[Upload, Caller]]:
-    """The fields of a multipart request with one file, and who sends it; what it keeps on disk is gone afterwards.
+    """A file as our own routes take it, and who sends it. Raises what ``read_form`` does, and InvalidFields."""
+    async with read_form(request, access, unknown) as (form, caller):
+        file, name, ending = sent_file(form)
+        fields = {name: _field(form, name, most) for name, most in _FIELDS.items()}
+        if not fields["target"]:
+            raise missing("target")
+        yield Upload(name, ending, fields["source"] or "auto", fields["target"], fields["model"], file), caller
+
+
+@asynccontextmanager
+async def read_form(
+    request: Request, access: Access, unknown: asyncio.Semaphore | None, key: str = "api_key"
+) -> AsyncIterator[tuple[FormData, Caller]]:
+    """A multipart request with one file, and who sends it; what it keeps on disk is gone afterwards.
 
     The caller is looked for, and the request counted, before the body is read, or once the file begins: who may not
     send a file has at most one piece of it taken in.
@@ -104,13 +119,13 @@ async def read_upload(
         access: finds and charges callers.
         unknown: where a key that is required may come behind the file, as some clients send it: held by each file that
             comes in before its key. None = it may not.
+        key: the field that may hold it.
 
     Raises:
         KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``_Entry``.
         BadRequest: the body is no multipart form, or has more than one file.
-        InvalidFields: a field is missing or too long.
+        InvalidFields: the key is too long.
         HttpError: another content type or character set; too many files are coming in without a key.
-        FileRefused: a file of a type that is not translated, by its name.
     """
     async with AsyncExitStack() as slots:
         entry = _Entry(access, request, unknown, slots)
@@ -119,14 +134,14 @@ async def read_upload(
         if (kind := content_type(request)) != "multipart/form-data":
             message = f"content type {kind[:80]!r} is not read here; send the file as multipart/form-data"
             raise unsupported_media(message)
-        form = await _Form(request, entry).parse()
+        form = await _Form(request, entry, key).parse()
         try:
-            caller = await entry.admit(_field(form, "api_key"))
+            caller = await entry.admit(_field(form, key, _MAX_KEY))
         except BaseException:
             await form.close()
             raise
     try:
-        yield _upload(form), caller
+        yield form, caller
     finally:
         await form.close()
 
@@ -134,8 +149,8 @@ async def read_upload(
 class _Form(MultiPartParser):
     """Starlette's parser, which asks at the gate before it takes a file in."""
 
-    def __init__(self, request: Request, entry: _Entry) -> None:
-        pieces = self._pieces(request, entry)
+    def __init__(self, request: Request, entry: _Entry, key: str) -> None:
+        pieces = self._pieces(request, entry, key)
         super().__init__(request.headers, pieces, max_files=1, max_fields=_MAX_FIELDS, max_part_size=FORM_BYTES)
         self._before_file: list[tuple[str, str | UploadFile]] | None = None
 
@@ -154,42 +169,47 @@ class _Form(MultiPartParser):
         if self._current_part.file is not None and self._before_file is None:
             self._before_file = list(self.items)
 
-    async def _pieces(self, request: Request, entry: _Entry) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, request: Request, entry: _Entry, key: str) -> AsyncGenerator[bytes, None]:
         taken = 0
         async with aclosing(request.stream()) as stream:
             async for piece in stream:
                 yield piece
                 taken += len(piece)
                 if self._before_file is not None:
-                    await entry.file_begins(_field(FormData(self._before_file), "api_key"))
+                    await entry.file_begins(_field(FormData(self._before_file), key, _MAX_KEY))
                 elif taken > FORM_BYTES:
                     raise BadRequest(f"the file must begin within the first {FORM_BYTES} bytes of the body")
 
 
-def _upload(form: FormData) -> Upload:
+def sent_file(form: FormData, name: str | None = None) -> tuple[IO[bytes], str, str]:
+    """The file of a form, its clean name, and the ending of that.
+
+    Args:
+        form: of ``read_form``.
+        name: instead of the one that the file has.
+
+    Raises:
+        InvalidFields: there is none.
+        FileRefused: of a type that is not translated, by its name.
+    """
     file = form.get("file")
     if not isinstance(file, UploadFile):
-        raise _missing("file")
-    fields = {name: _field(form, name) for name in _FIELDS}
-    if not fields["target"]:
-        raise _missing("target")
-    name, ending = clean_name(file.filename or "")
-    return Upload(
-        f"{name}.{ending}", ending, fields["source"] or "auto", fields["target"], fields["model"],
-        file.file,
-    )  # fmt: skip
+        raise missing("file")
+    stem, ending = clean_name(name or file.filename or "")
+    return file.file, f"{stem}.{ending}", ending
 
 
-def _field(form: FormData, name: str) -> str | None:
+def _field(form: FormData, name: str, most: int) -> str | None:
     value = form.get(name)
     if not isinstance(value, str):
         return None
-    if len(value) > _FIELDS[name]:
-        raise InvalidFields.of(name, f"must have at most {_FIELDS[name]} characters", len(value))
+    if len(value) > most:
+        raise InvalidFields.of(name, f"must have at most {most} characters", len(value))
     return value.strip() or None
 
 
-def _missing(name: str) -> InvalidFields:
+def missing(name: str) -> InvalidFields:
+    """A field that has to be there and is not."""
     return InvalidFields(f"{name}: is required", [{"field": name, "message": "is required"}])
 
 
@@ -202,7 +222,7 @@ def clean_name(name: str) -> tuple[str, str]:
     base = unicodedata.normalize("NFC", re.split(r"[/\\]", name)[-1])
     stem, dot, ending = _CONTROL.sub("", base).rpartition(".")
     if not dot or ending.lower() not in FORMATS:
-        what = f"files ending in {'.' + ending[:20]!r}" if dot else "files without an ending"
+        what = f"files with the file extension {'.' + ending[:20]!r}" if dot else "files without a file extension"
         known = ", ".join(f".{known}" for known in sorted(FORMATS))
         message = f"{what} are not translated here; send one of {known}"
         raise FileRefused("unsupported_file", message, {"endings": sorted(FORMATS)})

@@ -7,20 +7,25 @@ all callers are one and the same.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+import threading
 import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
 from service.settings import Settings
 from service.storage.database import Database
-from service.text.glossary import MAX_GLOSSARY, MAX_TERM
+from service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM, Glossary
 from service.text.languages import bare_code
 
 MAX_NAME = 200
 MAX_DICTIONARIES = 50
+_BREAKS_LINES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SCHEMA = """
 CREATE TABLE glossary (
     id TEXT PRIMARY KEY,
@@ -39,7 +44,12 @@ CREATE TABLE dictionary (
     PRIMARY KEY (glossary, source, target)
 ) STRICT;
 """
+_VERSIONS = "ALTER TABLE dictionary ADD COLUMN version TEXT NOT NULL DEFAULT ''"  # another one with every change
+_READY = 4  # that were asked for last: one of 100,000 terms takes some 50 MB
 _SIZES = "SELECT source, target, count FROM dictionary WHERE glossary = ? ORDER BY rowid"
+
+Key = tuple[tuple[tuple[str, str], ...], str, str]
+"""Ids of glossaries, each with the version of its dictionary, and a language pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +70,8 @@ class GlossaryDictionary:
         """Checks terms and bounds, and takes the region off the codes. Raises InvalidOption."""
         if not entries:
             raise InvalidOption("entries", "must hold at least one term", "")
-        if len(entries) > MAX_GLOSSARY:
-            raise InvalidOption("entries", f"may hold at most {MAX_GLOSSARY} terms", len(entries))
+        if len(entries) > MAX_STORED_GLOSSARY:
+            raise InvalidOption("entries", f"may hold at most {MAX_STORED_GLOSSARY} terms", len(entries))
         for number, (term, translation) in enumerate(entries.items(), 1):
             _check_term(number, "source", term)
             _check_term(number, "target", translation)
@@ -96,7 +106,9 @@ class Glossaries:
     def __init__(self, settings: Settings) -> None:
         """In ``glossaries.db`` of the data folder, or in memory where there is none. Raises ConfigError."""
         self._settings = settings
-        self._database = Database(settings.data and settings.data / "glossaries.db", [_SCHEMA])
+        self._database = Database(settings.data and settings.data / "glossaries.db", [_SCHEMA, _VERSIONS])
+        self._ready: OrderedDict[Key, Future[Glossary]] = OrderedDict()  # those that were asked for last, at the end
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Close the database."""
@@ -134,6 +146,45 @@ class Glossaries:
         with self._database.connection(readonly=True) as connection:
             _read(connection, owner, identifier)
             return _entries(connection, identifier, base_language(source), base_language(target))
+
+    def terms(self, owner: str, identifiers: Sequence[str], source: str, target: str) -> Glossary:
+        """The terms of a language pair in several glossaries, ready to be found; of a term in several, the first one's.
+
+        Raises:
+            GlossaryNotFound: one of them is not there, or has no dictionary of that pair.
+            InvalidOption: they have too many different words.
+        """
+        pair = base_language(source), base_language(target)
+        with self._database.connection(readonly=True) as connection:
+            versions = []
+            for identifier in identifiers:
+                _read(connection, owner, identifier)
+                versions.append((identifier, _dictionary(connection, identifier, *pair)))
+        return self._made_ready((tuple(versions), *pair))
+
+    def _made_ready(self, key: Key) -> Glossary:
+        """Made once, however many ask meanwhile: a client that waited too long asks again."""
+        with self._lock:
+            known = self._ready.get(key)
+            ready = self._ready.setdefault(key, Future())
+            self._ready.move_to_end(key)
+            if len(self._ready) > _READY:
+                self._ready.popitem(last=False)
+        if known is None:
+            try:
+                ready.set_result(self._make_ready(*key))
+            except Exception as error:
+                with self._lock:
+                    self._ready.pop(key, None)
+                ready.set_exception(error)
+        return ready.result()
+
+    def _make_ready(self, versions: tuple[tuple[str, str], ...], source: str, target: str) -> Glossary:
+        found: dict[str, str] = {}
+        with self._database.connection(readonly=True) as connection:
+            for identifier, _ in versions:
+                found = _entries(connection, identifier, source, target) | found
+        return Glossary.of(found)
 
     def change(
         self, owner: str, identifier: str, name: str | None, dictionaries: Sequence[GlossaryDictionary]
@@ -209,12 +260,18 @@ def _read(connection: sqlite3.Connection, owner: str, identifier: str) -> Stored
     return StoredGlossary(row["id"], row["name"], row["created"], sizes)
 
 
-def _entries(connection: sqlite3.Connection, identifier: str, source: str, target: str) -> dict[str, str]:
-    query = "SELECT entries FROM dictionary WHERE glossary = ? AND source = ? AND target = ?"
+def _dictionary(
+    connection: sqlite3.Connection, identifier: str, source: str, target: str, column: str = "version"
+) -> str:
+    query = f"SELECT {column} FROM dictionary WHERE glossary = ? AND source = ? AND target = ?"
     row = connection.execute(query, (identifier, source, target)).fetchone()
     if row is None:
         raise _no_such_pair(source, target)
-    found: dict[str, str] = json.loads(row["entries"])
+    return str(row[column])
+
+
+def _entries(connection: sqlite3.Connection, identifier: str, source: str, target: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads(_dictionary(connection, identifier, source, target, "entries"))
     return found
 
 
@@ -223,8 +280,10 @@ def _write(connection: sqlite3.Connection, identifier: str, dictionary: Glossary
     text = json.dumps(dict(dictionary.entries), ensure_ascii=False)
     values = (identifier, dictionary.source, dictionary.target, text, len(dictionary.entries), characters)
     query = """
-        INSERT INTO dictionary (glossary, source, target, entries, count, characters) VALUES (?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET entries = excluded.entries, count = excluded.count, characters = excluded.characters
+        INSERT INTO dictionary (glossary, source, target, entries, count, characters, version)
+        VALUES (?, ?, ?, ?, ?, ?, hex(randomblob(16)))
+        ON CONFLICT DO UPDATE SET entries = excluded.entries, count = excluded.count, characters = excluded.characters,
+        version = excluded.version
     """
     connection.execute(query, values)
 
@@ -249,12 +308,8 @@ def _check_term(number: int, side: str, term: str) -> None:
         raise InvalidOption(place, "must not be empty", term)
     if len(term) > MAX_TERM:
         raise InvalidOption(place, f"may have at most {MAX_TERM} characters", len(term))
-    if any(_breaks_lines(char) for char in term):
+    if _BREAKS_LINES.search(term):
         raise InvalidOption(place, "must not hold control characters or line breaks", term)
-
-
-def _breaks_lines(char: str) -> bool:
-    return char < " " or "\x7f" <= char <= "\x9f" or char in "\u2028\u2029"
 
 
 def _no_such_glossary() -> GlossaryNotFound:

@@ -50,10 +50,12 @@ class Guess:
     Attributes:
         language: its code, as the server writes it where the language is served.
         confidence: per cent, 0..100; how often such a guess is right.
+        instead_of: the language that the text seems to be in, where this one was taken because that one is not served.
     """
 
     language: str
     confidence: float
+    instead_of: str = ""
 
 
 class Detector:
@@ -76,7 +78,7 @@ class Detector:
         if len(text) > self._max_characters:
             raise TooLarge("characters", self._max_characters, len(text), "send the text's beginning, which decides")
 
-    def detect(self, text: str, preferred: Collection[str] | None = None) -> list[Guess]:
+    def detect(self, text: str, preferred: Collection[str] | None = None, every: bool = False) -> list[Guess]:
         """The languages that a text may be in, best first, never empty; by the beginning of a long text.
 
         A text without letters is of the first preferred language, with a confidence of 0.
@@ -84,6 +86,7 @@ class Detector:
         Args:
             text: any text, of any length.
             preferred: codes that are taken where the text leaves it open; None = all that are served.
+            every: also languages that it is hardly in.
         """
         codes = list(dict.fromkeys(self._served() if preferred is None else preferred))
         sample = _sample(text)
@@ -91,7 +94,9 @@ class Detector:
             return [Guess(codes[0] if codes else _UNKNOWN, 0.0)]
         shares = self._shares(sample, codes)
         ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-        guesses = [Guess(code, round(100 * share, 1)) for code, share in ranked[:_MOST]]
+        guesses = [Guess(code, round(100 * share, 1)) for code, share in (ranked if every else ranked[:_MOST])]
+        if every:
+            return guesses
         return [guess for number, guess in enumerate(guesses) if number == 0 or guess.confidence >= _LEAST]
 
     def _shares(self, sample: str, codes: Collection[str]) -> dict[str, float]:

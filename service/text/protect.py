@@ -121,6 +121,11 @@ def is_unspaced(character: str) -> bool:
     return _UNSPACED.match(character) is not None
 
 
+def has_unspaced(text: str) -> bool:
+    """Whether some character of it does."""
+    return _UNSPACED.search(text) is not None
+
+
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"

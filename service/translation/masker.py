@@ -22,8 +22,8 @@ class Masker:
     @classmethod
     def of(cls, request: DecodeRequest) -> Masker:
         """The masker of a request. Raises InvalidOption for a bad entry of ``protect``."""
-        asked = (request.protect, request.glossary) if isinstance(request, TranslateTask) else ((), {})
-        return cls(Protector.of(asked[0]), Glossary.of(asked[1]))
+        protect, terms = (request.protect, request.glossary) if isinstance(request, TranslateTask) else ((), {})
+        return cls(Protector.of(protect), terms if isinstance(terms, Glossary) else Glossary.of(terms))
 
     def mask(self, text: str, kept: Sequence[Span] = ()) -> Masked:
         """A text, normalised but for what is protected in it, which comes back byte for byte.

@@ -143,11 +143,12 @@ def guessed_route(
     Args:
         catalog: what is served.
         request: asks for it.
-        guesses: of one text, best first.
+        guesses: of one text, best first; all of them where the likeliest that is served is to be taken.
         place: the text's field, for errors.
 
     Returns:
-        No route where the text is in the language already that it is to be translated into.
+        No route where the text is in the language already that it is to be translated into. A guess that is taken
+        though it is far from the best says so.
 
     Raises:
         LanguageNotServed, PairNotServed: none of them is served.
@@ -155,12 +156,14 @@ def guessed_route(
     """
     refused: LanguageNotServed | PairNotServed | None = None
     for guess in guesses:
-        if guess.confidence < _CLOSE * guesses[0].confidence:
+        close = guess.confidence >= _CLOSE * guesses[0].confidence
+        if not (close or request.likeliest):
             break
         try:
-            return named_route(catalog, request, guess.language), guess
+            route = named_route(catalog, request, guess.language)
+            return route, guess if close else replace(guess, instead_of=guesses[0].language)
         except (LanguageNotServed, PairNotServed) as error:
-            if _is_target(catalog, request, guess.language):
+            if close and _is_target(catalog, request, guess.language):
                 return None, guess
             refused = refused or error
     assert refused is not None, "the best guess was tried"

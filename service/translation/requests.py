@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 from models.search import Sampling
 from service.engine import Priority
 from service.errors import InvalidOption, TooLarge
+from service.text.glossary import Glossary
 from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
 
@@ -93,7 +94,8 @@ class TranslateTask(DecodeRequest):
         source, target: language codes; ``AUTO`` = the source is detected, text by text.
         others: by language code the same texts in further source languages.
         markup: how the texts are read, where they are markup; None = they are plain.
-        glossary: source terms and their target terms.
+        glossary: source terms and their target terms; or these, ready to be found.
+        likeliest: whether a text in a language that is not served is taken to be in the likeliest that is.
         protect: what is to come back as it was; see ``service.text.protect``.
         splitting: where texts are split.
         postprocess: what is made of a sentence and its translation before that takes its place; None = nothing.
@@ -103,7 +105,8 @@ class TranslateTask(DecodeRequest):
     source: str = AUTO
     others: Mapping[str, Sequence[str]] = field(default_factory=dict)
     markup: MarkupOptions | None = None
-    glossary: Mapping[str, str] = field(default_factory=dict)
+    glossary: Mapping[str, str] | Glossary = field(default_factory=dict)
+    likeliest: bool = False
     protect: Sequence[str] = ()
     splitting: Splitting = "lines"
     postprocess: Postprocess | None = None

@@ -193,7 +193,7 @@ class TextService:
         """The way of each text, and the language that it is in; no way where it is the language asked for."""
         preferred = None if request.others else self.catalog.source_languages(request.target, request.model)
         texts = [document.text for document in documents] or request.texts
-        guesses = [self.detector.detect(text, preferred) for text in texts]
+        guesses = [self.detector.detect(text, preferred, request.likeliest) for text in texts]
         found = [
             guessed_route(self.catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
         ]

@@ -2,11 +2,12 @@
 
 import { key, readServer } from "./api.js";
 import { closeDialogs, KeyDialog, TermsDialog } from "./dialogs.js";
-import { byId, make, remembered } from "./dom.js";
+import { byId, forThisTab, make, remembered } from "./dom.js";
 import { FilesTab } from "./files.js";
+import { History } from "./history.js";
 import { Languages } from "./languages.js";
 import { Problem } from "./problems.js";
-import { fill, language, languageName, t } from "./strings.js";
+import { fill, language, languageName, LANGUAGES, t } from "./strings.js";
 import { SummarizeTab } from "./summarize.js";
 import { TranslateTab } from "./translate.js";
 
@@ -15,6 +16,7 @@ document.title = t("title");
 fill();
 closeDialogs();
 themeSwitch();
+languageSwitch();
 start();
 
 async function start() {
@@ -28,11 +30,11 @@ async function start() {
   }
   const { settings } = server;
   const models = server.models.filter(({ task }) => task); // the others are not loaded
-  const languages = new Languages(server.languages);
+  const languages = new Languages(server.languages, models);
   const keys = new KeyDialog(settings.keyRequired === true || settings.apiKeys === true);
   const shared = { settings, languages, askForKey: (then) => keys.open(then) };
   const summarizers = models.filter(({ task }) => task === "summarize");
-  new TranslateTab({ ...shared, terms: new TermsDialog(languages) });
+  new TranslateTab({ ...shared, terms: new TermsDialog(languages), history: new History() });
   if (summarizers.length) new SummarizeTab({ ...shared, models: summarizers });
   const files = await FilesTab.offered(shared);
   tabs({ translate: true, summarize: summarizers.length > 0, files });
@@ -89,6 +91,22 @@ function themeSwitch() {
   });
   system.addEventListener("change", label);
   label();
+}
+
+/** The page's own language: it is read anew in another one, with what was typed. */
+function languageSwitch() {
+  const fields = ["source-text", "sum-text"].map(byId);
+  const typed = forThisTab.get("typed", []);
+  forThisTab.set("typed", null);
+  for (const [number, field] of fields.entries()) field.value ||= typed[number] ?? "";
+  const choice = byId("interface");
+  choice.replaceChildren(...Object.entries(LANGUAGES).map(([value, name]) => make("option", { value, lang: value }, name)));
+  choice.value = language;
+  choice.addEventListener("change", () => {
+    remembered.set("language", choice.value);
+    forThisTab.set("typed", fields.map(({ value }) => value));
+    location.reload();
+  });
 }
 
 /** Whose text the models were trained on, and under which licence they may be used. */

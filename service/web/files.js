@@ -56,10 +56,8 @@ export class FilesTab {
   }
 
   #send(file) {
-    const { source, target } = this.#languages.pair;
     const form = new FormData();
-    form.append("source", source);
-    form.append("target", target);
+    for (const [name, value] of Object.entries(this.#languages.pair)) if (value) form.append(name, value);
     form.append("file", file);
     const entry = this.#entry(file.name);
     entry.upload(form).catch((error) => {

@@ -1,7 +1,7 @@
 // The two language pickers: filled from what the server translates, with detection and swap.
 
 import { byId, make, remembered } from "./dom.js";
-import { languageName, t } from "./strings.js";
+import { language, languageName, t } from "./strings.js";
 
 const AUTO = "auto";
 
@@ -10,17 +10,20 @@ export class Languages {
   #source = byId("source-language");
   #target = byId("target-language");
   #swap = byId("swap");
+  #model = byId("model");
+  #models;
   #detected = null;
   #picked = false; // whether the user chose the target
   #listeners = [];
 
-  /** `languages`: the reply of GET /languages. */
-  constructor(languages) {
+  /** `languages`: the reply of GET /languages. `models`: those of GET /models that are loaded. */
+  constructor(languages, models = []) {
+    this.#models = models.filter(({ task }) => task === "translate");
     this.#languages = languages.filter((language) => language.targets.length);
     const kept = remembered.get("pair", {});
     this.#source.replaceChildren(
       make("option", { value: AUTO }, t("detect")),
-      ...this.#languages.map(({ code, name }) => make("option", { value: code }, name || languageName(code))),
+      ...this.#languages.map(({ code, name }) => make("option", { value: code }, named(code, name))),
     );
     this.#source.value = this.#languages.some(({ code }) => code === kept.source) ? kept.source : AUTO;
     this.#fillTargets(kept.target);
@@ -30,21 +33,22 @@ export class Languages {
       this.#changed();
     });
     this.#swap.addEventListener("click", () => this.swap());
+    this.#model.addEventListener("change", () => this.#tell(false));
   }
 
   get none() {
     return this.#languages.length === 0;
   }
 
-  /** What is to be translated into what; `source` may be "auto". */
+  /** What is to be translated into what, and the model where one was chosen; `source` may be "auto". */
   get pair() {
-    return { source: this.#source.value, target: this.#target.value };
+    return { source: this.#source.value, target: this.#target.value, model: this.#model.value };
   }
 
   /** The pair with the detected language in the place of "auto", where there is one. */
   get knownPair() {
-    const { source, target } = this.pair;
-    return { source: source === AUTO ? (this.#detected ?? AUTO) : source, target };
+    const pair = this.pair;
+    return { ...pair, source: pair.source === AUTO ? (this.#detected ?? AUTO) : pair.source };
   }
 
   /** Languages that a text can be in, the chosen one first. */
@@ -67,6 +71,7 @@ export class Languages {
     const confidence = Math.round(detected?.confidence ?? 0);
     this.#source.title = detected && this.#source.value === AUTO ? t("detectedTitle", { confidence }) : "";
     this.#showSwap();
+    this.#fillModels();
   }
 
   /**
@@ -86,15 +91,26 @@ export class Languages {
   swap() {
     const { source, target } = this.knownPair;
     if (!this.#serves(target, source)) return;
-    this.#source.value = target;
-    this.#fillTargets(source);
-    this.#changed(true);
+    this.choose({ source: target, target: source }, true);
+  }
+
+  /** Turn to a pair of languages, where it is served. */
+  choose({ source, target }, swapped = false) {
+    if (!this.#serves(source, target)) return;
+    this.#source.value = source;
+    this.#fillTargets(target);
+    this.#changed(swapped);
   }
 
   #changed(swapped = false) {
     this.showDetected(null);
     this.#fillTargets(this.#target.value);
-    remembered.set("pair", this.pair);
+    const { source, target } = this.pair;
+    remembered.set("pair", { source, target });
+    this.#tell(swapped);
+  }
+
+  #tell(swapped) {
     for (const listener of this.#listeners) listener(swapped);
   }
 
@@ -107,6 +123,20 @@ export class Languages {
     const usual = codes.reduce((best, code) => (sources(code) > sources(best) ? code : best), codes[0]);
     if (codes.length) this.#target.value = codes.includes(wanted) ? wanted : usual;
     this.#showSwap();
+    this.#fillModels();
+  }
+
+  /** The models of the pair, where there are several to choose from. */
+  #fillModels() {
+    const { source, target, model: chosen } = this.knownPair;
+    const serve = (model) => directions(model).some((one) => one.source === source && one.target === target);
+    const names = this.#models.filter(serve).map(({ name }) => name);
+    this.#model.replaceChildren(
+      make("option", { value: "" }, t("modelUsual")),
+      ...names.map((name) => make("option", { value: name }, name)),
+    );
+    this.#model.value = names.includes(chosen) ? chosen : "";
+    byId("model-field").hidden = names.length < 2;
   }
 
   #showSwap() {
@@ -124,6 +154,18 @@ export class Languages {
   }
 
   #name(code) {
-    return this.#languages.find((language) => language.code === code)?.name || languageName(code);
+    return named(code, this.#languages.find((language) => language.code === code)?.name);
   }
+}
+
+/** A language's name as the browser knows it, else as the server does; it begins with a capital in lists. */
+function named(code, served) {
+  const own = languageName(code);
+  const name = own === code ? served || code : own;
+  return name.charAt(0).toLocaleUpperCase(language) + name.slice(1);
+}
+
+/** What a model translates into what. */
+function directions({ pairs, source_languages: sources, target_language: target }) {
+  return pairs ?? sources.map((source) => ({ source, target }));
 }

@@ -26,9 +26,10 @@ export class TranslateTab {
   #alternatives;
   #running = null; // AbortController of the request under way
   #later = debounced(() => this.#translate(), PAUSE);
+  #history;
   #pair = null; // of the translation that is shown, with the language that was detected
 
-  constructor({ languages, settings, terms, askForKey }) {
+  constructor({ languages, settings, terms, history, askForKey }) {
     this.#languages = languages;
     this.#terms = terms;
     this.#limit = settings.charLimit > 0 ? settings.charLimit : null;
@@ -41,8 +42,10 @@ export class TranslateTab {
       (number, element) => this.#alternatives.open(number, this.#output.translation.sentences[number], element),
       (number) => this.#align(number),
     );
+    this.#history = history;
     this.#listen();
     this.#typed();
+    if (this.#field.value) this.#later.now();
   }
 
   #listen() {
@@ -65,6 +68,10 @@ export class TranslateTab {
     this.#terms.onChange(() => this.#later.now());
     byId("clear").addEventListener("click", () => this.#set(""));
     byId("example").addEventListener("click", () => this.#set(this.#example));
+    this.#history.onChoose(({ text, source, target }) => {
+      this.#languages.choose({ source, target });
+      this.#set(text);
+    });
     byId("copy").addEventListener("click", () => this.#copy());
     byId("attention").addEventListener("click", () => this.#showAttention());
   }
@@ -170,7 +177,10 @@ export class TranslateTab {
     this.#showActions(translation);
     this.#showTime(translation?.time ?? null);
     this.#showNotes(reply, translation);
-    if (translation) announce(t("announced", { text: translation.text.slice(0, READ_OUT) }));
+    if (!translation) return;
+    announce(t("announced", { text: translation.text.slice(0, READ_OUT) }));
+    const { source, target } = this.#pair;
+    this.#history.add({ source, target, text: translation.typed, translation: translation.text });
   }
 
   #showActions(translation) {

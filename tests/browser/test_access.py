@@ -50,7 +50,7 @@ def test_nothing_serious_in_what_opens(visit: Visit) -> None:
     expect(page.locator("#alternatives button").first).to_be_visible()
     assert not serious(page)
     page.keyboard.press("Escape")
-    for opener, dialog in (("#attention", "#heat"), ("#terms", "#terms-dialog")):
+    for opener, dialog in (("#attention", "#heat"), ("#terms", "#terms-dialog"), ("#history-button", "#history")):
         page.click(opener)
         expect(page.locator(dialog)).to_be_visible()
         assert not serious(page)
@@ -81,7 +81,7 @@ def test_what_opens_fits_a_phone(visit: Visit) -> None:
     assert box and box["x"] >= 0 and box["x"] + box["width"] <= 360
     assert not small(page)
     page.keyboard.press("Escape")
-    for opener in ("#attention", "#terms"):
+    for opener in ("#attention", "#terms", "#history-button"):
         page.locator(opener).tap()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert not small(page)

@@ -39,6 +39,7 @@ pytestmark = pytest.mark.anyio
         ("/web/app.js", "text/javascript"),
         ("/web/style.css", "text/css"),
         ("/web/icon.svg", "image/svg"),
+        ("/web/manifest.webmanifest", "application/manifest+json"),
     ],
 )
 async def test_files_are_kept_by_browsers_until_they_change(client: httpx.AsyncClient, path: str, kind: str) -> None:
@@ -83,12 +84,23 @@ def test_elements_that_scripts_ask_for_are_there() -> None:
     assert {one or other for one, other in referred} <= set(ids)
 
 
+def texts(language: str) -> list[tuple[str, list[str]]]:
+    """Every text of the page in a language, with the places in it that are filled."""
+    found = re.findall(r'^  (\w+):\s+"(.+)",$', text(f"texts-{language}.js"), re.MULTILINE)
+    return [(key, sorted(set(re.findall(r"\{\w+\}", value)))) for key, value in found]
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_the_page_says_the_same_in_every_language(language: str) -> None:
+    assert texts(language) == texts("en")
+
+
 def test_every_text_is_named_once_and_used() -> None:
-    source = text("strings.js")
-    table = source[source.index("const EN = {") : source.index("\n};")]
-    known = re.findall(r"^  (\w+):", table, re.MULTILINE)
+    known = [key for key, _ in texts("en")]
     assert len(known) == len(set(known))
-    everything = "".join(text(script.name) for script in SCRIPTS if script.name != "strings.js") + text("index.html")
+    everything = "".join(text(script.name) for script in SCRIPTS if not script.name.startswith("texts-")) + text(
+        "index.html"
+    )
     asked = set(re.findall(r'\bt\("(\w+)"', everything)) | set(re.findall(r'data-t(?:-\w+)?="(\w+)"', everything))
     assert asked <= set(known)
     assert not [name for name in known if not re.search(rf'"{name}"', everything)]

@@ -16,6 +16,7 @@ from service.api.schemas import DetectRequest, PosteditRequest, SummarizeRequest
 from service.http.dialects.deepl.schemas import (
     DeepLTranslateRequest,
     DictionaryFields,
+    DocumentKey,
     GlossaryChange,
     GlossaryRequest,
     MultilingualGlossaryRequest,
@@ -28,6 +29,8 @@ BODIES: dict[str, type[BaseModel]] = {
     "POST /summarize": SummarizeRequest,
     "POST /detect": DetectRequest,
     "POST /v2/translate": DeepLTranslateRequest,
+    "POST /v2/document/{document_id}": DocumentKey,
+    "POST /v2/document/{document_id}/result": DocumentKey,
     "POST /v2/glossaries": GlossaryRequest,
     "POST /v3/glossaries": MultilingualGlossaryRequest,
     "PATCH /v3/glossaries/{glossary_id}": GlossaryChange,

@@ -16,7 +16,7 @@ from models.loading import model_tensors
 from tests.models.architectures import CASES, FIRST_CASES, AnyModel, Case, batch, sentences, targets
 from training import checkpoint
 from training.checkpoint import (
-    Progress,
+    TrainingProgress,
     average,
     checkpoints,
     load_into,
@@ -28,7 +28,7 @@ from training.checkpoint import (
 )
 from training.optim import OptimiserConfig, build_optimiser
 
-PROGRESS = Progress(7, 1, 3, 2, -1.25, 1, 999, 12.5)
+PROGRESS = TrainingProgress(7, 1, 3, 2, -1.25, 1, 999, 12.5)
 RECIPE = {"name": "r", "training": {"updates": 3}}
 CASE = Case("transformer", "pre-learned-all")
 ADAM, NAG = OptimiserConfig(), OptimiserConfig("nag", schedule="plateau")
@@ -96,8 +96,8 @@ def test_shared_tensors_are_written_once(tmp_path: Path) -> None:
 
 def test_progress_and_recipe_are_read_without_the_tensors(tmp_path: Path) -> None:
     model, optimiser = trained(CASE)
-    save_checkpoint(tmp_path / "c.safetensors", model, optimiser, Progress(), RECIPE)
-    assert read_progress(tmp_path / "c.safetensors") == (Progress(), RECIPE)
+    save_checkpoint(tmp_path / "c.safetensors", model, optimiser, TrainingProgress(), RECIPE)
+    assert read_progress(tmp_path / "c.safetensors") == (TrainingProgress(), RECIPE)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(checkpoint, "save_file", full_disk)
     with pytest.raises(OSError, match="no space"):
-        save_checkpoint(path, model, optimiser, Progress(), RECIPE)
+        save_checkpoint(path, model, optimiser, TrainingProgress(), RECIPE)
     assert path.read_bytes() == before
     assert checkpoints(tmp_path) == [path]
 

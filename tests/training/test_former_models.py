@@ -19,7 +19,7 @@ from models.vocabulary import WordVocabulary
 from tests.models.architectures import TARGET_TYPES, VARIANTS, AnyModel, Case, batch, sentences, targets
 from tests.models.bundle.manifests import small_manifest
 from tests.training.toy import toy_recipe
-from training.checkpoint import Progress, read_progress, save_checkpoint
+from training.checkpoint import TrainingProgress, read_progress, save_checkpoint
 from training.optim import OptimiserConfig, build_optimiser
 from training.recipe import recipe_mapping
 from training.resuming import check_recipe
@@ -79,7 +79,7 @@ def test_a_checkpoint_tells_by_its_tensors(case: Case, tmp_path: Path) -> None:
         model = Case(case.architecture, variant).build(torch.float32)
         recipe = {"architecture": case.architecture, "model": {"dropout": 0.1}}
         path = tmp_path / f"{variant}.safetensors"
-        save_checkpoint(path, model, build_optimiser(OptimiserConfig(), model), Progress(), recipe)
+        save_checkpoint(path, model, build_optimiser(OptimiserConfig(), model), TrainingProgress(), recipe)
         assert read_progress(path)[1]["model"] == {"dropout": 0.1, **expected}
 
 
@@ -88,7 +88,7 @@ def test_such_a_run_goes_on_where_its_recipe_says_so(case: Case, tmp_path: Path)
     model, former = case.build(torch.float32), FORMER[case.architecture].keys
     recipe = dataclasses.replace(toy_recipe(), architecture=case.architecture, model={"dropout": 0.1})
     path = tmp_path / "checkpoint-1.safetensors"
-    save_checkpoint(path, model, build_optimiser(OptimiserConfig(), model), Progress(), recipe_mapping(recipe))
+    save_checkpoint(path, model, build_optimiser(OptimiserConfig(), model), TrainingProgress(), recipe_mapping(recipe))
     check_recipe(path, dataclasses.replace(recipe, model={"dropout": 0.1, **former}))
     with pytest.raises(CheckpointError, match=rf"other values of model\.{next(iter(former))}"):
         check_recipe(path, recipe)

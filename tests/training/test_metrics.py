@@ -11,7 +11,7 @@ from models.errors import CorpusError
 from training.metrics import (
     OWN,
     SCORERS,
-    Score,
+    MeasuredScore,
     all_metrics,
     corpus_metrics,
     corpus_scores,
@@ -25,7 +25,7 @@ postedit_scores, summary_scores = SCORERS["postedit"], SCORERS["summarize"]
 TEXT = ["the cat sat on the mat today", "a second sentence follows the first one"]
 
 
-def values(scores: list[Score]) -> dict[str, float]:
+def values(scores: list[MeasuredScore]) -> dict[str, float]:
     return {score.metric: score.value for score in scores}
 
 

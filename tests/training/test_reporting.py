@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from training import reporting
-from training.checkpoint import Progress
+from training.checkpoint import TrainingProgress
 from training.reporting import TerminalReporter
 
 VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
@@ -48,9 +48,9 @@ def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path, monkeypa
     clock = iter([10.0, 14.0])
     monkeypatch.setattr("training.reporting.time.monotonic", lambda: next(clock))
     with TerminalReporter(100, tmp_path, shown) as reporter:
-        reporter.update(Progress(update=50, epoch=1, target_tokens=1000), VALUES)
-        reporter.update(Progress(update=100, epoch=2, target_tokens=5000), VALUES)
-        reporter.validation(Progress(update=100), {"loss": 2.25, "bleu": 31.5})
+        reporter.update(TrainingProgress(update=50, epoch=1, target_tokens=1000), VALUES)
+        reporter.update(TrainingProgress(update=100, epoch=2, target_tokens=5000), VALUES)
+        reporter.validation(TrainingProgress(update=100), {"loss": 2.25, "bleu": 31.5})
     assert stream.getvalue().splitlines() == [
         "update 50  epoch 1  loss 2.500  rate 1.00e-03",
         "update 100  epoch 2  loss 2.500  rate 1.00e-03  1,000 target tokens/s",
@@ -66,14 +66,14 @@ def test_a_clock_that_stands_still_is_no_fault(events: Events, tmp_path: Path, m
     monkeypatch.setattr("training.reporting.time.monotonic", lambda: 10.0)
     with TerminalReporter(100, tmp_path, console()[0]) as reporter:
         for update in (1, 2):
-            reporter.update(Progress(update=update), VALUES)
+            reporter.update(TrainingProgress(update=update), VALUES)
 
 
 def test_a_bar_in_a_terminal(events: Events, tmp_path: Path) -> None:
     shown, stream = console(terminal=True)
     with TerminalReporter(100, tmp_path, shown) as reporter:
-        reporter.update(Progress(update=40), VALUES)
-        reporter.validation(Progress(update=40), {"loss": 2.25})
+        reporter.update(TrainingProgress(update=40), VALUES)
+        reporter.validation(TrainingProgress(update=40), {"loss": 2.25})
     text = stream.getvalue()
     assert "40/100" in text
     assert "loss 2.500" in text
@@ -90,7 +90,7 @@ def test_events_are_closed_when_training_fails(events: Events, tmp_path: Path) -
 def test_event_files_are_written(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     with TerminalReporter(100, tmp_path / "events", console()[0]) as reporter:
-        reporter.update(Progress(update=1), VALUES)
+        reporter.update(TrainingProgress(update=1), VALUES)
     assert [path.name.split(".")[2] for path in (tmp_path / "events").iterdir()] == ["tfevents"]
 
 
@@ -105,5 +105,5 @@ def test_without_tensorboard_training_goes_on(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(builtins, "__import__", without)
     shown, stream = console()
     with TerminalReporter(100, tmp_path, shown) as reporter:
-        reporter.update(Progress(update=1), VALUES)
+        reporter.update(TrainingProgress(update=1), VALUES)
     assert stream.getvalue().startswith("tensorboard is not installed: no event files are written\nupdate 1  epoch 0")

@@ -19,7 +19,7 @@ from torch import Tensor
 from models.errors import CheckpointError, CorpusError
 from models.registry import build_model
 from tests.training.toy import LEARNING, NAG, Recorder, toy_recipe, toy_trainer
-from training.checkpoint import Progress, checkpoints, load_model_tensors, read_progress, save_checkpoint
+from training.checkpoint import TrainingProgress, checkpoints, load_model_tensors, read_progress, save_checkpoint
 from training.data.batches import TrainingBatch, collate
 from training.data.dataset import PreparedData
 from training.data.plans import BatchPlan, plan_epoch
@@ -42,7 +42,7 @@ def kill() -> None:
     raise Killed
 
 
-def everything(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Tensor], Progress]:
+def everything(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Tensor], TrainingProgress]:
     """Weights, optimiser state and progress but for the time it took."""
     states = trainer.optimiser.state_dict()["state"].items()
     moments = {f"{index}.{key}": x.clone() for index, state in states for key, x in state.items()}

@@ -12,7 +12,7 @@ import pytest
 from models.bundle import Bundle
 from models.graphs import graph_modules
 from models.search import SearchOptions
-from training.checkpoint import Progress
+from training.checkpoint import TrainingProgress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.plans import BatchPlan
 from training.export import bundle as export
@@ -75,13 +75,13 @@ class Recorder:
 
     when: Mapping[int, Callable[[], None]] = field(default_factory=dict)
     updates: list[tuple[int, dict[str, float]]] = field(default_factory=list)
-    validations: list[tuple[Progress, dict[str, float]]] = field(default_factory=list)
+    validations: list[tuple[TrainingProgress, dict[str, float]]] = field(default_factory=list)
 
-    def update(self, progress: Progress, values: Mapping[str, float]) -> None:
+    def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         self.updates.append((progress.update, dict(values)))
         self.when.get(progress.update, lambda: None)()
 
-    def validation(self, progress: Progress, values: Mapping[str, float]) -> None:
+    def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         self.validations.append((progress, dict(values)))
 
 

@@ -34,7 +34,7 @@ from models.shortlist import WITH_SHORTLIST, Shortlist
 from models.translator import Column, encode_columns
 from models.vocabulary import KINDS, Vocabulary
 from training.ancestry import SCRATCH, together
-from training.checkpoint import Progress
+from training.checkpoint import TrainingProgress
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
 from training.export.calibration import Array, Quantisation, calibrate
@@ -63,7 +63,7 @@ class Shipping:
         overwrite: replace a bundle at the same path.
     """
 
-    progress: Progress = Progress()
+    progress: TrainingProgress = TrainingProgress()
     ancestry: Training = SCRATCH
     precisions: tuple[str, ...] = ("int8",)
     overwrite: bool = False
@@ -126,7 +126,7 @@ def export_bundle(
     return write_bundle(out, manifest, weights, named, files, overwrite=shipping.overwrite)
 
 
-def _own_training(recipe: Recipe, summary: PreparedSummary, progress: Progress) -> Training:
+def _own_training(recipe: Recipe, summary: PreparedSummary, progress: TrainingProgress) -> Training:
     """What the run itself has taught."""
     return Training(
         corpora=summary.corpora,

@@ -34,7 +34,7 @@ from training.importing.model import Asked, ForeignModel, Types, arranged
 from training.importing.opus import TAG, languages_of
 from training.importing.pieces import mapped_vocabulary
 from training.importing.tensors import Tensors
-from training.importing.weights import NEVER, Made, Part, Plan, part
+from training.importing.weights import NEVER, ParameterPlan, Plan, TensorPart, part
 
 CT2, ARGOS = "CTranslate2", "Argos Translate package"
 _VERSION = 6
@@ -340,14 +340,16 @@ def _types(names: list[str], tokens: _Tokens, *, zeros: bool, faults: list[str])
 def _plan(config: TransformerConfig, source: Types, target: Types) -> Plan:
     """How CTranslate2's variables become ours: maps of one input lie below one another in one matrix, as ours do."""
     output = part("decoder/projection/weight")
-    plan: dict[str, Made] = {
-        "source_embedding": Made((part("encoder/embeddings_0/weight", "encoder/embeddings/weight"),), source.rows),
-        "target_embedding": Made((part("decoder/embeddings/weight"),), target.rows),
-        "output_weight": Made((output,), target.output_rows),
-        "output_bias": Made((part("decoder/projection/bias"),), target.output_rows, NEVER, optional=True),
+    plan: dict[str, ParameterPlan] = {
+        "source_embedding": ParameterPlan(
+            (part("encoder/embeddings_0/weight", "encoder/embeddings/weight"),), source.rows
+        ),
+        "target_embedding": ParameterPlan((part("decoder/embeddings/weight"),), target.rows),
+        "output_weight": ParameterPlan((output,), target.output_rows),
+        "output_bias": ParameterPlan((part("decoder/projection/bias"),), target.output_rows, NEVER, optional=True),
     }
     for side, ours in (("encoder", "source"), ("decoder", "target")):
-        plan[f"{ours}_positions.table"] = Made((part(f"{side}/position_encodings/encodings"),))
+        plan[f"{ours}_positions.table"] = ParameterPlan((part(f"{side}/position_encodings/encodings"),))
         plan |= _norm(f"{ours}_embedding_norm", f"{side}/layernorm_embedding")
         plan |= _norm(f"{side}_norm", f"{side}/layer_norm")
     for side, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
@@ -368,13 +370,16 @@ def _plan(config: TransformerConfig, source: Types, target: Types) -> Plan:
     return plan
 
 
-def _map(ours: str, theirs: str, piece: tuple[int, int] = (0, 1)) -> dict[str, Made]:
-    return {f"{ours}.{kind}": Made((Part((f"{theirs}/{kind}",), piece=piece),)) for kind in ("weight", "bias")}
+def _map(ours: str, theirs: str, piece: tuple[int, int] = (0, 1)) -> dict[str, ParameterPlan]:
+    return {
+        f"{ours}.{kind}": ParameterPlan((TensorPart((f"{theirs}/{kind}",), piece=piece),))
+        for kind in ("weight", "bias")
+    }
 
 
-def _norm(ours: str, theirs: str) -> dict[str, Made]:
+def _norm(ours: str, theirs: str) -> dict[str, ParameterPlan]:
     pairs = (("weight", "gamma"), ("bias", "beta"))
-    return {f"{ours}.{kind}": Made((part(f"{theirs}/{name}"),)) for kind, name in pairs}
+    return {f"{ours}.{kind}": ParameterPlan((part(f"{theirs}/{name}"),)) for kind, name in pairs}
 
 
 def _beside(config: TransformerConfig) -> tuple[str, ...]:

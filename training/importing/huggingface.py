@@ -16,7 +16,7 @@ from models.transformer import TransformerConfig
 from models.vocabulary import BOS, EOS, PAD
 from training.importing.fields import Fields
 from training.importing.model import Types
-from training.importing.weights import NEVER, Made, Part, Plan, part
+from training.importing.weights import NEVER, ParameterPlan, Plan, TensorPart, part
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 
@@ -100,14 +100,14 @@ def make_plan(config: TransformerConfig, source: Types, target: Types, *, positi
     if config.tied != "all":
         source_table = part("model.encoder.embed_tokens.weight")
         target_table = part("model.decoder.embed_tokens.weight", "lm_head.weight")
-    plan: dict[str, Made] = {
-        "source_embedding": Made((source_table,), source.rows),
-        "target_embedding": Made((target_table,), target.rows),
-        "output_bias": Made((part("final_logits_bias", flat=True),), target.output_rows, NEVER, optional=True),
+    plan: dict[str, ParameterPlan] = {
+        "source_embedding": ParameterPlan((source_table,), source.rows),
+        "target_embedding": ParameterPlan((target_table,), target.rows),
+        "output_bias": ParameterPlan((part("final_logits_bias", flat=True),), target.output_rows, NEVER, optional=True),
     }
     for side, ours in (("encoder", "source"), ("decoder", "target")):
-        positions = Part((f"model.{side}.embed_positions.weight",), skipped=position_offset)
-        plan[f"{ours}_positions.table"] = Made((positions,))
+        positions = TensorPart((f"model.{side}.embed_positions.weight",), skipped=position_offset)
+        plan[f"{ours}_positions.table"] = ParameterPlan((positions,))
         for theirs, name in (("layernorm_embedding", f"{ours}_embedding_norm"), ("layer_norm", f"{side}_norm")):
             plan |= _both(name, f"model.{side}.{theirs}")
     for layer in range(config.encoder_layers):
@@ -133,12 +133,14 @@ def repeated_names(config: TransformerConfig) -> tuple[str, ...]:
 _TABLES = ("weight", "weights", "_float_tensor")
 
 
-def _both(ours: str, *theirs: str) -> dict[str, Made]:
+def _both(ours: str, *theirs: str) -> dict[str, ParameterPlan]:
     """Weight and bias of a map, or of several below one another."""
-    return {f"{ours}.{kind}": Made(tuple(part(f"{name}.{kind}") for name in theirs)) for kind in ("weight", "bias")}
+    return {
+        f"{ours}.{kind}": ParameterPlan(tuple(part(f"{name}.{kind}") for name in theirs)) for kind in ("weight", "bias")
+    }
 
 
-def _attention_and_feed_forward(ours: str, theirs: str, last_norm: int) -> dict[str, Made]:
+def _attention_and_feed_forward(ours: str, theirs: str, last_norm: int) -> dict[str, ParameterPlan]:
     return {
         **_both(f"{ours}.attention.query_key_value", *(f"{theirs}.self_attn.{name}_proj" for name in "qkv")),
         **_both(f"{ours}.attention.output", f"{theirs}.self_attn.out_proj"),

@@ -33,7 +33,7 @@ _ORDERED = ("additional_special_tokens", "extra_special_tokens")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FolderKind:
     """What one kind of folder has of its own.
 
     Attributes:
@@ -63,7 +63,7 @@ class Kind:
     language: str = ""
 
 
-def read_joint(kind: Kind, folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:
+def read_joint(kind: FolderKind, folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:
     """A folder of a kind, understood and checked but for its weights' values.
 
     Args:
@@ -145,7 +145,7 @@ def special_types(names: list[str], special: Mapping[str, int], unk: str, faults
 
 
 def _languages(
-    kind: Kind, names: list[str], tables: list[dict[str, Any]], asked: Asked, faults: list[str]
+    kind: FolderKind, names: list[str], tables: list[dict[str, Any]], asked: Asked, faults: list[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[str], dict[str, str]]:
     """Languages of both sides, all tags, and the tag of each language."""
     if kind.tag is None:

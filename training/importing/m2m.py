@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from training.importing.joint import Kind, filled, read_joint, sentencepiece_names
+from training.importing.joint import FolderKind, filled, read_joint, sentencepiece_names
 from training.importing.model import Asked, ForeignModel
 from training.importing.pieces import listed_names
 
@@ -25,7 +25,7 @@ def fairseq_names(folder: Path, size: int, faults: list[str]) -> list[str]:
     return filled(["<s>", "<pad>", "</s>", "<unk>", *own[3:]], size, MODEL, faults) if own else []
 
 
-M2M100 = Kind(
+M2M100 = FolderKind(
     form="Hugging Face M2M100",
     model=MODEL,
     names=lambda folder, size, faults: listed_names(folder / "vocab.json", size, faults),
@@ -34,7 +34,7 @@ M2M100 = Kind(
     tag=re.compile(r"__([a-z]{2,3})__"),
     silent=("<s>",),
 )
-NLLB = Kind(
+NLLB = FolderKind(
     form="Hugging Face NLLB",
     model=MODEL,
     names=fairseq_names,

@@ -32,7 +32,7 @@ from training.importing.model import Asked, ForeignModel, Types, arranged
 from training.importing.opus import TAG, languages_of
 from training.importing.pieces import mapped_vocabulary
 from training.importing.tensors import Tensors
-from training.importing.weights import NEVER, Made, Part, Plan, part
+from training.importing.weights import NEVER, ParameterPlan, Plan, TensorPart, part
 
 FORM = "Marian"
 POSITIONS = 512  # sines and cosines have no last one; public models were trained on sentences of at most so many pieces
@@ -276,12 +276,12 @@ def _options(decoder: Mapping[str, Any], faults: list[str], waived: Sequence[str
 def _plan(config: TransformerConfig, source: Types, target: Types) -> Plan:
     """How Marian's weights become ours: its maps are stored inputs x outputs, its vectors as tables of one row."""
     target_table = part("Wemb", "decoder_Wemb")
-    output = Part(("decoder_ff_logit_out_W",), turned=True)
-    plan: dict[str, Made] = {
-        "source_embedding": Made((part("encoder_Wemb", "Wemb"),), source.rows),
-        "target_embedding": Made((target_table,), target.rows),
-        "output_weight": Made((output,), target.output_rows),
-        "output_bias": Made((part("decoder_ff_logit_out_b", flat=True),), target.output_rows, NEVER),
+    output = TensorPart(("decoder_ff_logit_out_W",), turned=True)
+    plan: dict[str, ParameterPlan] = {
+        "source_embedding": ParameterPlan((part("encoder_Wemb", "Wemb"),), source.rows),
+        "target_embedding": ParameterPlan((target_table,), target.rows),
+        "output_weight": ParameterPlan((output,), target.output_rows),
+        "output_bias": ParameterPlan((part("decoder_ff_logit_out_b", flat=True),), target.output_rows, NEVER),
     }
     suffix = "_pre" if config.norm == "pre" else ""
     for side, ours in (("encoder", "source"), ("decoder", "target")):
@@ -293,7 +293,7 @@ def _plan(config: TransformerConfig, source: Types, target: Types) -> Plan:
     return plan
 
 
-def _layer(ours: str, theirs: str, suffix: str, *, decoder: bool) -> dict[str, Made]:
+def _layer(ours: str, theirs: str, suffix: str, *, decoder: bool) -> dict[str, ParameterPlan]:
     made = {
         **dict(_map(f"{ours}.attention.query_key_value", *(f"{theirs}_self_{{}}{name}" for name in "qkv"))),
         **dict(_map(f"{ours}.attention.output", f"{theirs}_self_{{}}o")),
@@ -309,11 +309,11 @@ def _layer(ours: str, theirs: str, suffix: str, *, decoder: bool) -> dict[str, M
     return made
 
 
-def _map(ours: str, *theirs: str) -> Iterator[tuple[str, Made]]:
-    yield f"{ours}.weight", Made(tuple(part(name.format("W"), turned=True) for name in theirs))
-    yield f"{ours}.bias", Made(tuple(part(name.format("b"), flat=True) for name in theirs))
+def _map(ours: str, *theirs: str) -> Iterator[tuple[str, ParameterPlan]]:
+    yield f"{ours}.weight", ParameterPlan(tuple(part(name.format("W"), turned=True) for name in theirs))
+    yield f"{ours}.bias", ParameterPlan(tuple(part(name.format("b"), flat=True) for name in theirs))
 
 
-def _norm(ours: str, theirs: str, suffix: str) -> dict[str, Made]:
+def _norm(ours: str, theirs: str, suffix: str) -> dict[str, ParameterPlan]:
     pairs = (("weight", "scale"), ("bias", "bias"))
-    return {f"{ours}.{kind}": Made((part(f"{theirs}_ln_{name}{suffix}", flat=True),)) for kind, name in pairs}
+    return {f"{ours}.{kind}": ParameterPlan((part(f"{theirs}_ln_{name}{suffix}", flat=True),)) for kind, name in pairs}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from training.importing.joint import Kind, read_joint
+from training.importing.joint import FolderKind, read_joint
 from training.importing.m2m import MODEL, fairseq_names
 from training.importing.model import Asked, ForeignModel
 
-MBART50 = Kind(
+MBART50 = FolderKind(
     form="Hugging Face mBART-50",
     model=MODEL,
     names=fairseq_names,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from training.importing.joint import Kind, filled, read_joint, sentencepiece_names
+from training.importing.joint import FolderKind, filled, read_joint, sentencepiece_names
 from training.importing.model import Asked, ForeignModel
 
 MODEL = "spiece.model"
@@ -18,7 +18,7 @@ def _names(folder: Path, size: int, faults: list[str]) -> list[str]:
     return filled([*_SPECIAL[: _OFFSET + 2], *own[2:]], size, MODEL, faults) if own else []
 
 
-PEGASUS = Kind(
+PEGASUS = FolderKind(
     form="Hugging Face Pegasus",
     model=MODEL,
     names=_names,

@@ -23,7 +23,7 @@ HALF_MAX = torch.finfo(torch.float16).max
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorPart:
     """One of their tensors.
 
     Attributes:
@@ -60,7 +60,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ParameterPlan:
     """How one of our parameters is made: parts below one another, or chosen rows of one part.
 
     Attributes:
@@ -70,19 +70,19 @@ class Made:
         optional: of chosen rows, 0 in the place of theirs where there is no such tensor.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[TensorPart, ...]
     rows: tuple[int, ...] | None = None
     fill: float = 0.0
     optional: bool = False
 
 
-Plan = Mapping[str, Made]
+Plan = Mapping[str, ParameterPlan]
 """For each of our parameters how it is made."""
 
 
-def part(*names: str, turned: bool = False, skipped: int = 0, flat: bool = False) -> Part:
+def part(*names: str, turned: bool = False, skipped: int = 0, flat: bool = False) -> TensorPart:
     """A tensor that has one of these names."""
-    return Part(names, turned=turned, skipped=skipped, flat=flat)
+    return TensorPart(names, turned=turned, skipped=skipped, flat=flat)
 
 
 def plan_faults(model: Transformer, plan: Plan, tensors: Tensors, beside: Sequence[str] = ()) -> list[str]:
@@ -109,7 +109,7 @@ def plan_faults(model: Transformer, plan: Plan, tensors: Tensors, beside: Sequen
     return faults
 
 
-def _shape_faults(own: Shape, made: Made, parts: Sequence[Part], tensors: Tensors) -> Iterator[str]:
+def _shape_faults(own: Shape, made: ParameterPlan, parts: Sequence[TensorPart], tensors: Tensors) -> Iterator[str]:
     found = [(one.name(tensors.shapes), tensors.shapes[one.name(tensors.shapes)]) for one in parts]
     left = [one.shape(shape) for one, (_, shape) in zip(parts, found, strict=True)]
     rows = max(made.rows) + 1 if made.rows is not None else own[0]
@@ -141,7 +141,7 @@ def fill(model: Transformer, plan: Plan, tensors: Tensors, report: Callable[[str
     return faults
 
 
-def _read(one: Part, tensors: Tensors, faults: list[str]) -> Tensor:
+def _read(one: TensorPart, tensors: Tensors, faults: list[str]) -> Tensor:
     name = one.name(tensors.shapes)
     tensor = tensors.read(name)
     if not torch.isfinite(tensor).all():

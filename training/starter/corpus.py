@@ -29,7 +29,7 @@ FEW = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeCorpus:
     """What came of it.
 
     Attributes:
@@ -47,7 +47,7 @@ class Made:
     warnings: tuple[str, ...]
 
 
-def make_corpus(job: StarterRequest) -> Made:
+def make_corpus(job: StarterRequest) -> MadeCorpus:
     """Check the files, hold out, write ``corpora/NAME/{split}.{language}`` and a recipe; same job, same bytes.
 
     Raises:
@@ -77,7 +77,7 @@ def make_corpus(job: StarterRequest) -> Made:
     job.recipe_file.parent.mkdir(parents=True, exist_ok=True)
     job.recipe_file.write_text(draft.text, encoding="utf-8", newline="\n")
     pairs = {name: len(splits[name]) for name in SPLITS}
-    return Made(folder, screened, pairs, draft, (*screened.warnings(), *_few(job, pairs["train"])))
+    return MadeCorpus(folder, screened, pairs, draft, (*screened.warnings(), *_few(job, pairs["train"])))
 
 
 def _check(job: StarterRequest) -> None:

@@ -35,10 +35,16 @@ _DEEPL_STATUSES: Mapping[str, int] = {
     "model_not_found": 400,
     "unsupported_media_type": 400,
     "invalid_field": 400,
+    "unsupported_file": 400,
+    "broken_file": 400,
+    "file_too_complex": 400,
+    "file_not_ready": 400,
+    "file_gone": 404,
     "overloaded": 529,
     "deadline": 503,
     _QUOTA: 456,
 }
+_OF_FILES = ("unsupported_file", "broken_file", "file_too_complex")
 _DEEPL_FIELDS: Mapping[str, str] = {"q": "text", "source": "source_lang", "target": "target_lang"}
 _KEY_MISSING = "this server asks for a key; send it as 'Authorization: DeepL-Auth-Key KEY'"
 
@@ -90,6 +96,8 @@ def _of_deepl(reply: ErrorReply, request_id: str) -> tuple[ErrorReply, dict[str,
     headers = {**reply.headers, "X-Trace-ID": request_id}
     headers.pop("WWW-Authenticate", None)  # belongs to a 401
     message = _KEY_MISSING if reply.code == "key_missing" else _named_as_sent(reply.message)
+    if reply.code in _OF_FILES:
+        message = f"Invalid file: {message}"
     return replace(reply, status=status, headers=headers), {"message": message}
 
 

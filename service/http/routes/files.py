@@ -16,7 +16,7 @@ from service.engine import Draining
 from service.files.formats import FORMATS
 from service.files.records import OPEN, FileJob
 from service.http.credentials import caller_of
-from service.http.dependencies import PartsDep
+from service.http.dependencies import Parts, PartsDep
 from service.http.errors import HttpError
 from service.http.openapi import error_responses
 from service.http.uploads import FORM_BYTES, read_upload
@@ -39,7 +39,7 @@ _ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /file
 
 def upload_bounds(settings: Settings) -> dict[str, int]:
     """By path, the bytes of a request that sends a file."""
-    return dict.fromkeys(("/files", "/translate_file"), settings.file_bytes + FORM_BYTES)
+    return dict.fromkeys(("/files", "/translate_file", "/v2/document"), settings.file_bytes + FORM_BYTES)
 
 
 def _form(needed: list[str]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
 )
 async def fetch_result(request: Request, parts: PartsDep, id: _ID) -> Response:
     """The translated file, as an attachment named like the one that was sent: `letter.docx` is `letter.en.docx`."""
-    return await _send_result(parts, await _find(request, parts, id))
+    return await result_reply(parts, await _find(request, parts, id))
 
 
 @router.delete("/files/{id}", status_code=204, responses=error_responses(401, 403, 404, 422, 503))
@@ -188,7 +188,7 @@ async def download_file(parts: PartsDep, name: Annotated[str, Path(max_length=40
     job = await parts.files.of_download(name.partition(".")[0])
     if job is None:
         raise _not_found()
-    return await _send_result(parts, job)
+    return await result_reply(parts, job)
 
 
 async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:
@@ -203,7 +203,8 @@ def _not_found() -> HttpError:
     return HttpError(404, "file_not_found", "there is no such file here, or it is not yours")
 
 
-async def _send_result(parts: PartsDep, job: FileJob) -> Response:
+async def result_reply(parts: Parts, job: FileJob) -> Response:
+    """The result of a job as an attachment. Raises HttpError where there is none, or none yet."""
     if job.status in OPEN:
         message = f"the file is not translated yet, but {job.progress:.0%} of it; try again later"
         raise HttpError(409, "file_not_ready", message)

@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 FOLDER = Path(__file__).resolve().parents[2] / "web"
 _METHODS = ["GET", "HEAD"]
 mimetypes.add_type("text/javascript", ".js")  # systems say otherwise
+mimetypes.add_type("application/manifest+json", ".webmanifest")
 
 router = APIRouter(include_in_schema=False)
 

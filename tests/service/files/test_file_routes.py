@@ -119,7 +119,7 @@ async def test_markup_and_subtitles_through_the_whole_pipeline(service: Served, 
     ("request_", "status", "code", "says"),
     [
         (sent(name="a.pdf"), 415, "unsupported_file", "send one of .docx, .html, .srt, .txt"),
-        (sent(name="a"), 415, "unsupported_file", "files without an ending"),
+        (sent(name="a"), 415, "unsupported_file", "files without a file extension"),
         (sent(b"%PDF-1.7", "a.txt"), 415, "unsupported_file", "holds a PDF document"),
         (sent(b"wort", "a.docx"), 415, "unsupported_file", "holds no office document"),
         (sent(b"\xff\xfe\xff", "a.txt"), 422, "broken_file", "not valid UTF-16-LE"),

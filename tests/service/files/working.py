@@ -25,6 +25,7 @@ from service.files.slices import Slice
 from service.files.store import JobStore
 from service.http.errors import explain
 from service.settings import Settings
+from service.storage.glossaries import Glossaries
 from service.translation.texts import TextService
 from tests.service.support import PATIENCE, Clock, CopyGraphs, Served, copying, make_engine, until
 
@@ -99,8 +100,8 @@ async def file_jobs(
     fields = {"file_slice_characters": 100, "file_workers": 1, "shutdown_timeout": 0.0, **settings}
     chosen, graphs = Settings(data=data, **fields), copying(bundle)
     engine = make_engine((bundle, graphs))
-    texts, access = TextService(engine, chosen), Access(chosen)
-    jobs = FileJobs(chosen, texts, engine, access, explain, clock or Clock(), retry_seconds=0.01)
+    texts, access, glossaries = TextService(engine, chosen), Access(chosen), Glossaries(chosen)
+    jobs = FileJobs(chosen, texts, engine, access, glossaries, explain, clock or Clock(), retry_seconds=0.01)
     if translate is not None:
         jobs._runner._actions = replace(jobs._runner._actions, translate=translate)
     if not processes:

@@ -13,7 +13,7 @@ from models.bundle import Training
 from models.text import normalise
 from service.app import create_app
 from service.settings import Settings
-from service.text.glossary import Glossary, capitalised
+from service.text.glossary import Glossary, capitalised, has_inner_capitals
 from tests.service.support import CopyGraphs, Served, assert_error, make_engine, running, tiny_bundle
 
 pytestmark = pytest.mark.anyio
@@ -96,6 +96,27 @@ def test_what_is_found_is_there(text: str, terms: dict[str, str]) -> None:
         assert " ".join(hidden.source.split()).casefold() == " ".join(normalise(hidden.term).split()).casefold()
         assert span.start >= end
         end = span.end
+
+
+@given(
+    text=st.lists(st.sampled_from(("aA", "aa", "b", "bB", "c")), max_size=15),
+    terms=st.sets(st.lists(st.sampled_from(("aA", "aa", "b", "bB", "c")), min_size=1, max_size=4).map(" ".join)),
+)
+def test_at_each_place_the_longest_is_found(text: list[str], terms: set[str]) -> None:
+    """Beside a search that tries every term at every place."""
+    wanted, place = [], 0
+    while place < len(text):
+        best = (0, False)
+        for term in terms:
+            words, strict = term.split(), has_inner_capitals(term)
+            there = text[place : place + len(words)]
+            if there == words if strict else [*map(str.lower, there)] == [*map(str.lower, words)]:
+                best = max(best, (len(words), strict))
+        if best[0]:
+            wanted.append((" ".join(text[place : place + best[0]]), best[1]))
+        place += best[0] or 1
+    found = Glossary.of(dict.fromkeys(terms, "x")).find(" ".join(text))
+    assert [(hidden.source, has_inner_capitals(hidden.term or "")) for _, hidden in found] == wanted
 
 
 async def test_terms_are_enforced_and_reported(service: Served) -> None:

@@ -17,7 +17,7 @@ from models.registry import ARCHITECTURES, build_model
 from tests.models.architectures import LEARNERS
 from tests.training.export.support import OnnxGraphs, ScriptGraphs
 from tests.training.toy import toy_recipe
-from training.checkpoint import Progress
+from training.checkpoint import TrainingProgress
 from training.data.dataset import load_vocabularies, text_path
 from training.export.bundle import TORCHSCRIPT, Shipping, add_precision, export_bundle
 from training.export.ensemble import Assembly, ensemble_bundle
@@ -73,7 +73,7 @@ def exports(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
             for parameter in trained.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.2)
         out = tmp_path_factory.mktemp("bundles") / architecture
-        shipping = Shipping(Progress(update=7, target_tokens=70, seconds=3.54), precisions=("float32", "int8"))
+        shipping = Shipping(TrainingProgress(update=7, target_tokens=70, seconds=3.54), precisions=("float32", "int8"))
         export_bundle(trained, recipe, prepared, out, shipping)
         add_precision(out, TORCHSCRIPT)
         return Exported(recipe, trained, Bundle.load(out))

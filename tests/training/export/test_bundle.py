@@ -20,7 +20,7 @@ from models.loading import load_bundle_model, model_tensors
 from models.protocol import Seq2SeqModel
 from models.registry import ARCHITECTURES, build_model
 from tests.training.export.conftest import Exported
-from training.checkpoint import Progress, load_into, load_model_tensors, save_checkpoint
+from training.checkpoint import TrainingProgress, load_into, load_model_tensors, save_checkpoint
 from training.export.bundle import Shipping, add_precision, export_bundle, rounded
 from training.recipe import recipe_mapping
 
@@ -43,7 +43,7 @@ def test_checkpoint_and_bundle_hold_one_model(exported: Exported, tmp_path: Path
         pytest.skip("not trained as a whole: it is made of bundles")
     path = tmp_path / "checkpoint-00000007.safetensors"
     optimiser = torch.optim.SGD(exported.trained.parameters(), lr=0.1)
-    save_checkpoint(path, exported.trained, optimiser, Progress(update=7), recipe_mapping(exported.recipe))
+    save_checkpoint(path, exported.trained, optimiser, TrainingProgress(update=7), recipe_mapping(exported.recipe))
     fresh = build_model(exported.recipe.architecture, exported.trained.config)
     load_into(fresh, load_model_tensors(path), str(path))
     fresh.prepare_for_inference()

@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from service.http.dialects.deepl.schemas import DeepLError
+from service.http.dialects.deepl.schemas import DeepLError, DocumentRequest
 
 _ERRORS = {
     400: ("A field is missing or wrong, or asks for what is not offered.",
-          "not offered by this server: formality=more: no model here has formality; prefer_more is taken"),
+          "Value for 'target_lang' not supported: this server does not know the language 'XX'; pairs served: de-en"),
     403: ("No key, or one that is not valid.", "this key is not valid, or not any more"),
-    404: ("No such glossary.", "there is no such glossary; GET /v2/glossaries and GET /v3/glossaries list yours"),
+    404: ("No such glossary or document.", "there is no such glossary; GET /v3/glossaries lists yours"),
     408: ("The body did not arrive in time.", "the body did not arrive within 60 s; send it again"),
     413: ("Over the limit of characters or bytes.", "a request may have at most 131072 bytes in its body"),
     429: ("Too many requests; see Retry-After.", "at most 60 requests a minute; try again in 12 s"),
@@ -33,6 +33,18 @@ def deepl_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
         }
         for status in statuses
     }
+
+
+def document_form() -> dict[str, Any]:
+    """The ``openapi_extra`` of the route that takes documents."""
+    schema = DocumentRequest.model_json_schema()
+    file = {"type": "string", "format": "binary", "description": "The document; its name says its format."}
+    schema = {
+        "type": "object",
+        "required": ["file", *schema["required"]],
+        "properties": {**schema["properties"], "file": file},
+    }
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 
 
 def deepl_body(model: type[BaseModel], *, forms: bool = True) -> dict[str, Any]:

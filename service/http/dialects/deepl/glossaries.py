@@ -36,7 +36,7 @@ from service.storage.glossaries import (
     StoredGlossary,
     base_language,
 )
-from service.text.glossary import MAX_GLOSSARY
+from service.text.glossary import MAX_STORED_GLOSSARY
 
 EntriesFormat = Literal["tsv", "csv"]
 _TSV = "text/tab-separated-values"
@@ -227,8 +227,9 @@ def parse_entries(text: str, kind: EntriesFormat, source: str, target: str) -> d
         if term in entries:
             raise InvalidFields.of(place, "must not name a source term that another line has", term)
         entries[term] = row[1]
-        if len(entries) > MAX_GLOSSARY:
-            raise InvalidFields.of("entries", f"may hold at most {MAX_GLOSSARY} terms", f"more than {MAX_GLOSSARY}")
+        if len(entries) > MAX_STORED_GLOSSARY:
+            bound = f"may hold at most {MAX_STORED_GLOSSARY} terms"
+            raise InvalidFields.of("entries", bound, f"more than {MAX_STORED_GLOSSARY}")
     return entries
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel
@@ -14,6 +16,9 @@ T = TypeVar("T", bound=DeepLFields)
 
 MAX_BODY_BYTES = 128 * 1024
 """Of POST /v2/translate; DeepL's own bound, which the middleware keeps."""
+GLOSSARY_PATHS = re.compile(r"/v[23]/glossaries(/[^/]*(/dictionaries)?)?")
+MAX_GLOSSARY_BYTES = 32 << 20
+"""Of a glossary: DeepL's bound is 10 MB of terms, of which JSON may write two bytes as six."""
 
 
 async def read_request(request: Request, model: type[T]) -> T:
@@ -23,11 +28,11 @@ async def read_request(request: Request, model: type[T]) -> T:
         HttpError: as ``service.http.intake.read_fields``.
     """
     content = await read_body(request)
-    fields = content if isinstance(content, dict) else _gather(content, model)
+    fields = content if isinstance(content, dict) else fields_of_form(content, model)
     return validate(model, fields, strict=False)
 
 
-def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, Any]:
+def fields_of_form(pairs: Iterable[tuple[str, Any]], model: type[BaseModel]) -> dict[str, Any]:
     """Of a field that is a list every value, of the others the last one."""
     fields: dict[str, Any] = {}
     for name, value in pairs:

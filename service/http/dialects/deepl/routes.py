@@ -18,11 +18,17 @@ from service.http.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
     DeepLUsage,
+    FeatureStatus,
     LanguagePair,
     LanguagePairs,
+    LanguageResource,
     LanguagesRequest,
+    LanguageSupport,
+    Resource,
+    ResourceFeature,
 )
-from service.http.dialects.deepl.translate import refuse_what_is_not_offered, translate
+from service.http.dialects.deepl.translate import NOTICE, translate
+from service.http.errors import InvalidFields
 from service.storage.glossaries import base_language
 from service.text.languages import language_name
 from service.translation.requests import priority_of
@@ -32,14 +38,35 @@ _VARIETIES = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
+_GUESSED = "auto_detection"
+_BOTH = {"needs_source_support": True, "needs_target_support": True}
+_FEATURES: dict[Resource, tuple[ResourceFeature, ...]] = {
+    "translate_text": (
+        ResourceFeature(name="tag_handling", **_BOTH),
+        ResourceFeature(name="glossary", **_BOTH),
+        ResourceFeature(name=_GUESSED, needs_source_support=True),
+    ),
+    "translate_document": (
+        ResourceFeature(name="glossary", **_BOTH),
+        ResourceFeature(name=_GUESSED, needs_source_support=True),
+    ),
+    "glossary": (),
+}
 Fields = TypeVar("Fields", bound=DeepLFields)
 _UNLIMITED = 1_000_000_000_000
 """DeepL's number for accounts without a limit."""
+_MOST_SAID = 2_000  # characters
 
 
 async def traced(response: Response, request_id: RequestId) -> None:
     """Every reply of DeepL's API names the request."""
     response.headers["X-Trace-ID"] = request_id
+
+
+def note(response: Response, notices: Iterable[str]) -> None:
+    """Tell the client what it should know besides the reply; nothing where there is nothing."""
+    if said := "; ".join(notices):
+        response.headers[NOTICE] = said[:_MOST_SAID]
 
 
 def keyed(model: type[Fields]) -> Any:
@@ -59,11 +86,11 @@ async def key_only(given: Annotated[tuple[Caller, DeepLFields], keyed(DeepLField
 
 CallerDep = Annotated[Caller, Depends(key_only)]
 
-router = APIRouter(prefix="/v2", tags=["DeepL"], dependencies=[Depends(traced)])
+router = APIRouter(tags=["DeepL"], dependencies=[Depends(traced)])
 
 
 @router.post(
-    "/translate",
+    "/v2/translate",
     response_model_exclude_none=True,
     responses=deepl_errors(400, 403, 408, 413, 429, 456, 500, 503, 529),
     openapi_extra=deepl_body(DeepLTranslateRequest),
@@ -73,17 +100,19 @@ async def translate_texts(
     given: Annotated[tuple[Caller, DeepLTranslateRequest], keyed(DeepLTranslateRequest)],
     parts: PartsDep,
     request_id: RequestId,
+    response: Response,
 ) -> DeepLTranslateReply:
-    """Translate texts as DeepL does. What is asked for and not offered here is refused, never left out silently."""
+    """Translate texts as DeepL does. What is asked for and has no effect here is named in `X-Tandem-Notice`."""
     caller, fields = given
-    refuse_what_is_not_offered(fields)
     characters = sum(map(len, fields.text))
     note_priority(request, priority_of(characters, None, parts.settings.bulk_characters))
     async with parts.access.charged(caller, characters):
-        return await translate(fields, parts, caller.name, request_id)
+        reply, notices = await translate(fields, parts, caller.name, request_id)
+    note(response, notices)
+    return reply
 
 
-@router.get("/languages", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))
+@router.get("/v2/languages", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))
 async def languages(
     given: Annotated[tuple[Caller, LanguagesRequest], keyed(LanguagesRequest)],
     parts: PartsDep,
@@ -96,14 +125,46 @@ async def languages(
     return _source_languages(language.code for language in served if language.targets)
 
 
-@router.get("/usage", responses=deepl_errors(400, 403, 503))
+@router.get("/v3/languages", responses=deepl_errors(400, 403, 503))
+async def languages_of_resource(
+    parts: PartsDep,
+    caller: CallerDep,
+    resource: Annotated[Resource | None, Query(description="What the languages are asked for.")] = None,
+    product: Annotated[str | None, Query(description="Was renamed to `resource`.", max_length=100)] = None,
+) -> list[LanguageSupport]:
+    """Languages with what can be done with each of them; none for a part of DeepL's API that is not here."""
+    if resource is None:
+        message = "is required; 'product' was renamed to 'resource'" if product else "is required"
+        raise InvalidFields(f"resource: {message}", [{"field": "resource", "message": message}])
+    if resource not in _FEATURES:
+        return []
+    spoken = {feature.name: FeatureStatus() for feature in _FEATURES[resource]}
+    written = {name: status for name, status in spoken.items() if name != _GUESSED}
+    pairs = served_pairs(parts)
+    sources, targets = ({pair[side] for pair in pairs} for side in (0, 1))
+    found = []
+    for code in sorted(sources | targets):
+        features = spoken if code in sources else written
+        found.append(_language(code, language_name(code), features, source=code in sources, target=code in targets))
+        for name, title in _VARIETIES.get(code, ()) if code in targets else ():
+            found.append(_language(code + name[2:], title, written, source=False, target=True))
+    return found
+
+
+@router.get("/v3/languages/resources", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))
+async def resources(parts: PartsDep, caller: CallerDep) -> list[LanguageResource]:
+    """The parts of DeepL's API that are here, and their features."""
+    return [LanguageResource(name=name, features=list(features)) for name, features in _FEATURES.items()]
+
+
+@router.get("/v2/usage", responses=deepl_errors(400, 403, 503))
 async def usage(parts: PartsDep, caller: CallerDep) -> DeepLUsage:
     """Characters that the caller has had translated this month, and may have."""
     used = await parts.access.usage(caller)
     return DeepLUsage(character_count=used.count, character_limit=_UNLIMITED if used.limit is None else used.limit)
 
 
-@router.get("/glossary-language-pairs", responses=deepl_errors(400, 403, 503))
+@router.get("/v2/glossary-language-pairs", responses=deepl_errors(400, 403, 503))
 async def glossary_language_pairs(parts: PartsDep, caller: CallerDep) -> LanguagePairs:
     """Pairs for which glossaries can be stored: those that are translated."""
     pairs = sorted(served_pairs(parts))
@@ -117,6 +178,12 @@ def served_pairs(parts: Parts) -> set[tuple[str, str]]:
         for language in parts.texts.catalog.languages()
         for target in language.targets
     }
+
+
+def _language(
+    code: str, name: str, features: dict[str, FeatureStatus], *, source: bool, target: bool
+) -> LanguageSupport:
+    return LanguageSupport(lang=code, name=name, usable_as_source=source, usable_as_target=target, features=features)
 
 
 def _source_languages(codes: Iterable[str]) -> list[DeepLLanguage]:

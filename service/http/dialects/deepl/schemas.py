@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 MAX_TAGS = 100
 MAX_GLOSSARIES = 5
+_KEY = "0CB0054F1C132C1625B392EADDA41CB754A742822F6877173029A6C487E7F60A"
 
 
 def _absent_if_empty(value: Any) -> Any:
@@ -34,13 +35,27 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else _absent_if_empty(value)
 
 
+def _in_lower_case(value: Any) -> Any:
+    """DeepL takes its words in any case."""
+    return _absent_if_empty(value.lower() if isinstance(value, str) else value)
+
+
 Language = Annotated[str, Field(min_length=1, max_length=35)]
 Optional = BeforeValidator(_absent_if_empty)
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(max_length=MAX_TAGS)]
 Identifier = Annotated[Annotated[str, Field(max_length=200)] | None, Optional]
 SplitSentences = Literal["0", "1", "nonewlines"]
-Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
-ModelType = Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"]
+Formality = Annotated[
+    Literal["default", "more", "less", "prefer_more", "prefer_less"] | None, BeforeValidator(_in_lower_case)
+]
+ModelType = Annotated[
+    Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"] | None,
+    BeforeValidator(_in_lower_case),
+]
+Ignored = Annotated[Any, Optional]
+Resource = Literal[
+    "translate_text", "translate_document", "glossary", "voice", "write", "style_rules", "translation_memory"
+]
 
 
 class DeepLFields(BaseModel):
@@ -53,7 +68,16 @@ class DeepLFields(BaseModel):
     )
 
 
-class DeepLTranslateRequest(DeepLFields):
+class StyleFields(DeepLFields):
+    """What steers a translation, and changes nothing here: the header `X-Tandem-Notice` says so, each time."""
+
+    formality: Formality = Field(default=None, description="Taken, without effect: no model here has it.")
+    style_id: Ignored = Field(default=None, description="Taken, without effect: there are no style rules here.")
+    style: Ignored = Field(default=None, description="As `style_id`.")
+    translation_memory_id: Ignored = Field(default=None, description="Taken, without effect: there are none here.")
+
+
+class DeepLTranslateRequest(StyleFields):
     """Texts to translate, as DeepL's clients send them."""
 
     text: Annotated[list[str], BeforeValidator(_listed)] = Field(
@@ -63,7 +87,9 @@ class DeepLTranslateRequest(DeepLFields):
         examples=["EN-GB"], description="`DE`, `EN-GB`, `PT-BR` ...; see GET /v2/languages?type=target."
     )
     source_lang: Annotated[Language | None, Optional] = Field(
-        examples=["DE"], default=None, description="Left out = detected per text."
+        examples=["DE"],
+        default=None,
+        description="Left out = detected per text: a language that is not served is taken for the likeliest that is.",
     )
     split_sentences: Annotated[SplitSentences | None, BeforeValidator(_as_text)] = Field(
         default=None,
@@ -72,9 +98,6 @@ class DeepLTranslateRequest(DeepLFields):
     )
     preserve_formatting: Annotated[bool | None, Optional] = Field(
         default=None, description="Sentences begin and end as they do in the text: their case and punctuation."
-    )
-    formality: Annotated[Formality | None, Optional] = Field(
-        default=None, description="No model here has it: `more` and `less` are refused."
     )
     tag_handling: Annotated[Literal["xml", "html"] | None, Optional] = Field(default=None)
     tag_handling_version: Annotated[Literal["v1", "v2"] | None, Optional] = Field(
@@ -90,14 +113,54 @@ class DeepLTranslateRequest(DeepLFields):
     glossary_ids: Names = Field(
         default=(), max_length=MAX_GLOSSARIES, description="Several, of which the first with a term counts."
     )
-    model_type: Annotated[ModelType | None, Optional] = Field(
-        default=None, description="There is one model per pair, of the quick kind: `quality_optimized` is refused."
+    model_type: ModelType = Field(
+        default=None, description="Whichever is asked for, the one model of the pair answers."
     )
     show_billed_characters: Annotated[bool | None, Optional] = Field(default=None, description="They are always shown.")
-    context: Annotated[str | None, Optional] = Field(default=None, description="Refused: no model here reads it.")
-    style_id: Annotated[Any, Optional] = Field(default=None, description="Refused: there are no styles here.")
-    custom_instructions: Any = Field(default=None, description="Refused: no model here follows instructions.")
-    translation_memory_id: Annotated[Any, Optional] = Field(default=None, description="Refused: there are none here.")
+    context: Ignored = Field(default=None, description="Taken, without effect: no model here reads it.")
+    custom_instructions: Ignored = Field(
+        default=None, description="Taken, without effect: no model here follows instructions."
+    )
+
+
+class DocumentRequest(StyleFields):
+    """A document to translate: the fields beside the file."""
+
+    target_lang: Language = Field(examples=["EN-GB"])
+    source_lang: Annotated[Language | None, Optional] = Field(
+        default=None, description="Left out = detected, for the whole document."
+    )
+    filename: Annotated[Annotated[str, Field(max_length=1_000)] | None, Optional] = Field(
+        default=None, description="Instead of the file's own name."
+    )
+    output_format: Annotated[Annotated[str, Field(max_length=20)] | None, Optional] = Field(
+        default=None, description="Must be that of the document, where it is given."
+    )
+    glossary_id: Identifier = Field(default=None, description="A stored glossary; needs `source_lang`.")
+    glossary_ids: Names = Field(default=(), max_length=MAX_GLOSSARIES, description="Several.")
+
+
+class DocumentKey(DeepLFields):
+    """What opens a document."""
+
+    document_key: str = Field(max_length=200, examples=[_KEY])
+
+
+class DocumentHandle(BaseModel):
+    """What a document is asked for with."""
+
+    document_id: str = Field(examples=["04DE5AD98A02647D83285A36021911C6"])
+    document_key: str = Field(examples=[_KEY])
+
+
+class DocumentStatus(BaseModel):
+    """How far a document is."""
+
+    document_id: str = Field(examples=["04DE5AD98A02647D83285A36021911C6"])
+    status: Literal["queued", "translating", "done", "error"] = Field(examples=["done"])
+    seconds_remaining: int | None = Field(default=None, description="A guess, by how long it took so far.")
+    billed_characters: int | None = Field(default=None, examples=[1337], description="Once it is done.")
+    error_message: str | None = Field(default=None, description="Of an error.")
 
 
 class LanguagesRequest(DeepLFields):
@@ -112,6 +175,38 @@ class DeepLLanguage(BaseModel):
     language: str = Field(examples=["DE"])
     name: str = Field(examples=["German"])
     supports_formality: bool | None = Field(default=None, description="Of targets; no model here has it.")
+
+
+class FeatureStatus(BaseModel):
+    """That a language has a feature."""
+
+    status: Literal["stable"] = Field(default="stable", examples=["stable"])
+
+
+class LanguageSupport(BaseModel):
+    """A language of GET /v3/languages."""
+
+    lang: str = Field(examples=["de"])
+    name: str = Field(examples=["German"])
+    status: Literal["stable"] = Field(default="stable", examples=["stable"])
+    usable_as_source: bool = Field(examples=[True])
+    usable_as_target: bool = Field(examples=[True])
+    features: dict[str, FeatureStatus] = Field(examples=[{"glossary": {"status": "stable"}}])
+
+
+class ResourceFeature(BaseModel):
+    """A feature of a resource, and which languages of a pair must have it."""
+
+    name: str = Field(examples=["glossary"])
+    needs_source_support: bool | None = Field(default=None, examples=[True])
+    needs_target_support: bool | None = Field(default=None, examples=[True])
+
+
+class LanguageResource(BaseModel):
+    """A part of the API that languages are asked for."""
+
+    name: str = Field(examples=["translate_text"])
+    features: list[ResourceFeature]
 
 
 class DeepLTranslation(BaseModel):

@@ -6,17 +6,20 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from service.errors import GlossaryNotFound
+from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from service.http.dependencies import Parts
 from service.http.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
     DeepLTranslation,
+    DocumentRequest,
     SplitSentences,
+    StyleFields,
 )
-from service.http.errors import InvalidFields, not_offered
+from service.http.errors import HttpError, InvalidFields, not_offered
 from service.storage.glossaries import base_language
-from service.text.glossary import MAX_GLOSSARY
+from service.text.glossary import Glossary
+from service.text.languages import match_language
 from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
 from service.translation.requests import AUTO, TranslateTask
@@ -25,18 +28,35 @@ from service.translation.results import DecodeResult
 _SPLITTING: dict[SplitSentences, Splitting] = {"0": "whole", "1": "lines", "nonewlines": "sentences"}
 _END = re.compile(r"[.!?…。！？．:：;；,，、\s]*\Z")
 _SAME = str.maketrans("。．！？：；，、", "..!?:;,,")
-_QUICK = "latency_optimized"
-"""DeepL's name for models that answer at once; ours are all of that kind."""
+NOTICE = "X-Tandem-Notice"
+"""A header: what of a request has no effect here, and which language a text was taken to be in."""
+_WITHOUT_EFFECT = {
+    "formality": "no model here has formality",
+    "model_type": "there is one model per pair, which answers",
+    "context": "no model here reads text beside the text",
+    "style_id": "there are no style rules here",
+    "style": "there are no styles here",
+    "custom_instructions": "no model here follows instructions",
+    "translation_memory_id": "there are no translation memories here",
+}
+_NAMED = ("formality", "model_type")  # whose values are a few words
 
 
-async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag: str) -> DeepLTranslateReply:
+async def translate(
+    fields: DeepLTranslateRequest, parts: Parts, owner: str, tag: str
+) -> tuple[DeepLTranslateReply, list[str]]:
     """Translate a request's texts; ``owner`` is the caller whose glossaries count, ``tag`` names the request in logs.
 
+    Returns:
+        The reply, and what the client should know besides.
+
     Raises:
-        HttpError: the request asks for what this server does not do; the message names all of it.
-        GlossaryNotFound, InvalidFields and what ``TextService.translate`` raises.
+        HttpError: languages, a pair or a glossary that are not here.
+        InvalidFields and what ``TextService.translate`` raises.
     """
-    refuse_what_is_not_offered(fields)
+    if _is_same_language(fields, parts):
+        reply = DeepLTranslateReply(translations=[_translation(fields, text, text, "") for text in fields.text])
+        return reply, [*without_effect(fields), "source_lang: is the language of target_lang, so nothing was changed"]
     glossary = await _glossary(fields, parts, owner)
     task = TranslateTask(
         texts=fields.text,
@@ -44,31 +64,52 @@ async def translate(fields: DeepLTranslateRequest, parts: Parts, owner: str, tag
         target=fields.target_lang,
         markup=_markup(fields),
         glossary=glossary,
+        likeliest=True,
         splitting=_splitting(fields),
         postprocess=preserve if fields.preserve_formatting else None,
         timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
         tag=tag,
     )
-    return DeepLTranslateReply(translations=list(_translations(fields, await parts.texts.translate(task))))
+    try:
+        result = await parts.texts.translate(task)
+    except (LanguageNotServed, PairNotServed) as error:
+        raise not_supported(error, fields.target_lang) from error
+    reply = DeepLTranslateReply(translations=list(_translations(fields, result)))
+    return reply, [*without_effect(fields), *_taken(fields, result)]
 
 
-def refuse_what_is_not_offered(fields: DeepLTranslateRequest) -> None:
-    """Raises HttpError where the request asks for something that no part of this server does, and names it."""
-    faults = [
-        *_refused(fields, "context", "no model here reads context beside the text"),
-        *_refused(fields, "style_id", "there are no style rules here"),
-        *_refused(fields, "custom_instructions", "no model here follows instructions"),
-        *_refused(fields, "translation_memory_id", "there are no translation memories here"),
-    ]
-    if fields.formality in ("more", "less"):
-        faults.append(f"formality={fields.formality}: no model here has formality; prefer_{fields.formality} is taken")
-    if fields.model_type == "quality_optimized":
-        faults.append("model_type=quality_optimized: there is one model per pair; prefer_quality_optimized is taken")
-    if fields.tag_handling is None:
+def not_supported(error: LanguageNotServed | PairNotServed, target: str) -> HttpError:
+    """A pair that is not served, in the words that DeepL's clients know."""
+    into = [pair["target"] for pair in error.detail["pairs"]]
+    name = "source_lang" if match_language(target, into) else "target_lang"
+    return not_offered(f"Value for '{name}' not supported: {error}")
+
+
+def _is_same_language(fields: DeepLTranslateRequest, parts: Parts) -> bool:
+    """Whether the texts are said to be in the language asked for, one that is served: DeepL leaves them as they are."""
+    if fields.source_lang is None or base_language(fields.source_lang) != base_language(fields.target_lang):
+        return False
+    return any(match_language(fields.target_lang, language.targets) for language in parts.texts.catalog.languages())
+
+
+def without_effect(fields: StyleFields) -> Iterator[str]:
+    """What is asked for and changes nothing, each with the reason."""
+    for name, reason in _WITHOUT_EFFECT.items():
+        value = getattr(fields, name, None)
+        if value not in (None, [], "default"):
+            yield f"{name}={value}: {reason}" if name in _NAMED else f"{name}: {reason}"
+    if isinstance(fields, DeepLTranslateRequest) and fields.tag_handling is None:
         names = ("ignore_tags", "splitting_tags", "non_splitting_tags")
-        faults += [f"{name}: needs tag_handling" for name in names if getattr(fields, name)]
-    if faults:
-        raise not_offered("not offered by this server: " + "; ".join(faults))
+        yield from (f"{name}: has an effect with tag_handling only" for name in names if getattr(fields, name))
+
+
+def _taken(fields: DeepLTranslateRequest, result: DecodeResult) -> Iterator[str]:
+    for number, guess in enumerate(result.guesses):
+        if guess.instead_of:
+            yield (
+                f"text.{number}: seems to be in {guess.instead_of}, which is not translated into {fields.target_lang} "
+                f"here, and was taken to be in {guess.language}"
+            )
 
 
 def _splitting(fields: DeepLTranslateRequest) -> Splitting:
@@ -96,49 +137,48 @@ def _tags(fields: DeepLTranslateRequest, names: Sequence[str]) -> frozenset[str]
     return frozenset(name.lower() if fields.tag_handling == "html" else name for name in names)
 
 
-def _refused(fields: DeepLTranslateRequest, name: str, reason: str) -> Iterator[str]:
-    if getattr(fields, name) not in (None, "", []):
-        yield f"{name}: {reason}"
+async def _glossary(fields: DeepLTranslateRequest, parts: Parts, owner: str) -> Glossary | dict[str, str]:
+    named = named_glossaries(fields)
+    if not named:
+        return {}
+    try:
+        source, target = fields.source_lang or "", fields.target_lang
+        return await asyncio.to_thread(parts.glossaries.terms, owner, named, source, target)
+    except GlossaryNotFound as error:
+        raise no_glossary(error, named) from error
 
 
-async def _glossary(fields: DeepLTranslateRequest, parts: Parts, owner: str) -> dict[str, str]:
-    """The terms of the glossaries that the request names; of a term in several, the first one's."""
-    named: Sequence[str] = fields.glossary_ids
+def named_glossaries(fields: DeepLTranslateRequest | DocumentRequest) -> tuple[str, ...]:
+    """The glossaries that a request names. Raises InvalidFields where it does so twice, or names no source language."""
+    named = fields.glossary_ids
     if fields.glossary_id is not None:
         if named:
             raise InvalidFields.of("glossary_id", "must not be given with glossary_ids", fields.glossary_id)
         named = (fields.glossary_id,)
-    if not named:
-        return {}
-    if fields.source_lang is None:
+    if named and fields.source_lang is None:
         fault = {"field": "source_lang", "message": "is required where a glossary is given"}
         raise InvalidFields("source_lang: is required where a glossary is given", [fault])
-    terms: dict[str, str] = {}
-    for identifier in named:
-        terms = await _entries(fields, parts, owner, identifier) | terms
-    if len(terms) > MAX_GLOSSARY:
-        raise InvalidFields.of("glossary_ids", f"may name at most {MAX_GLOSSARY} terms in all", len(terms))
-    return terms
+    return named
 
 
-async def _entries(fields: DeepLTranslateRequest, parts: Parts, owner: str, identifier: str) -> dict[str, str]:
-    """A glossary's terms; one that is not there is a bad request here, since no route of the glossary was asked for."""
-    pair = (base_language(fields.source_lang or ""), base_language(fields.target_lang))
-    try:
-        return await asyncio.to_thread(parts.glossaries.entries, owner, identifier, *pair)
-    except GlossaryNotFound as error:
-        raise not_offered(f"glossary_id: {error}; got {identifier[:80]!r}") from error
+def no_glossary(error: GlossaryNotFound, named: Sequence[str]) -> HttpError:
+    """One that is not there is a bad request, where no route of the glossary was asked for."""
+    return not_offered(f"glossary_id: {error}; got {', '.join(name[:80] for name in named)!r}")
 
 
 def _translations(fields: DeepLTranslateRequest, result: DecodeResult) -> Iterator[DeepLTranslation]:
     detected = [guess.language for guess in result.guesses] or [""] * len(fields.text)
     for text, written, language in zip(fields.text, result.texts, detected, strict=True):
-        yield DeepLTranslation(
-            detected_source_language=base_language(fields.source_lang or language).upper(),
-            text=written.text,
-            billed_characters=len(text),
-            model_type_used=_QUICK if fields.model_type else None,
-        )
+        yield _translation(fields, text, written.text, language)
+
+
+def _translation(fields: DeepLTranslateRequest, text: str, written: str, detected: str) -> DeepLTranslation:
+    return DeepLTranslation(
+        detected_source_language=base_language(fields.source_lang or detected).upper(),
+        text=written,
+        billed_characters=len(text),
+        model_type_used=fields.model_type.removeprefix("prefer_") if fields.model_type else None,
+    )
 
 
 def preserve(source: str, translation: str) -> str:

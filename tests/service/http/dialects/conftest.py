@@ -11,7 +11,9 @@ import pytest
 from models.bundle import Bundle
 from service.access.access import Access
 from service.access.keys import CallerLimits
+from service.files.bounds import Bounds
 from service.settings import Settings
+from tests.service.files.working import InProcess
 from tests.service.http.dialects.live import Live, live
 from tests.service.support import copying, make_engine, tiny_bundle
 
@@ -44,8 +46,13 @@ def both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
 
 @pytest.fixture(scope="module")
 def server(both_ways: dict[str, Bundle]) -> Iterator[Live]:
-    engine = make_engine(*((bundle, copying(bundle)) for bundle in both_ways.values()))
-    with live(Settings(shutdown_timeout=5), engine) as running:
+    engine, settings = (
+        make_engine(*((bundle, copying(bundle)) for bundle in both_ways.values())),
+        Settings(shutdown_timeout=5),
+    )
+    with live(settings, engine) as running:
+        files = running.app.state.parts.files
+        files._sandbox = files._runner._sandbox = InProcess(Bounds.of(settings))
         yield running
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import deepl
 import httpx
 import pytest
-from deepl.api_data import MultilingualGlossaryDictionaryEntries
+from deepl.api_data import ModelType, MultilingualGlossaryDictionaryEntries
 
 from models.bundle import Bundle
 from service.settings import Settings
@@ -145,37 +149,132 @@ def test_terms_within_markup(client: deepl.DeepLClient) -> None:
     client.delete_glossary(made)
 
 
-def test_what_is_refused_says_why(client: deepl.DeepLClient) -> None:
-    asked: list[dict[str, object]] = [
-        {"formality": "more"},
-        {"glossary": "00000000-0000-0000-0000-000000000000"},
-        {"model_type": "quality_optimized"},
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"target_lang": "XX"}, r"'target_lang' not supported.*'XX'.*pairs served: de-en, en-de"),
+        ({"source_lang": "XX"}, r"'source_lang' not supported.*'XX'"),
+        ({"glossary": "00000000-0000-0000-0000-000000000000"}, "glossary_id: there is no such glossary"),
+        ({"split_sentences": "never"}, "split_sentences"),
+        ({"formality": "rude"}, "formality"),
+    ],
+)
+def test_what_is_refused_says_why(client: deepl.DeepLClient, options: dict[str, str], says: str) -> None:
+    fields: dict[str, Any] = {"source_lang": "DE", "target_lang": "EN-GB", **options}
+    with pytest.raises(deepl.DeepLException, match=f"Bad request.*{says}") as caught:
+        client.translate_text("guten morgen", **fields)
+    assert caught.value.http_status_code == 400
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"formality": "Less"},
+        {"formality": deepl.Formality.MORE},
+        {"formality": deepl.Formality.DEFAULT},
         {"context": "In a railway station."},
         {"custom_instructions": ["Be brief."]},
         {"style_rule": "some-style"},
-        {"translation_memory": "some-memory"},
-        {"split_sentences": "never"},
-    ]
-    for options in asked:
-        with pytest.raises(deepl.DeepLException, match="Bad request") as caught:
-            client.translate_text("guten morgen", source_lang="DE", target_lang="EN-GB", **options)  # type: ignore[arg-type]
-        assert caught.value.http_status_code == 400
-        field = next(iter(options)).removesuffix("_rule").removesuffix("_memory")
-        assert field in str(caught.value)
-    with pytest.raises(deepl.DeepLException, match=r"XX.*pairs served: de-en, en-de"):
-        client.translate_text("guten morgen", target_lang="XX")
-
-
-def test_what_only_prefers_is_taken(client: deepl.DeepLClient) -> None:
-    for options in (
-        {"formality": "prefer_less"},
-        {"formality": deepl.Formality.DEFAULT},
-        {"model_type": "prefer_quality_optimized"},
+        {"translation_memory": "some-memory", "translation_memory_threshold": 80},
         {"split_sentences": deepl.SplitSentences.NO_NEWLINES, "preserve_formatting": True},
         {"tag_handling": "xml", "outline_detection": False, "splitting_tags": "par,title", "ignore_tags": ["raw"]},
+        {"ignore_tags": ["raw"]},
+        {"extra_body_parameters": {"enable_beta_languages": True}},
+    ],
+)
+def test_what_is_taken(client: deepl.DeepLClient, options: dict[str, Any]) -> None:
+    found = client.translate_text("guten morgen", source_lang="DE", target_lang="EN-GB", **options)
+    assert str(found) == "guten morgen"
+
+
+@pytest.mark.parametrize("model_type", ModelType)
+def test_the_model_type_used_is_named(client: deepl.DeepLClient, model_type: ModelType) -> None:
+    found = client.translate_text("guten morgen", target_lang="EN-GB", model_type=model_type)
+    assert isinstance(found, deepl.TextResult) and found.model_type_used
+    assert found.model_type_used in model_type.value
+
+
+def test_a_language_that_is_not_served_is_taken_for_the_likeliest(client: deepl.DeepLClient) -> None:
+    texts = ["Pourriez-vous me dire où se trouve la gare ?", "Das ist ein sehr altes Haus."]
+    found = client.translate_text(texts, target_lang="EN-GB")
+    assert isinstance(found, list)
+    assert [one.detected_source_lang for one in found] == ["DE", "DE"]
+
+
+def test_a_text_in_the_target_language_stays(client: deepl.DeepLClient) -> None:
+    found = client.translate_text("a proton beam", source_lang="EN", target_lang="EN-US")
+    assert isinstance(found, deepl.TextResult)
+    assert (found.text, found.detected_source_lang, found.billed_characters) == ("a proton beam", "EN", 13)
+
+
+def test_a_documents_life(client: deepl.DeepLClient, tmp_path: Path) -> None:
+    made = client.create_glossary("Railway", "DE", "EN", RAILWAY)
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text("wo ist der bahnhof heute\n\nguten morgen\n")
+    languages: dict[str, Any] = {"source_lang": "DE", "target_lang": "EN-US"}
+    done = client.translate_document_from_filepath(source, target, formality="more", glossary=made, **languages)
+    assert target.read_text() == "wo ist der station heute\n\nguten morgen\n"
+    assert (done.status, done.billed_characters) == (deepl.DocumentStatus.Status.DONE, 36)
+
+    handle = client.translate_document_upload("guten morgen", filename="a.txt", **languages)
+    assert re.fullmatch("Document ID: [0-9A-F]{32}, key: [0-9A-F]{64}", str(handle))
+    assert client.translate_document_wait_until_done(handle).done
+    for _ in range(2):
+        kept = io.BytesIO()
+        client.translate_document_download(handle, kept)
+        assert kept.getvalue() == b"guten morgen"
+    for other in (
+        deepl.DocumentHandle(handle.document_id, "CD34" * 16),
+        deepl.DocumentHandle("12AB" * 8, handle.document_key),
     ):
-        found = client.translate_text("guten morgen", source_lang="DE", target_lang="EN-GB", **options)
-        assert str(found) == "guten morgen"
+        for attempt in (client.translate_document_get_status, client.translate_document_download):
+            with pytest.raises(deepl.DeepLException, match="Not found"):
+                attempt(other)
+    client.delete_glossary(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("a.invalid", {"target_lang": "EN-GB"}, "Invalid file.*file extension '.invalid'"),
+        ("a.html", {"target_lang": "EN-GB", "output_format": "docx"}, "output_format"),
+        ("a.txt", {"target_lang": "XX"}, "target_lang.*not supported"),
+        ("a.txt", {"target_lang": "EN-GB", "source_lang": "DE", "glossary": "none"}, "no such glossary"),
+    ],
+)
+def test_documents_that_are_refused(client: deepl.DeepLClient, name: str, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(deepl.DeepLException, match=f"Bad request.*{says}"):
+        client.translate_document_upload("Wo ist der Bahnhof?", filename=name, **options)
+
+
+def test_a_document_in_the_target_language_is_an_error(client: deepl.DeepLClient, tmp_path: Path) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("Das ist ein sehr altes Haus.")
+    with pytest.raises(deepl.DocumentTranslationException, match="Source and target language are equal") as caught:
+        client.translate_document_from_filepath(source, tmp_path / "b.txt", target_lang="DE")
+    with pytest.raises(deepl.DeepLException, match="Bad request"):  # of which the client reads no more
+        client.translate_document_download(caught.value.document_handle)
+
+
+def test_an_upload_says_which_language_was_taken(server: Live) -> None:
+    """The likeliest that is served."""
+    file = {"file": ("a.txt", "Pourriez-vous me dire où se trouve la gare ?")}
+    reply = httpx.post(f"{server.url}/v2/document", data={"target_lang": "EN-GB", "formality": "more"}, files=file)
+    assert reply.status_code == 200, reply.text
+    notice = reply.headers["x-tandem-notice"]
+    assert notice.startswith("formality=more: ") and "source_lang: taken to be de, " in notice
+
+
+def test_a_glossary_as_large_as_deepls(keyed: Keyed) -> None:
+    """More bytes than other bodies may have, and more terms than a request may hold."""
+    client = connect(keyed.live.url, keyed.good)
+    entries = {f"wort {number:04}": "x" * 200 for number in range(6_000)} | {"wort 5999": "last", "wort 0007": "one"}
+    made = client.create_glossary("Large", "DE", "EN", entries)
+    assert made.entry_count == 6_000
+    text = "das wort 5999 und WORT 0007, kein wort 6000"
+    found = client.translate_text(text, source_lang="DE", target_lang="EN-GB", glossary=made)
+    assert str(found) == "das last und one, kein wort 6000"
+    client.delete_glossary(made)
 
 
 def test_a_key_that_is_none(keyed: Keyed) -> None:
@@ -210,6 +309,10 @@ def test_the_quota(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("deepl.http_client._BackoffTimer.sleep_until_deadline")  # it does not try again
     with pytest.raises(deepl.QuotaExceededException, match="at most 30 characters"):
         poor.translate_text("wo ist der bahnhof heute", source_lang="DE", target_lang="EN-GB")
+    with pytest.raises(deepl.QuotaExceededException, match="at most 30 characters"):
+        poor.translate_document_upload(
+            "wo ist der bahnhof heute", filename="a.txt", source_lang="DE", target_lang="EN-GB"
+        )
 
 
 @pytest.mark.usefixtures("quick_retries")

@@ -78,22 +78,75 @@ async def test_languages_of_a_query_and_of_a_form(both: Served) -> None:
         ({"text": ["x"] * 101}, ("text: ", "at most 100", "101")),
         ({"target_lang": None}, ("target_lang",)),
         ({"target_lang": "!"}, ("target_lang", "language code")),
-        ({"source_lang": "JA"}, ("JA", "pairs served")),
+        ({"source_lang": "JA"}, ("'source_lang' not supported", "JA", "pairs served")),
+        ({"source_lang": None, "target_lang": "JA"}, ("'target_lang' not supported", "JA", "pairs served")),
         ({"formality": "rude"}, ("formality",)),
         ({"tag_handling": "markdown"}, ("tag_handling",)),
         ({"tag_handling": "xml", "text": ["<a>x</b>"]}, ("XML",)),
-        ({"ignore_tags": ["x"]}, ("ignore_tags", "tag_handling")),
         ({"glossary_id": "unknown"}, ("glossary_id", "no such glossary", "unknown")),
         ({"glossary_ids": ["a", "b"]}, ("no such glossary",)),
         ({"glossary_ids": list("abcdef")}, ("glossary_ids", "5")),
         ({"glossary_ids": ["a"], "glossary_id": "b"}, ("glossary_id", "glossary_ids")),
         ({"glossary_id": "x", "source_lang": None}, ("source_lang",)),
-        ({"formality": "less", "context": "Why?"}, ("formality=less", "context")),
     ],
 )
 async def test_bad_requests(both: Served, changes: dict[str, Any], words: tuple[str, ...]) -> None:
     fields = {name: value for name, value in (TEXT | changes).items() if value is not None}
     assert_deepl_error(await both.client.post("/v2/translate", json=fields), 400, *words)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"formality": "MORE"}, ["formality=more: "]),
+        ({"formality": "default", "context": "", "custom_instructions": []}, []),
+        ({"model_type": "quality_optimized"}, ["model_type=quality_optimized: "]),
+        ({"context": "Why?", "style_id": "x", "custom_instructions": ["y"]}, ["context: ", "style_id: ", "custom_"]),
+        ({"style": "business", "translation_memory_id": "x"}, ["style: ", "translation_memory_id: "]),
+        ({"ignore_tags": ["x"]}, ["ignore_tags: "]),
+        ({"source_lang": "EN"}, ["source_lang: is the language of target_lang"]),
+        ({"source_lang": None, "text": ["Où se trouve la gare ?"]}, ["text.0: seems to be in fr, ", " in de"]),
+    ],
+)
+async def test_what_has_no_effect_is_said(both: Served, changes: dict[str, Any], says: list[str]) -> None:
+    fields = {name: value for name, value in (TEXT | changes).items() if value is not None}
+    reply = await both.client.post("/v2/translate", json=fields)
+    assert reply.status_code == 200, reply.text
+    notice = reply.headers.get("x-tandem-notice", "")
+    assert bool(notice) == bool(says) and all(part in notice for part in says), notice
+
+
+async def test_languages_of_version_3(both: Served) -> None:
+    found = (await both.client.get("/v3/languages", params={"resource": "translate_text"})).json()
+    assert [(one["lang"], one["usable_as_source"], one["usable_as_target"]) for one in found] == [
+        ("de", True, True), ("en", True, True), ("en-GB", False, True), ("en-US", False, True)
+    ]  # fmt: skip
+    assert set(found[0]["features"]) == {"tag_handling", "glossary", "auto_detection"}
+    assert "auto_detection" not in found[2]["features"]
+    assert (await both.client.get("/v3/languages", params={"resource": "voice"})).json() == []
+    assert_deepl_error(await both.client.get("/v3/languages"), 400, "resource", "required")
+    assert_deepl_error(await both.client.get("/v3/languages?product=translate_text"), 400, "renamed to 'resource'")
+    assert_deepl_error(await both.client.get("/v3/languages?resource=bogus"), 400, "resource", "translate_text")
+    resources = (await both.client.get("/v3/languages/resources")).json()
+    assert [one["name"] for one in resources] == ["translate_text", "translate_document", "glossary"]
+    assert {"name": "auto_detection", "needs_source_support": True} in resources[0]["features"]
+
+
+async def test_a_large_body_needs_a_key_that_is_required(both_ways: dict[str, Bundle], tmp_path: Path) -> None:
+    settings = Settings(shutdown_timeout=5, require_key=True, data=tmp_path, max_body_bytes=1024)
+    async with served(both_ways, settings) as service:
+        access: Access = service.app.state.parts.access
+        header = {"Authorization": f"DeepL-Auth-Key {access.keys.add('ada', CallerLimits()).secret}"}
+        access.refresh()
+        entries = "\n".join(f"Gleis {number}\ttrack" for number in range(200))
+        fields = {"name": "Railway", "source_lang": "de", "target_lang": "en", "entries": entries}
+        send = service.client.post
+        assert_deepl_error(await send("/v2/glossaries", json=fields), 413, "1024 bytes")
+        assert_deepl_error(await send("/v2/usage", json=fields, headers=header), 413, "1024 bytes")
+        made = await send("/v2/glossaries", json=fields, headers=header)
+        assert made.json()["entry_count"] == 200
+        path = f"/v3/glossaries/{made.json()['glossary_id']}/dictionaries"
+        assert (await service.client.put(path, json=fields, headers=header)).status_code == 200
 
 
 async def test_other_errors_have_the_shape_too(both: Served) -> None:
@@ -212,7 +265,7 @@ async def test_keys_in_header_and_field(both_ways: dict[str, Bundle], tmp_path: 
         assert_deepl_error(await send("/v2/translate", json=TEXT), 403, "DeepL-Auth-Key")
         usage = (await service.client.get("/v2/usage", headers=header)).json()
         assert usage == {"character_count": 24, "character_limit": 40}
-        refused = await send("/v2/translate", json=TEXT | {"formality": "more"}, headers=header)
+        refused = await send("/v2/translate", json=TEXT | {"glossary_id": "unknown"}, headers=header)
         assert_deepl_error(refused, 400)
         over = await send("/v2/translate", json=TEXT | {"text": ["guten morgen"] * 2}, headers=header)
         assert_deepl_error(over, 456)

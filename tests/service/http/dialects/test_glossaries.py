@@ -14,7 +14,7 @@ from service.http.dialects.deepl.glossaries import format_tsv, parse_entries
 from service.http.errors import InvalidFields
 from service.settings import Settings
 from service.storage.glossaries import MAX_DICTIONARIES, MAX_NAME, Glossaries, GlossaryDictionary
-from service.text.glossary import MAX_GLOSSARY, MAX_TERM
+from service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM
 
 RAILWAY = {"Gleis": "track", "Bahnsteig": "platform"}
 
@@ -61,6 +61,25 @@ def test_changing_adds_terms_and_replacing_does_not(glossaries: Glossaries) -> N
     assert glossaries.entries("ada", identifier, "de", "en") == RAILWAY | {"Gleis": "rail", "Zug": "train"}
     assert glossaries.replace("ada", identifier, railway(Zug="train")).count == 1
     assert glossaries.entries("ada", identifier, "de", "en") == {"Zug": "train"}
+
+
+def test_terms_of_several_are_those_of_now(glossaries: Glossaries) -> None:
+    first = glossaries.create("ada", "First", [railway(Gleis="rail")]).id
+    second = glossaries.create("ada", "Second", [railway()]).id
+
+    def found(*named: str) -> list[str]:
+        terms = glossaries.terms("ada", named, "DE", "en-GB")
+        return [hidden.target for _, hidden in terms.find("Gleis, Bahnsteig")]
+
+    assert found(first, second) == ["rail", "platform"]
+    assert found(second, first) == ["track", "platform"]
+    assert glossaries.terms("ada", (first,), "de", "en") is glossaries.terms("ada", (first,), "de", "en-US")
+    glossaries.change("ada", first, None, [railway(Bahnsteig="quay")])
+    assert found(first, second) == ["rail", "quay"]
+    assert found() == []
+    for owner, pair in (("bob", ("de", "en")), ("ada", ("en", "de"))):
+        with pytest.raises(GlossaryNotFound):
+            glossaries.terms(owner, (first,), *pair)
 
 
 def test_deleted_means_gone(glossaries: Glossaries) -> None:
@@ -110,7 +129,7 @@ def test_one_dictionary_per_pair_and_not_too_many(glossaries: Glossaries) -> Non
         ({"a\u2028b": "x"}, "line breaks"),
         ({"a\x85b": "x"}, "control characters"),
         ({"a" * (MAX_TERM + 1): "x"}, f"at most {MAX_TERM} characters"),
-        ({str(number): "x" for number in range(MAX_GLOSSARY + 1)}, f"at most {MAX_GLOSSARY} terms"),
+        ({str(number): "x" for number in range(MAX_STORED_GLOSSARY + 1)}, f"at most {MAX_STORED_GLOSSARY} terms"),
     ],
 )
 def test_terms_that_are_none(entries: dict[str, str], message: str) -> None:
@@ -153,7 +172,7 @@ def test_comma_separated_values() -> None:
         ("Gleis,track,de", "csv", "but is 3"),
         ("Gleis,voie,de,fr", "csv", "must be of the dictionary's language en, but is 'fr'"),
         ('Gleis,"tr"ack', "csv", "must be comma-separated values"),
-        ("\n".join(f"{n}\tx" for n in range(MAX_GLOSSARY + 1)), "tsv", f"at most {MAX_GLOSSARY} terms"),
+        ("\n".join(f"{n}\tx" for n in range(MAX_STORED_GLOSSARY + 1)), "tsv", f"at most {MAX_STORED_GLOSSARY} terms"),
     ],
 )
 def test_lines_that_are_no_entries(text: str, kind: str, message: str) -> None:

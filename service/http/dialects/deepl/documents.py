@@ -1,0 +1,105 @@
+"""DeepL's routes for documents, over our file jobs: the document's id is the job's, its key the name of the result."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+
+from service.access.access import Caller
+from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
+from service.files.disk import Upload
+from service.files.records import OPEN, FileJob
+from service.http.dependencies import Parts, PartsDep
+from service.http.dialects.deepl.document import deepl_body, deepl_errors, document_form
+from service.http.dialects.deepl.intake import fields_of_form
+from service.http.dialects.deepl.routes import keyed, note, traced
+from service.http.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
+from service.http.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
+from service.http.errors import HttpError, InvalidFields
+from service.http.intake import validate
+from service.http.routes.files import result_reply
+from service.http.uploads import read_form, sent_file
+from service.translation.requests import AUTO
+
+_SOON = 1.0
+"""Seconds that a status waits for a document that is nearly done: DeepL's clients ask again only after five."""
+
+router = APIRouter(prefix="/v2/document", tags=["DeepL documents"], dependencies=[Depends(traced)])
+Identifier = Annotated[str, Path(alias="document_id", max_length=64)]
+Keyed = Annotated[tuple[Caller, DocumentKey], keyed(DocumentKey)]
+
+
+@router.post("", responses=deepl_errors(400, 403, 408, 413, 429, 456, 503), openapi_extra=document_form())
+async def upload(request: Request, parts: PartsDep, response: Response) -> DocumentHandle:
+    """Have a document translated in the background; the formats are those of `POST /files`.
+
+    Where a key is asked for, it must come before the file: in `Authorization`, or as a field `auth_key` ahead of it.
+    """
+    async with read_form(request, parts.access, None, "auth_key") as (form, caller):
+        fields = validate(DocumentRequest, fields_of_form(form.multi_items(), DocumentRequest), strict=False)
+        file, name, ending = sent_file(form, fields.filename)
+        if fields.output_format and fields.output_format.lower().removeprefix(".") != ending:
+            raise InvalidFields.of("output_format", f"must be {ending}, as the document is", fields.output_format)
+        named = named_glossaries(fields)
+        source = fields.source_lang or AUTO
+        sent = Upload(name, ending, source, fields.target_lang, None, file, named, likeliest=True, differ=True)
+        try:
+            job = await parts.files.accept(sent, caller)
+        except (LanguageNotServed, PairNotServed) as error:
+            raise not_supported(error, fields.target_lang) from error
+        except GlossaryNotFound as error:
+            raise no_glossary(error, named) from error
+    taken = () if job.confidence is None else (f"source_lang: taken to be {job.source}, {job.confidence:.0f}% sure",)
+    note(response, (*without_effect(fields), *taken))
+    return DocumentHandle(document_id=job.id, document_key=str(job.download))
+
+
+@router.post(
+    "/{document_id}",
+    response_model_exclude_none=True,
+    responses=deepl_errors(400, 403, 404, 503),
+    openapi_extra=deepl_body(DocumentKey),
+)
+async def status(given: Keyed, identifier: Identifier, parts: PartsDep) -> DocumentStatus:
+    """How far a document is."""
+    caller, fields = given
+    job = await _find(parts, caller, identifier, fields.document_key)
+    try:
+        job = await parts.files.wait(job, _SOON) or job
+    except TimeoutError:
+        job = await parts.files.find(job.id, caller) or job
+    return _status(job)
+
+
+@router.post("/{document_id}/result", response_class=Response, responses=deepl_errors(400, 403, 404, 503))
+async def result(given: Keyed, identifier: Identifier, parts: PartsDep) -> Response:
+    """The translated document, as often as it is asked for, until its time is over."""
+    caller, fields = given
+    job = await _find(parts, caller, identifier, fields.document_key)
+    if job.status in OPEN:
+        raise HttpError(503, "document_not_ready", "Document not ready: ask for its status until that is done")
+    return await result_reply(parts, job)
+
+
+async def _find(parts: Parts, caller: Caller, identifier: str, key: str) -> FileJob:
+    """Raises HttpError where there is no such document of the caller's, or it has another key."""
+    job = await parts.files.find(identifier, caller)
+    if job is None or job.download is None or not secrets.compare_digest(job.download.encode(), key.encode()):
+        raise HttpError(404, "file_not_found", "there is no such document, or it is not yours, or its key is wrong")
+    return job
+
+
+def _status(job: FileJob) -> DocumentStatus:
+    if job.status in OPEN:
+        spent, done = time.time() - job.created, job.progress
+        left = round(spent * (1 - done) / done) if done else None
+        return DocumentStatus(
+            document_id=job.id, status="queued" if job.status == "queued" else "translating", seconds_remaining=left
+        )
+    if job.status == "done":
+        return DocumentStatus(document_id=job.id, status="done", seconds_remaining=0, billed_characters=job.characters)
+    message = job.error or f"the document is {job.status}"
+    return DocumentStatus(document_id=job.id, status="error", error_message=message)

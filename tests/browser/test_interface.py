@@ -1,0 +1,88 @@
+"""The page around the text: its own language, the model of a pair, the history, and how it is installed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.support import GERMAN, Visit, texts_of
+
+GERMAN_BROWSER = {"locale": "de-AT"}
+DESCRIBED = {
+    "task": "translate",
+    "source_languages": ["de"],
+    "target_language": "en",
+    "attribution": [],
+    "licence": "x",
+}
+
+
+@pytest.mark.parametrize("visit", [GERMAN_BROWSER], indirect=True, ids=["de"])
+def test_the_page_speaks_the_browsers_language_until_another_is_chosen(visit: Visit) -> None:
+    page = visit.open()
+    assert page.locator("html").get_attribute("lang") == "de"
+    expect(page.locator("#tab-translate")).to_have_text("Übersetzen")
+    assert "Deutsch" in texts_of(page, "#source-language option")
+    page.fill("#source-text", GERMAN)
+    with page.expect_navigation():
+        page.select_option("#interface", "fr")
+    expect(page.locator("#tab-translate")).to_have_text("Traduire")
+    expect(page.locator("#source-text")).to_have_value(GERMAN)  # what was typed stays, and is translated
+    expect(page.locator("#output .sentence")).to_have_count(2)
+    assert "Allemand" in texts_of(page, "#source-language option")
+    expect(visit.open().locator("#tab-translate")).to_have_text("Traduire")
+
+
+def test_a_model_is_chosen_where_a_pair_has_several(visit: Visit) -> None:
+    expect(visit.open(source="de").locator("#model-field")).to_be_hidden()
+    visit.mock("models", body=[{**DESCRIBED, "name": name} for name in ("de-en@1", "de-en@2")])
+    asked: list[str | None] = []
+
+    def answer(route: object) -> None:
+        asked.append(json.loads(route.request.post_data).get("model"))  # type: ignore[attr-defined]
+        route.fulfill(json={"translatedText": "Hello.", "details": []})  # type: ignore[attr-defined]
+
+    visit.route("translate", answer)
+    page = visit.open(source="de")
+    page.fill("#source-text", "Hallo.")
+    page.press("#source-text", "Control+Enter")
+    expect(page.locator("#output")).to_have_text("Hello.")
+    page.select_option("#model", "de-en@1")
+    expect(page.locator("#output-pane.busy")).to_have_count(0)
+    assert asked == [None, "de-en@1"]
+
+
+def test_a_history_is_kept_where_it_is_asked_for(visit: Visit) -> None:
+    page = visit.translate("Guten Abend.")
+    page.click("#history-button")
+    expect(page.locator("#history-empty")).to_be_visible()
+    page.check("#history-keep")
+    page.keyboard.press("Escape")
+    for text in ("Guten", "Guten Morgen.", "Danke."):
+        page.fill("#source-text", text)
+        with page.expect_response("**/translate"):
+            page.press("#source-text", "Control+Enter")
+        expect(page.locator("#output-pane.busy")).to_have_count(0)
+    page = visit.open()
+    page.click("#history-button")
+    kept = page.locator("#history-list button")
+    expect(kept).to_have_count(2)  # "Guten" was only the beginning of a text
+    kept.nth(1).click()
+    expect(page.locator("#source-text")).to_have_value("Guten Morgen.")
+    expect(page.locator("#output .sentence")).to_have_count(1)
+    page.click("#history-button")
+    page.click("#history-clear")
+    expect(kept).to_have_count(0)
+    assert page.evaluate("localStorage.getItem('tandem.history')") is None
+
+
+def test_the_page_can_be_installed(visit: Visit) -> None:
+    page = visit.open()
+    session = page.context.new_cdp_session(page)
+    found = session.send("Page.getAppManifest")
+    assert found["url"] == f"{visit.address}/web/manifest.webmanifest"
+    assert not found["errors"]
+    faults = session.send("Page.getInstallabilityErrors")["installabilityErrors"]
+    assert [fault["errorId"] for fault in faults] == ["in-incognito"]  # as every window of these tests is
