@@ -16,6 +16,7 @@ from tests.training.export.support import session
 from training.export.searching import search_graph
 
 ROWS = 4
+_FOUND = ("scores", "tokens", "parents"), ("float32", "int64", "int64")
 
 
 @pytest.mark.parametrize("size", [SPARE - 1, LEAST_BLOCKED, LEAST_BLOCKED + 1])
@@ -27,11 +28,12 @@ def test_bans_of_the_best_tokens_leave_the_next_ones(size: int, bans: int, tmp_p
     banned = order[:, :bans].copy()
     banned[1, bans // 2 :] = size  # padding
     banned[2] = rng.integers(0, size, bans)  # some of them nowhere near the best, some perhaps twice
+    score, forced = rng.normal(size=ROWS).astype(np.float32), np.array([-1, -1, -1, order[3, 0]])
     inputs = {
         "raw": logits,
-        "score": rng.normal(size=ROWS).astype(np.float32),
+        "score": score,
         "banned": banned,
-        "forced": np.array([-1, -1, -1, order[3, 0]]),
+        "forced": forced,
         "count": np.array(10),
         "memory.mask": np.zeros((ROWS, 1), np.float32),
     }
@@ -39,9 +41,9 @@ def test_bans_of_the_best_tokens_leave_the_next_ones(size: int, bans: int, tmp_p
     (tmp_path / "step.onnx").write_bytes(graph.SerializeToString())
     scores, tokens, parents, logsumexp = session(tmp_path / "step.onnx").run(None, inputs)
 
-    best, expected, lse = best_per_row(*map(torch.as_tensor, (logits, banned, inputs["forced"])), 10)
+    best, expected, lse = best_per_row(torch.tensor(logits), torch.tensor(banned), torch.tensor(forced), 10)
     possible = torch.isfinite(best).numpy()
-    np.testing.assert_allclose(scores, best.numpy() + inputs["score"][:, None], atol=1e-5)
+    np.testing.assert_allclose(scores, best.numpy() + score[:, None], atol=1e-5)
     assert (tokens[possible] == expected.numpy()[possible]).all()
     assert (tokens < size).all()
     assert not parents.any()
@@ -57,9 +59,11 @@ def _spec(size: int) -> GraphSpec:
         TensorSpec("count", "int64", (), 0.0, "control"),
         TensorSpec("memory.mask", "float32", ("sentence", "source0"), 0.0, "memory"),
     ]
-    outputs = [("scores", "float32", result), ("tokens", "int64", result), ("parents", "int64", result)]
-    outputs.append(("logsumexp", "float32", row))
-    return GraphSpec(tuple(inputs), tuple(TensorSpec(*one, 0.0, "result") for one in outputs))
+    outputs = [
+        *(TensorSpec(name, dtype, result, 0.0, "result") for name, dtype in zip(*_FOUND, strict=True)),
+        TensorSpec("logsumexp", "float32", row, 0.0, "result"),
+    ]
+    return GraphSpec(tuple(inputs), tuple(outputs))
 
 
 def _step_logits(size: int) -> onnx.ModelProto:
