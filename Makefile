@@ -113,10 +113,10 @@ lock: $(LOCK_VENV)/.stamp-uv ## pin the dependencies anew from pyproject.toml (A
 		pyproject.toml requirements/dev.in
 	$(compile) --output-file requirements/serve.txt --extra serve --extra build \
 		--constraints requirements/dev.txt pyproject.toml
-	$(compile) --output-file requirements/image-cpu.txt --extra serve-cpu --extra redis --extra telemetry \
+	$(compile) --output-file requirements/image-cpu.txt --extra serve-cpu --extra mcp --extra redis --extra telemetry \
 		--extra build --constraints requirements/dev.txt pyproject.toml
-	$(pin) --python-platform x86_64-manylinux_2_28 --output-file requirements/image-gpu.txt --extra serve --extra redis \
-		--extra telemetry --extra build --constraints requirements/dev.txt pyproject.toml requirements/image-gpu.in
+	$(pin) --python-platform x86_64-manylinux_2_28 --output-file requirements/image-gpu.txt --extra serve --extra mcp \
+		--extra redis --extra telemetry --extra build --constraints requirements/dev.txt pyproject.toml requirements/image-gpu.in
 	$(compile) --output-file requirements/loadtest.txt --constraints requirements/dev.txt requirements/loadtest.in
 
 pin = UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes \

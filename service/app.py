@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from models.command import installed_version
 from service.access.access import Access
@@ -28,9 +29,14 @@ from service.http.dialects.deepl import glossaries as deepl_glossaries
 from service.http.dialects.deepl import routes as deepl
 from service.http.dialects.deepl.intake import GLOSSARY_PATHS, MAX_BODY_BYTES, MAX_GLOSSARY_BYTES
 from service.http.dialects.deepl.translate import NOTICE
+from service.http.dialects.openai import routes as openai
 from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
+from service.http.hosts import HostCheck
 from service.http.intake import JsonBounds
+from service.http.mcp import INSTALLED as MCP_INSTALLED
+from service.http.mcp import PATH as MCP_PATH
+from service.http.mcp import McpRoute
 from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
 from service.http.routes import files as file_routes
 from service.http.routes import languages, models, operations, page, texts
@@ -56,10 +62,11 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         ConfigError, BundleError: what ``build_engine`` raises.
     """
     metrics, tracing = Metrics(installed_version()), open_tracing(settings)
+    mcp = McpRoute(settings.cors_origins)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with _running(settings, engine, metrics) as parts:
+        async with _running(settings, engine, metrics) as parts, mcp.running():
             app.state.parts = parts
             yield
         if tracing:
@@ -85,8 +92,11 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         deepl_glossaries.router,
         deepl_documents.router,
         file_routes.router,
+        openai.router,
     ):
         app.include_router(router)
+    if MCP_INSTALLED:
+        app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     app.add_exception_handler(HTTPException, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_middleware(
@@ -100,6 +110,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     )
     app.add_middleware(LoadShedding, paths=DECODING_PATHS)
     app.add_middleware(ConnectionLimit)
+    app.add_middleware(HostCheck, settings=settings)
     app.add_middleware(RequestContext, metrics=metrics)
     if settings.cors_origins:
         app.add_middleware(
@@ -137,6 +148,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         asyncio.Semaphore(UNKNOWN_UPLOADS),
     )
     metrics.watch(engine, parts.readiness)
+    metrics.watch_texts(text_service)
     metrics.watch_files(files)
     engine.start()
     access.start()

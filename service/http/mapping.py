@@ -21,6 +21,7 @@ from service.api.replies import (
     TranslateReply,
 )
 from service.api.schemas import DecodingFields, PosteditRequest, SamplingFields, SummarizeRequest, TranslateRequest
+from service.http.credentials import Sender
 from service.text.markup import MarkupOptions
 from service.translation.progress import Event
 from service.translation.requests import PosteditTask, SummarizeTask, TranslateTask
@@ -34,8 +35,8 @@ _SHARED = (
 )  # fmt: skip
 
 
-def translate_task(fields: TranslateRequest, tag: str) -> TranslateTask:
-    """The request that the fields of ``POST /translate`` make; ``tag`` names it in logs."""
+def translate_task(fields: TranslateRequest, sender: Sender) -> TranslateTask:
+    """The request that the fields of ``POST /translate`` make."""
     others = {name.removeprefix("others."): texts for name, texts in fields.further_texts.items()}
     return TranslateTask(
         source=fields.source,
@@ -44,25 +45,28 @@ def translate_task(fields: TranslateRequest, tag: str) -> TranslateTask:
         markup=MarkupOptions() if fields.format == "html" else None,
         glossary=fields.glossary,
         protect=fields.protect,
-        **_shared(fields, tag),
+        pivot=fields.pivot,
+        **_shared(fields, sender),
     )
 
 
-def postedit_task(fields: PosteditRequest, tag: str) -> PosteditTask:
+def postedit_task(fields: PosteditRequest, sender: Sender) -> PosteditTask:
     """The request that the fields of ``POST /postedit`` make."""
     translations = fields.further_texts["translation"]
-    return PosteditTask(source=fields.source, target=fields.target, translations=translations, **_shared(fields, tag))
+    return PosteditTask(
+        source=fields.source, target=fields.target, translations=translations, **_shared(fields, sender)
+    )
 
 
-def summarize_task(fields: SummarizeRequest, tag: str) -> SummarizeTask:
+def summarize_task(fields: SummarizeRequest, sender: Sender) -> SummarizeTask:
     """The request that the fields of ``POST /summarize`` make."""
-    return SummarizeTask(language=fields.language, **_shared(fields, tag))
+    return SummarizeTask(language=fields.language, sentences=fields.sentences, **_shared(fields, sender))
 
 
-def _shared(fields: DecodingFields, tag: str) -> dict[str, Any]:
+def _shared(fields: DecodingFields, sender: Sender) -> dict[str, Any]:
     shared = {name: getattr(fields, name) for name in _SHARED}
     sampling = None if fields.sampling is None else _sampling(fields.sampling)
-    return {**shared, "texts": fields.texts, "sampling": sampling, "tag": tag}
+    return {**shared, "texts": fields.texts, "sampling": sampling, "tag": sender.tag, "caller": sender.caller}
 
 
 def _sampling(fields: SamplingFields) -> Sampling:
@@ -75,6 +79,8 @@ def translate_reply(fields: TranslateRequest, result: DecodeResult) -> Translate
     per_text: dict[str, Sequence[object]] = {"translatedText": [text.text for text in result.texts]}
     if result.guesses:
         per_text["detectedLanguage"] = result.guesses
+    if any(text.via for text in result.texts):
+        per_text["via"] = [text.via for text in result.texts]
     if fields.protect:
         per_text["protected"] = [text.protected for text in result.texts]
     if fields.glossary:

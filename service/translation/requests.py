@@ -33,7 +33,10 @@ class RequestLimits(Protocol):
     max_decoding_cost: int
     bulk_characters: int
     request_timeout: float
+    summary_depth: int
     text_threads: int
+    pivot: bool
+    pivot_languages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,7 @@ class DecodeRequest:
         timeout: seconds for all of it.
         priority: None = by size.
         tag: names the request in logs.
+        caller: whose turn it takes in the text threads; those of one caller wait for one another.
     """
 
     texts: Sequence[str]
@@ -70,6 +74,7 @@ class DecodeRequest:
     timeout: float | None = None
     priority: PriorityName | None = None
     tag: str = ""
+    caller: str = ""
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:
@@ -99,6 +104,7 @@ class TranslateTask(DecodeRequest):
         protect: what is to come back as it was; see ``service.text.protect``.
         splitting: where texts are split.
         postprocess: what is made of a sentence and its translation before that takes its place; None = nothing.
+        pivot: whether a pair that no model translates may go through a third language.
     """
 
     target: str
@@ -110,6 +116,7 @@ class TranslateTask(DecodeRequest):
     protect: Sequence[str] = ()
     splitting: Splitting = "lines"
     postprocess: Postprocess | None = None
+    pivot: bool = True
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:
@@ -133,9 +140,15 @@ class PosteditTask(DecodeRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeTask(DecodeRequest):
-    """Texts to summarize; the language where several models do that."""
+    """Texts to summarize.
+
+    Attributes:
+        language: of all of them; None = detected, text by text.
+        sentences: of a summary, at most; None = as many as the model writes.
+    """
 
     language: str | None = None
+    sentences: int | None = None
 
 
 def check_size(request: DecodeRequest, limits: RequestLimits) -> int:

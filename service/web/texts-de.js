@@ -54,6 +54,7 @@ export default {
   chosen: "Formulierung geändert: {text}",
 
   already: "Dieser Text scheint schon in der Zielsprache zu sein ({language}).",
+  through: "Kein Modell übersetzt hier dieses Paar unmittelbar: Zwischensprache war {language}.",
   notKept: "Nicht unverändert geblieben: {texts}",
   notFound: "In der Übersetzung nicht gefunden: {terms}",
   repetition: "In einem Satz begann das Modell, sich zu wiederholen; er wurde dort beendet.",

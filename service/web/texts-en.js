@@ -54,6 +54,7 @@ export default {
   chosen: "Wording changed: {text}",
 
   already: "This text seems to be in {language} already.",
+  through: "No model here translates this pair directly: it went through {language}.",
   notKept: "Not kept as it was: {texts}",
   notFound: "Not found in the translation: {terms}",
   repetition: "The model began to repeat itself in one sentence; that sentence was cut short.",

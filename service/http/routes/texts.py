@@ -10,7 +10,7 @@ from service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequ
 from service.http.dependencies import (
     PartsDep,
     PosteditFields,
-    RequestId,
+    SenderDep,
     SummarizeFields,
     TranslateFields,
     charged,
@@ -43,7 +43,7 @@ router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 
     openapi_extra=request_body(TranslateRequest),
 )
 async def translate(
-    fields: TranslateFields, parts: PartsDep, request_id: RequestId, request: Request
+    fields: TranslateFields, parts: PartsDep, sender: SenderDep, request: Request
 ) -> TranslateReply | Response:
     """Translate a text or several. Paragraphs, lists and indentation come back as they were.
 
@@ -58,7 +58,7 @@ async def translate(
     """
 
     async def answer(progress: Progress | None = None) -> TranslateReply:
-        return translate_reply(fields, await parts.texts.translate(translate_task(fields, request_id), progress))
+        return translate_reply(fields, await parts.texts.translate(translate_task(fields, sender), progress))
 
     if not wants_events(request, fields.stream):
         return await answer()
@@ -73,7 +73,7 @@ async def translate(
     response_model_exclude_none=True,
     openapi_extra=request_body(PosteditRequest),
 )
-async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestId) -> PosteditReply:
+async def postedit(fields: PosteditFields, parts: PartsDep, sender: SenderDep) -> PosteditReply:
     """Correct the machine translation of a text or several.
 
     A line is split into sentences where text and translation have equally many in it, and else read as one sentence.
@@ -81,7 +81,7 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
     words, or else equally many sentences. Where they have neither, the whole is read as one sentence: the corrected
     translation then stands on one line. A translation comes back as it was where it or its text has no words.
     """
-    return postedit_reply(fields, await parts.texts.postedit(postedit_task(fields, request_id)))
+    return postedit_reply(fields, await parts.texts.postedit(postedit_task(fields, sender)))
 
 
 @router.post(
@@ -93,15 +93,21 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
     openapi_extra=request_body(SummarizeRequest),
 )
 async def summarize(
-    fields: SummarizeFields, parts: PartsDep, request_id: RequestId, request: Request
+    fields: SummarizeFields, parts: PartsDep, sender: SenderDep, request: Request
 ) -> SummarizeReply | Response:
-    """Summarize a text or several. `truncated` says whether a text was longer than the model takes.
+    """Summarize a text or several, of any length within the server's limit of characters.
+
+    A text longer than the model reads is cut at sentences into parts, and their summaries are summarized again, until
+    one is left or the setting `summary_depth` is reached: then the summaries of the parts are the answer, each on a
+    line. `min_length` and `max_length` hold for what stands in the answer, `sentences` for all of it. Where parts were
+    read, `details` has no alignments, unless their summaries are the answer. `truncated` is true only where that
+    setting is 0 and the text was cut instead.
 
     With `stream`, or where events are accepted, the reply is a stream of server-sent events: `summary` for each text as
     soon as it is finished, then `done` with the whole reply, or `error`.
     """
 
     async def answer(progress: Progress | None = None) -> SummarizeReply:
-        return summarize_reply(fields, await parts.texts.summarize(summarize_task(fields, request_id), progress))
+        return summarize_reply(fields, await parts.texts.summarize(summarize_task(fields, sender), progress))
 
     return await stream(answer, request) if wants_events(request, fields.stream) else await answer()

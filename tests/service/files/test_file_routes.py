@@ -221,7 +221,7 @@ async def test_libretranslate_waits_for_the_file(service: Served) -> None:
     assert reply.status_code == 200
     url = reply.json()["translatedFileUrl"]
     assert list(reply.json()) == ["translatedFileUrl"]
-    assert url.startswith("http://service/download_file/") and url.endswith(".brief%20%C3%BCber%20uns.en.txt")
+    assert url.startswith("http://localhost/download_file/") and url.endswith(".brief%20%C3%BCber%20uns.en.txt")
     result = await service.client.get(url)
     assert result.content == b"wo ist der bahnhof heute\n"
     assert result.headers["content-disposition"].startswith("attachment; ")
