@@ -10,6 +10,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -85,7 +86,8 @@ class Files:
         if first:
             request.send_header("Content-Range", f"bytes {first}-{len(self.content) - 1}/{len(self.content)}")
         request.end_headers()
-        request.wfile.write(rest[: self.stops])
+        with suppress(ConnectionError):  # of who has read enough
+            request.wfile.write(rest[: self.stops])
 
 
 class _Handler(BaseHTTPRequestHandler):

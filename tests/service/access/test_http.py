@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 ROUTES = [
     ("/translate", TRANSLATE),
     ("/postedit", {"q": TEXT, "translation": TEXT, "source": "de", "target": "en"}),
-    ("/summarize", {"q": TEXT}),
+    ("/summarize", {"q": TEXT, "language": "en"}),
     ("/detect", {"q": TEXT}),
 ]
 

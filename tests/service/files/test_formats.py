@@ -320,7 +320,11 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("ending", "content", "status", "says"), REFUSED, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("ending", "content", "status", "says"),
+    REFUSED,
+    ids=lambda value: "bytes" if isinstance(value, bytes) else str(value),
+)
 def test_what_is_refused(tmp_path: Path, ending: str, content: bytes, status: int, says: str) -> None:
     with pytest.raises(FileRefused) as caught:
         segments(tmp_path, ending, content)

@@ -92,7 +92,9 @@ def test_equal_vocabularies_are_stored_once(one: Exported) -> None:
 
 
 def test_unknown_precision_is_refused(one: Exported, prepared: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="precision must be one of float32, int8, torchscript, but is 'int3'"):
+    with pytest.raises(
+        ConfigError, match="precision must be one of float32, int8, float16, torchscript, but is 'int3'"
+    ):
         add_precision(one.bundle.path, "int3")
     with pytest.raises(ConfigError, match="int3"):
         export_bundle(one.trained, one.recipe, prepared, tmp_path / "new", Shipping(precisions=("int3",)))
