@@ -23,7 +23,7 @@ from service.api.replies import (
 from service.api.schemas import DecodingFields, PosteditRequest, SamplingFields, SummarizeRequest, TranslateRequest
 from service.text.markup import MarkupOptions
 from service.translation.progress import Event
-from service.translation.requests import PosteditTask, SummarizeTask, TranslateTask
+from service.translation.requests import PosteditTask, Recall, SummarizeTask, TranslateTask
 from service.translation.results import DecodeResult, FinishedSentence
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -34,8 +34,8 @@ _SHARED = (
 )  # fmt: skip
 
 
-def translate_task(fields: TranslateRequest, tag: str) -> TranslateTask:
-    """The request that the fields of ``POST /translate`` make; ``tag`` names it in logs."""
+def translate_task(fields: TranslateRequest, tag: str, memory: Recall | None) -> TranslateTask:
+    """The request that the fields of ``POST /translate`` make, with the caller's memory; ``tag`` names it in logs."""
     others = {name.removeprefix("others."): texts for name, texts in fields.further_texts.items()}
     return TranslateTask(
         source=fields.source,
@@ -44,6 +44,7 @@ def translate_task(fields: TranslateRequest, tag: str) -> TranslateTask:
         markup=MarkupOptions() if fields.format == "html" else None,
         glossary=fields.glossary,
         protect=fields.protect,
+        memory=memory if fields.memory else None,
         **_shared(fields, tag),
     )
 

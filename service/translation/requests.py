@@ -5,7 +5,7 @@ Routes, dialects, file jobs and benchmarks make these; none of them knows how an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -19,6 +19,7 @@ from service.text.markup import MarkupOptions
 AUTO = "auto"
 """In the place of a language code: to be detected, text by text."""
 Postprocess: TypeAlias = Callable[[str, str], str]
+Recall: TypeAlias = Callable[[str, str, Collection[str]], Mapping[str, str]]
 PriorityName: TypeAlias = Literal["interactive", "bulk"]
 
 
@@ -99,6 +100,8 @@ class TranslateTask(DecodeRequest):
         protect: what is to come back as it was; see ``service.text.protect``.
         splitting: where texts are split.
         postprocess: what is made of a sentence and its translation before that takes its place; None = nothing.
+        memory: of the languages and sentences that it is asked for, the translations that the caller wants for some;
+            None = there is none, or it is not to be used. It may block.
     """
 
     target: str
@@ -110,6 +113,7 @@ class TranslateTask(DecodeRequest):
     protect: Sequence[str] = ()
     splitting: Splitting = "lines"
     postprocess: Postprocess | None = None
+    memory: Recall | None = None
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:

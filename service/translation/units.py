@@ -39,15 +39,19 @@ class Attempt:
         names: of a unit read as a whole, the placeholder of each hidden part; empty for those that are read as they
             are.
         pieces: of a unit in pieces, in order text that stays, the numbers of jobs, and hidden parts; None = as a whole.
+        remembered: the translation, where the caller's memory has it: there is nothing to decode.
     """
 
     jobs: tuple[Job, ...]
     read: tuple[tuple[str, ...], ...]
     names: tuple[str, ...] = ()
     pieces: tuple[str | int | Hidden, ...] | None = None
+    remembered: str | None = None
 
     def candidates(self, model: ServedModel, masked: Masked, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of the jobs say, best first, at least one; ``masked``: of the unit."""
+        if self.remembered is not None:
+            return [Candidate(self.remembered, None, remembered=True)]
         if self.pieces is not None:
             return candidates_in_parts(model, masked, self.pieces, self.read, decoded)
         return candidates_of_whole(model, masked, self.names, self.read[0], self.jobs[0], decoded[0])
@@ -119,6 +123,11 @@ class Unit:
         in_parts = wanted == covered or not plan.model.placeholders
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, frozenset(wanted))
         return True
+
+    def recall(self, translation: str | None) -> None:
+        """Take what the caller's memory has for it, if anything, as its translation."""
+        if translation is not None:
+            self.attempt = Attempt((), (), remembered=translation)
 
     def ids(self) -> tuple[tuple[int, ...], ...] | None:
         """Per source the tokens that it was decoded from; None where those were of several jobs."""

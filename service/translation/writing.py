@@ -26,6 +26,8 @@ from service.translation.units import ParsedText, SegmentedText
 
 MAX_WEIGHTS = 250_000
 """Numbers in all of an answer's attention matrices: some 2 MB of JSON."""
+EXACT = 100
+"""Percent of a sentence that an entry of a translation memory matches: no others are taken."""
 
 
 @dataclass(slots=True)
@@ -49,7 +51,7 @@ class SentenceWriter:
         written: str,
         ids: Sequence[Sequence[int]] | None = None,
     ) -> list[WrittenSentence]:
-        """A translated sentence; none where nothing was decoded.
+        """A translated sentence; none where nothing was decoded or remembered.
 
         Args:
             route: how it was decoded.
@@ -60,6 +62,8 @@ class SentenceWriter:
             ids: per source the tokens that were decoded; None = those of ``ServedModel.encode``.
         """
         hypothesis, (source, target) = best.hypothesis, spans
+        if best.remembered:
+            return [WrittenSentence(source, target, None, [], match=EXACT)]
         if hypothesis is None:
             return []
         scores = [round(score, 6) for score in hypothesis.token_scores] if self.request.scores else None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
-from service.http.dependencies import Parts
+from service.http.dependencies import Parts, memory_of
 from service.http.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
@@ -45,7 +45,7 @@ _NAMED = ("formality", "model_type")  # whose values are a few words
 async def translate(
     fields: DeepLTranslateRequest, parts: Parts, owner: str, tag: str
 ) -> tuple[DeepLTranslateReply, list[str]]:
-    """Translate a request's texts; ``owner`` is the caller whose glossaries count, ``tag`` names the request in logs.
+    """Translate a request's texts; ``owner`` is the caller whose glossaries and memory count, ``tag`` is for logs.
 
     Returns:
         The reply, and what the client should know besides.
@@ -66,6 +66,7 @@ async def translate(
         glossary=glossary,
         likeliest=True,
         splitting=_splitting(fields),
+        memory=memory_of(parts, owner),
         postprocess=preserve if fields.preserve_formatting else None,
         timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
         tag=tag,
