@@ -6,7 +6,6 @@ and `tandem serve` never loads torch.
 
 from __future__ import annotations
 
-import errno
 import sys
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -16,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from models.command import installed_version, with_options
-from models.errors import ConfigError, OptionError, TandemError
+from models.errors import FULL, ConfigError, OptionError, TandemError
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -26,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("training.commands:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
     "import": ("deploy.importing:import_model", "Make a bundle of a public model that you have downloaded"),
+    "pull": ("deploy.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
+    "bundles": ("deploy.bundles:bundles", "Bundles of a server: list, check and remove them"),
     "verify": ("deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
@@ -60,7 +61,6 @@ _EXTRAS = {  # packages that another extra than [serve] brings
     "[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers"),
     "[ray]": ("pyarrow", "ray"),
 }
-_FULL = (errno.ENOSPC, errno.EDQUOT)  # a write that finds no room names no file
 
 
 class Commands(TyperGroup):
@@ -127,7 +127,7 @@ def main() -> None:
         package = (error.name or "").partition(".")[0]
         _fail(f"this command needs the package {package!r}: install tandem with its extra {extra_of(package)}", 1)
     except OSError as error:
-        if error.filename is None and error.errno not in _FULL:  # of the network or the system, not of a path
+        if error.filename is None and error.errno not in FULL:  # of the network or the system, not of a path
             raise
         _fail(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error.strerror), 1)
     except KeyboardInterrupt:

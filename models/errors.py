@@ -17,7 +17,11 @@ HTTP-level errors, to status codes in one place (``service/http/errors.py``).
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Of a write that finds no room: such an OSError names no file."""
 
 
 class TandemError(Exception):

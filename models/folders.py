@@ -28,19 +28,25 @@ def whole_folder(out: Path, beside: Path | None = None) -> Iterator[Path]:
     partial.mkdir(parents=True)
     try:
         yield partial
-        _replace(out, partial, old)
+        replace_folder(out, partial, old)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _replace(out: Path, partial: Path, old: Path) -> None:
-    """Put ``partial`` in the place of ``out``; at no moment is ``out`` half written."""
+def replace_folder(out: Path, filled: Path, old: Path) -> None:
+    """Put a folder in the place of ``out``; at no moment is ``out`` half written.
+
+    Args:
+        out: what may be there goes.
+        filled: on the same file system.
+        old: where what was there stands until then.
+    """
     out.parent.mkdir(parents=True, exist_ok=True)
     existed = out.exists()
     if existed:
         out.rename(old)
     try:
-        partial.rename(out)
+        filled.rename(out)
     except OSError:
         if existed:
             old.rename(out)

@@ -25,6 +25,7 @@ from models.bundle.manifest import NAME
 from models.errors import ConfigError
 from service.engine import EngineOptions, SchedulerLimits
 from service.telemetry.cgroups import usable_cores
+from service.text.languages import is_language_code
 
 PREFIX = "TANDEM_"
 _QUEUE_TOKENS = 8_192  # for each decode worker: some four seconds of a model of 12M parameters on an ordinary core
@@ -81,6 +82,14 @@ class Settings(BaseSettings):
     gpu_compile: bool = Field(
         default=False,
         description="Compile steps before they are captured on a GPU: fewer kernels, after minutes of preparation.",
+    )
+    pivot: bool = Field(
+        default=True, description="Translate pairs that no model does through a third language, with two models."
+    )
+    pivot_languages: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Languages that such pairs may go through, the preferred first, separated by commas; none = any,"
+        " English before the others.",
     )
     threads: int = Field(
         default=1, ge=1, le=256, description="Threads of one model call; more than 1 gives up byte-identical answers."
@@ -168,6 +177,13 @@ class Settings(BaseSettings):
     )
     max_beam_size: int = Field(default=10, ge=1, le=100, description="Beam size that a request may ask for.")
     request_timeout: float = Field(default=60.0, gt=0, le=3600, description="Seconds that a request may take.")
+    summary_depth: int = Field(
+        default=3,
+        ge=0,
+        le=10,
+        description="Times that the summaries of a long text's parts are put together and summarized again, until one"
+        " is left; 0 = a text is cut to what the model reads, and the reply says `truncated`.",
+    )
     bulk_characters: int = Field(
         default=2_000,
         ge=1,
@@ -299,7 +315,15 @@ class Settings(BaseSettings):
             raise ValueError("each model may be named once")
         return value
 
-    @field_validator("cors_origins", "versions", mode="before")
+    @field_validator("pivot_languages", mode="after")
+    @classmethod
+    def _check_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        faults = [code for code in value if not is_language_code(code)]
+        if faults:
+            raise ValueError(f"each must be a language code such as en, but {faults[0]!r} is not")
+        return value
+
+    @field_validator("cors_origins", "versions", "pivot_languages", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

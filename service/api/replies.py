@@ -95,6 +95,11 @@ class TranslateReply(DecodingReply):
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(
         default=None, description="Only where `source` was `auto`."
     )
+    via: str | list[str | None] | None = Field(
+        default=None,
+        description="The language that the text went through, as no model translates the pair; per text, where `q` was "
+        "a list, null where one does. Absent where none went through another.",
+    )
     protected: list[ProtectedSpan] | list[list[ProtectedSpan]] | None = Field(
         default=None, description="Per text what `protect` matched in it; only where `protect` was given."
     )
@@ -114,7 +119,7 @@ class SummarizeReply(DecodingReply):
 
     summary: str | list[str] = Field(examples=["a study of how"])
     truncated: bool | list[bool] = Field(
-        examples=[False], description="Whether the text was longer than the model takes, and was cut."
+        examples=[False], description="Whether it was cut to what the model reads: only where `summary_depth` is 0."
     )
 
 
@@ -178,6 +183,9 @@ class Language(BaseModel):
     name: str = Field(examples=["German"])
     targets: list[str] = Field(
         examples=[["en"]], description="Of this language alone; empty where it is only translated into."
+    )
+    via: dict[str, str] | None = Field(
+        default=None, description="Of those targets that are reached through a third language only: that language."
     )
     combinations: list[SourceCombination] | None = Field(
         default=None, description="Together with further source languages, which `others` of POST /translate takes."

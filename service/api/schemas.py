@@ -167,6 +167,11 @@ class TranslateRequest(DecodingFields):
         "expression in RE2's syntax, or any other string literally (after `literal:` whatever it is). The reply's "
         "`protected` says what was kept.",
     )
+    pivot: bool = Field(
+        default=True,
+        description="Whether a pair that no model translates may go through a third language, where two do; the "
+        "reply's `via` names that.",
+    )
     memory: bool = Field(
         default=True,
         description="Whether sentences that the translation memory of the caller's key has are answered from it.",
@@ -203,7 +208,15 @@ class SummarizeRequest(DecodingFields):
 
     model_config = _shown(q="We study how ... Our experiments show that ...", max_length=30)
 
-    language: str | None = Field(default=None, max_length=35, description="Language code of the text.")
+    language: str | None = Field(
+        default=None,
+        max_length=35,
+        description="Language code of the text; where it is not given it is detected, per text, and a text in a "
+        "language that no model summarizes is refused.",
+    )
+    sentences: int | None = Field(
+        default=None, ge=1, le=1000, description="Sentences of the summary, at most: it is cut at a sentence's end."
+    )
     stream: bool = Field(default=False, description=STREAM)
 
 

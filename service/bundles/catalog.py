@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from models.bundle import Bundle
@@ -25,6 +26,7 @@ class Route:
         fields: per source, the request's field that holds it: ``q``, ``translation``, or ``others.`` and a code.
         lead: the source whose layout the answer keeps, and whose text comes back where there is nothing to do.
         complete: whether a text that has words in one source must have some in all.
+        onward: for a pair that no model translates by itself, where what this one writes goes next; None = nowhere.
     """
 
     model: ServedModel
@@ -32,6 +34,17 @@ class Route:
     fields: tuple[str, ...] = ("q",)
     lead: int = 0
     complete: bool = True
+    onward: Route | None = None
+
+    @property
+    def models(self) -> tuple[ServedModel, ...]:
+        """What a text goes through."""
+        return (self.model,) if self.onward is None else (self.model, self.onward.model)
+
+    @property
+    def via(self) -> str | None:
+        """The language between source and target; None where there is none."""
+        return self.model.target if self.onward else None
 
 
 class JointSources(NamedTuple):
@@ -43,26 +56,43 @@ class JointSources(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServedLanguage:
-    """A language, what it is translated into alone, and what together with others: None = nothing."""
+    """A language and what it is translated into.
+
+    Attributes:
+        targets: alone, those that one model reaches first.
+        combinations: together with others; None = nothing.
+        via: of targets that no model reaches by itself, the language between; None = there are none.
+    """
 
     code: str
     name: str
     targets: tuple[str, ...]
     combinations: tuple[JointSources, ...] | None = None
+    via: Mapping[str, str] | None = None
 
 
 class Catalog:
     """Looks at the engine's bundles at every call, so that loading and unloading shows at once. Thread-safe."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, pivots: Sequence[str] | None = ()) -> None:
+        """
+        Args:
+            engine: has the bundles.
+            pivots: languages that a pair which no bundle translates may go through, the preferred first; empty = any,
+                English before the others; None = no pair does.
+        """
         self._engine = engine
+        self._pivots = pivots
         self._kept: tuple[Mapping[str, Bundle], Models] = {}, {}
 
-    def translator(self, source: str, target: str, model: str | None, others: Sequence[str] = ()) -> Route:
+    def translator(
+        self, source: str, target: str, model: str | None, others: Sequence[str] = (), *, pivot: bool = True
+    ) -> Route:
         """The bundle that translates a pair, or several source languages together.
 
         A bundle with several sources answers only where all of its languages are given and no other one, in any order;
-        a bundle with one source only where there are no others.
+        a bundle with one source only where there are no others. Where none translates a pair, two may do it by way of
+        a third language, unless ``pivot`` is false.
 
         Raises:
             InvalidOption: something that is no language code.
@@ -78,7 +108,11 @@ class Catalog:
             route = _route(served, source, others)
             if route and match_language(target, [served.target]):
                 return route
-        raise _not_served("translate", (source, *others), target, model, models)
+        pivoted = self._pivoted(source, target, models) if pivot and not others else None
+        if pivoted is not None:
+            return pivoted
+        through = self._through(_served("translate", models)[0]) if pivot else {}
+        raise _not_served("translate", (source, *others), target, model, models, through)
 
     def posteditor(self, source: str | None, target: str | None, model: str | None) -> Route:
         """The bundle that corrects translations, of a pair where it is named: its sources are text and translation.
@@ -116,21 +150,39 @@ class Catalog:
             _require_code("language", language)
         for served, *_ in models.values():
             languages = served.bundle.manifest.source_languages
-            if language is None or match_language(language, languages):
-                return Route(served, languages)
-        known = sorted({code for served, *_ in models.values() for code in served.bundle.manifest.source_languages})
+            read = languages[0] if language is None else match_language(language, languages)
+            if read is not None:
+                return Route(served, (read,))
+        known = sorted(self.summarized_languages(model))
         raise LanguageNotServed(f"no model summarizes {language!r}; served are {', '.join(known)}", {"served": known})
 
-    def source_languages(self, target: str | None = None, model: str | None = None) -> list[str]:
-        """Codes that are translated from, where named into that language and by that model; in the bundles' order.
+    def summarized_languages(self, model: str | None = None) -> list[str]:
+        """Codes that are summarized, where named by that model; in the bundles' order.
 
         Raises:
             ModelNotFound: no bundle of that name.
         """
+        models = self._chosen("summarize", model, sources=1).values()
+        return list(dict.fromkeys(code for served, *_ in models for code in served.bundle.manifest.source_languages))
+
+    def source_languages(
+        self, target: str | None = None, model: str | None = None, *, pivot: bool = False
+    ) -> list[str]:
+        """Codes that are translated from, where named into that language and by that model; in the bundles' order.
+
+        With ``pivot``, those that need a third language on the way come after the others.
+
+        Raises:
+            ModelNotFound: no bundle of that name.
+        """
+        models = self._chosen("translate", model, sources=1)
         found: dict[str, None] = {}
-        for served in _all(self._chosen("translate", model, sources=1)):
+        for served in _all(models):
             if target is None or match_language(target, [served.target]):
                 found |= dict.fromkeys(served.bundle.manifest.source_languages)
+        if target is not None and pivot:
+            through = self._through(_served("translate", models)[0])
+            found |= dict.fromkeys(one for one, to in through if match_language(target, [to]))
         return list(found)
 
     def languages(self) -> list[ServedLanguage]:
@@ -139,12 +191,48 @@ class Catalog:
         Those that are only translated into have none: clients take the codes of this list as all that is known.
         """
         pairs, together = _served("translate", self._chosen("translate", None))
+        through = self._through(pairs)
         found = []
         for code in _codes(pairs, together):
-            targets = tuple(target for source, target in pairs if source == code)
+            via = {target: between for (source, target), between in through.items() if source == code}
+            targets = (*(target for source, target in pairs if source == code), *via)
             combinations = tuple(joint for joint in together if code in joint.sources)
-            found.append(ServedLanguage(code, language_name(code), targets, combinations or None))
+            found.append(ServedLanguage(code, language_name(code), targets, combinations or None, via or None))
         return found
+
+    def _pivoted(self, source: str, target: str, models: Models) -> Route | None:
+        """The way from one language to another by way of a third one, the best that there is."""
+        last = [served for served in _all(models) if match_language(target, [served.target])]
+        ways: list[tuple[tuple[int, str], Route]] = []
+        for served in _all(models) if last else ():
+            rank, first = self._rank(source, served.target, target), _route(served, source, ())
+            if rank is not None and first is not None:
+                seconds = (_route(one, served.target, ()) for one in last)
+                ways += [(rank, replace(first, onward=second)) for second in seconds if second is not None]
+        return min(ways, key=lambda way: way[0])[1] if ways else None
+
+    def _through(self, pairs: Pairs) -> dict[tuple[str, str], str]:
+        """Pairs that two of the given ones make, in order, and the language between."""
+        into: dict[str, list[str]] = {}
+        for source, target in pairs:
+            into.setdefault(source, []).append(target)
+        read = {between: match_language(between, into) for between in {target for _, target in pairs}}
+        direct, found = set(pairs), dict[tuple[str, str], tuple[int, str]]()
+        for source, between in pairs:
+            for target in into.get(read[between] or "", ()):
+                rank = self._rank(source, between, target)
+                if rank is not None and (source, target) not in direct:
+                    found[source, target] = min(rank, found.get((source, target), rank))
+        return {pair: found[pair][1] for pair in sorted(found)}
+
+    def _rank(self, source: str, between: str, target: str) -> tuple[int, str] | None:
+        """How good a language is to go through, lower is better; None where it is not allowed, or not a third one."""
+        if self._pivots is None or len({*map(base_code, (source, between, target))}) < 3:
+            return None
+        if not self._pivots:
+            return int(base_code(between) != "en"), between
+        allowed = (place for place, code in enumerate(self._pivots) if match_language(code, [between]))
+        return next(((place, between) for place in allowed), None)
 
     def _models(self) -> Models:
         """What is loaded, worked out anew whenever that has changed: the engine replaces its bundles as a whole."""
@@ -222,11 +310,18 @@ def _route(served: ServedModel, source: str, others: Sequence[str]) -> Route | N
 
 
 def _not_served(
-    verb: str, sources: Sequence[str], target: str, model: str | None, models: Models
+    verb: str,
+    sources: Sequence[str],
+    target: str,
+    model: str | None,
+    models: Models,
+    through: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> LanguageNotServed | PairNotServed:
     pairs, together = _served(verb, models)
-    names = ", ".join([*(f"{s}-{t}" for s, t in pairs), *(f"{'+'.join(s)}-{t}" for s, t in together)]) or "none"
+    listed = [*(f"{s}-{t}" for s, t in pairs), *(f"{'+'.join(s)}-{t}" for s, t in together)]
+    names = ", ".join([*listed, *(f"{s}-{t} through {via}" for (s, t), via in through.items())]) or "none"
     detail: dict[str, Any] = {"pairs": [{"source": s, "target": t} for s, t in pairs]}
+    detail["pairs"] += [{"source": s, "target": t, "via": via} for (s, t), via in through.items()]
     if together:
         detail["combinations"] = [{"sources": list(s), "target": t} for s, t in together]
     where = f"the model {model!r}" if model else "this server"

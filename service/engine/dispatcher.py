@@ -52,8 +52,10 @@ class Dispatcher:
 
     # ---- the asyncio side
 
-    def submit(self, jobs: Sequence[Job]) -> list[DecodedFuture]:
+    def submit(self, jobs: Sequence[Job], *, begun: bool = False) -> list[DecodedFuture]:
         """Admit all jobs of a request, or none; called in the event loop that awaits the futures.
+
+        Where others of the request were decoded before (``begun``), these are not refused for want of room.
 
         Raises:
             Draining: no new work is taken.
@@ -68,7 +70,7 @@ class Dispatcher:
             known = self._look_up(jobs)
             fresh = [(job, future) for job, future, hit in zip(jobs, futures, known, strict=True) if hit is None]
             try:
-                tickets = self._scheduler.admit([job for job, _ in fresh])
+                tickets = self._scheduler.admit([job for job, _ in fresh], begun=begun)
             except Overloaded:
                 self.counters.rejected["queue_full"] += 1
                 raise

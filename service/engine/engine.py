@@ -171,7 +171,7 @@ class Engine(Dispatcher):
             self._threads.append(thread)
             thread.start()
 
-    def submit(self, jobs: Sequence[Job]) -> list[DecodedFuture]:
+    def submit(self, jobs: Sequence[Job], *, begun: bool = False) -> list[DecodedFuture]:
         """One future per job; cancelling a future removes its sentence from the queue or the running batch.
 
         Raises:
@@ -181,21 +181,22 @@ class Engine(Dispatcher):
         for job in jobs:
             if job.bundle not in self.leaving:
                 self._require(job.bundle)
-        return super().submit(jobs)
+        return super().submit(jobs, begun=begun)
 
-    async def decode(self, jobs: Sequence[Job], watch: Watch | None = None) -> list[Decoded]:
+    async def decode(self, jobs: Sequence[Job], watch: Watch | None = None, *, begun: bool = False) -> list[Decoded]:
         """Decode a request's sentences. When cancelled, or when one fails, the others are given up too.
 
         Args:
             jobs: one per sentence.
             watch: told of each sentence as soon as it is finished: its number among the jobs, and the result.
+            begun: whether the request had sentences decoded before; these then find room however full the queue is.
 
         Raises:
             UnknownModel, Draining, Overloaded: see ``submit``.
             DeadlinePassed: a job's deadline went by.
             DecodingFailed: a step crashed.
         """
-        futures = self.submit(jobs)
+        futures = self.submit(jobs, begun=begun)
         if watch is not None:
             for number, future in enumerate(futures):
                 future.add_done_callback(partial(_tell, watch, number))

@@ -70,6 +70,11 @@ class Job:
         return max(len(source) for source in self.sources)
 
     @property
+    def longest(self) -> int:
+        """Tokens at which a hypothesis is cut."""
+        return self.options.bounds(self.length - 1)[1]
+
+    @property
     def source_tokens(self) -> int:
         """Tokens of all sources."""
         return sum(len(source) for source in self.sources)

@@ -126,17 +126,18 @@ class Scheduler:
         books = len(self._running) + len(self._active) + len(self._doomed)
         return queues + len(self._waiting) + books + len(self._deadlines) + len(self._rate)
 
-    def admit(self, jobs: Sequence[Job]) -> list[Ticket]:
+    def admit(self, jobs: Sequence[Job], *, begun: bool = False) -> list[Ticket]:
         """Take all jobs of a request, or none.
 
         A request larger than half of the bound is admitted when half of it is free: it could hardly ever run otherwise.
+        One that was let in and has ``begun`` goes on whatever waits: what was spent on it would be lost.
 
         Raises:
             Overloaded: the queue has no room for all of them.
         """
         tokens = [job.predicted_tokens for job in jobs]
         bound = self._limits.max_queue_tokens
-        if jobs and self.queued_tokens and self.queued_tokens + min(sum(tokens), bound // 2) > bound:
+        if jobs and not begun and self.queued_tokens and self.queued_tokens + min(sum(tokens), bound // 2) > bound:
             raise self.overloaded()
         now = self._clock()
         tickets = [self._ticket(job, now, predicted) for job, predicted in zip(jobs, tokens, strict=True)]

@@ -44,6 +44,7 @@ def translate_task(fields: TranslateRequest, tag: str, memory: Recall | None) ->
         markup=MarkupOptions() if fields.format == "html" else None,
         glossary=fields.glossary,
         protect=fields.protect,
+        pivot=fields.pivot,
         memory=memory if fields.memory else None,
         **_shared(fields, tag),
     )
@@ -57,7 +58,7 @@ def postedit_task(fields: PosteditRequest, tag: str) -> PosteditTask:
 
 def summarize_task(fields: SummarizeRequest, tag: str) -> SummarizeTask:
     """The request that the fields of ``POST /summarize`` make."""
-    return SummarizeTask(language=fields.language, **_shared(fields, tag))
+    return SummarizeTask(language=fields.language, sentences=fields.sentences, **_shared(fields, tag))
 
 
 def _shared(fields: DecodingFields, tag: str) -> dict[str, Any]:
@@ -76,6 +77,8 @@ def translate_reply(fields: TranslateRequest, result: DecodeResult) -> Translate
     per_text: dict[str, Sequence[object]] = {"translatedText": [text.text for text in result.texts]}
     if result.guesses:
         per_text["detectedLanguage"] = result.guesses
+    if any(text.via for text in result.texts):
+        per_text["via"] = [text.via for text in result.texts]
     if fields.protect:
         per_text["protected"] = [text.protected for text in result.texts]
     if fields.glossary:

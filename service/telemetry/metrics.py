@@ -31,6 +31,7 @@ from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
 from service.files.jobs import FileJobs
 from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
+from service.translation.texts import TextService
 
 _COUNTERS = {
     "steps": (
@@ -156,6 +157,10 @@ class Metrics:
         """Add an engine's counters to the registry, and whether it is ready."""
         self.registry.register(_EngineCollector(engine, self.refused, readiness))
 
+    def watch_texts(self, texts: TextService) -> None:
+        """Add what the text service counts to the registry."""
+        self.registry.register(_TextCollector(texts))
+
     def watch_files(self, files: FileJobs) -> None:
         """Add the files' counts to the registry."""
         self.registry.register(_FilesCollector(files))
@@ -163,6 +168,18 @@ class Metrics:
     def render(self) -> tuple[bytes, str]:
         """The exposition, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
+
+
+class _TextCollector(Collector):
+    def __init__(self, texts: TextService) -> None:
+        self._texts = texts
+
+    def collect(self) -> Iterator[Metric]:
+        text = "Sentences that went through a third language, as no model translates the pair."
+        pivoted = CounterMetricFamily("tandem_pivoted_sentences", text, labels=("source", "via", "target"))
+        for languages, count in dict(self._texts.pivoted).items():
+            pivoted.add_metric(languages, count)
+        yield pivoted
 
 
 class _FilesCollector(Collector):

@@ -40,18 +40,20 @@ def traced(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
-async def decode(engine: Engine, jobs: Sequence[Job], watch: Watch | None = None) -> list[Decoded]:
+async def decode(
+    engine: Engine, jobs: Sequence[Job], watch: Watch | None = None, *, begun: bool = False
+) -> list[Decoded]:
     """As ``Engine.decode``; where the request is traced with the spans ``queue``, ``encode`` and ``decode``.
 
     Their times are those of the sentence that took longest, since the sentences of a request go through side by side.
     """
     tracer = tracer_of_request.get()
     if tracer is None or not jobs:
-        return await engine.decode(jobs, watch)
+        return await engine.decode(jobs, watch, begun=begun)
     attributes: dict[str, str | int] = {"tandem.model": jobs[0].bundle, **_sources(jobs)}
     with tracer.start_as_current_span("engine", attributes=attributes, record_exception=False) as span:
         began = time.time_ns()
-        decoded = await engine.decode(jobs, watch)
+        decoded = await engine.decode(jobs, watch, begun=begun)
         targets = _targets(decoded)
         span.set_attributes(targets)
         slowest = max(decoded, key=lambda one: one.queue + one.encode + one.decode)

@@ -36,6 +36,21 @@ def split_long(text: str, limit: int, measure: Measure, *, even: bool = True) ->
     return _split(text, limit, measure, _BORDERS, even)
 
 
+def pack_sentences(sentences: Sequence[str], limit: int, measure: Measure) -> list[str]:
+    """Neighbouring sentences together, in pieces of similar size and of at most ``limit`` tokens.
+
+    A sentence longer than that is split as in ``split_long``; joined, the pieces are the sentences.
+
+    Args:
+        sentences: with the white space around them.
+        limit: tokens.
+        measure: counts them.
+    """
+    text = "".join(sentences)
+    total = measure(text)
+    return [text] if total <= limit else _packed(sentences, total, limit, measure, _BORDERS, even=True)
+
+
 def cut_to_limit(text: str, limit: int, measure: Measure) -> tuple[str, bool]:
     """The longest beginning of a text that a model can take, ending at a word border where there is one.
 
@@ -69,11 +84,18 @@ def _split(text: str, limit: int, measure: Measure, borders: Borders, even: bool
     atoms = [match[0] for match in borders[0].finditer(text) if match[0]]
     if len(atoms) == 1:
         return _split(text, limit, measure, borders[1:], even)
+    return _packed(atoms, total, limit, measure, borders[1:], even=even)
+
+
+def _packed(
+    atoms: Sequence[str], total: int, limit: int, measure: Measure, borders: Borders, *, even: bool
+) -> list[str]:
+    """Atoms of so many tokens in pieces; one that is too long by itself is split at the borders."""
     # An even share, so that no crumb is left for the last piece.
     aim = min(limit, total / -(-total // limit) * 1.1) if even else limit
     pieces: list[str] = []
     for chunk, too_long in _pack(atoms, limit, aim, measure):
-        pieces += _split(chunk, limit, measure, borders[1:], even) if too_long else [chunk]
+        pieces += _split(chunk, limit, measure, borders, even) if too_long else [chunk]
     return pieces
 
 

@@ -48,12 +48,32 @@ class Alignment:
         source, target: their tokens as the vocabulary's pieces, without the end of the sentence.
         weights: target tokens x source tokens: the attention; what the end of the sentence received is left out.
         words: spans of source words and of target words that belong together, in the target's order.
+        places: of the source's tokens, and of the target's, the characters that each stands for.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     weights: Array
     words: tuple[tuple[Span, Span], ...]
+    places: tuple[Sequence[Span], Sequence[Span]]
+
+    def onward(self, last: Alignment) -> Alignment:
+        """This one's source with the target of another one, whose source text is this one's target text.
+
+        A token of the target looks at one of the source as much as it looks at that one's translations; words belong
+        together that belong to the same word between.
+        """
+        (sources, read), (written, targets) = self.places, last.places
+        weights = np.zeros((len(targets), len(sources)), np.float32)
+        if read and written:
+            weights[:] = last.weights @ _membership(read, written).T @ self.weights
+        words = dict.fromkeys(
+            (source, target)
+            for between, target in last.words
+            for source, other in self.words
+            if other.start < between.end and between.start < other.end
+        )
+        return Alignment(self.source, last.target, weights, tuple(words), (sources, targets))
 
 
 def align_sources(
@@ -85,7 +105,7 @@ def align_sources(
         weights = _weights(hypothesis.attention[number], steps, len(read), edited=number == len(given) - 1)
         sources, source_spans = _located(model.bundle.source_vocabularies[number], read, text)
         words = word_pairs(weights, text, source_spans, target, target_spans)
-        found.append(Alignment(sources, targets, weights, words))
+        found.append(Alignment(sources, targets, weights, words, (source_spans, target_spans)))
     return tuple(found)
 
 

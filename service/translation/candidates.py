@@ -8,7 +8,7 @@ from itertools import chain
 
 from models.search import Hypothesis
 from service.bundles.served import ServedModel
-from service.engine import Decoded, Job
+from service.engine import Decoded
 from service.text.loops import cut_loops
 from service.text.masking import Hidden, Masked
 from service.text.placeholders import cased, found_parts, restored
@@ -38,7 +38,7 @@ class Candidate:
 
 
 def candidates_of_whole(
-    model: ServedModel, masked: Masked, names: Sequence[str], read: Sequence[str], job: Job, decoded: Decoded
+    model: ServedModel, masked: Masked, names: Sequence[str], read: Sequence[str], longest: int, decoded: Decoded
 ) -> list[Candidate]:
     """Of a unit that was read as a whole, the complete ones first.
 
@@ -47,8 +47,8 @@ def candidates_of_whole(
         masked: its leading source, with what is hidden.
         names: the placeholder of each hidden part; empty for those that were read as they are.
         read: what was read, per source.
-        job: what was decoded.
-        decoded: its result.
+        longest: tokens at which a hypothesis is cut.
+        decoded: the result.
     """
 
     def candidate(hypothesis: Hypothesis) -> Candidate:
@@ -59,7 +59,7 @@ def candidates_of_whole(
         if not any(names):
             return Candidate(text, hypothesis, kept, all(kept), repetition)
         # A placeholder that came only because nothing else was allowed any more stands in no good place.
-        complete = all(kept) and len(hypothesis.tokens) < job.options.bounds(job.length - 1)[1]
+        complete = all(kept) and len(hypothesis.tokens) < longest
         return Candidate(restored(text, masked, names), hypothesis, kept, complete, repetition)
 
     return sorted(map(candidate, decoded.hypotheses), key=lambda one: not one.complete)
@@ -104,6 +104,14 @@ def _in_parts(
     repetition = any(looped for _, looped in cut)
     best = _joined(hypotheses) if hypotheses else None
     return Candidate(text, best, (True,) * len(masked.hidden), repetition=repetition)
+
+
+def joined(decoded: Sequence[Decoded]) -> Decoded:
+    """One result that says what several say one after another; of one that alone."""
+    if len(decoded) == 1:
+        return decoded[0]
+    ranks = max(len(one.hypotheses) for one in decoded)
+    return Decoded(tuple(_joined([nth(one, rank) for one in decoded]) for rank in range(ranks)))
 
 
 def nth(decoded: Decoded, rank: int) -> Hypothesis:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from service.bundles.served import ServedModel
 from service.engine import Decoded
 from service.engine.engine import Watch
 from service.text.spans import Span
 from service.translation.candidates import Candidate
 from service.translation.results import FinishedSentence, FinishedSummary
-from service.translation.units import Attempt, ParsedText
+from service.translation.summaries import SummarizedText, joined
+from service.translation.units import Attempt, ParsedText, Unit
 
 Event: TypeAlias = FinishedSentence | FinishedSummary
 Render: TypeAlias = Callable[[], Event | None]
@@ -44,19 +44,17 @@ class Progress:
             return await self._queue.get()
 
 
-def watch_sentences(progress: Progress | None, parsed: Sequence[ParsedText]) -> Watch | None:
-    """Tells ``progress`` of the sentences of plain texts, whose jobs are decoded in the order of their units."""
+def watch_sentences(progress: Progress | None, units: Sequence[tuple[ParsedText, Unit]]) -> Watch | None:
+    """Tells ``progress`` of sentences of plain texts, whose jobs are decoded in the order of these units."""
     if progress is None:
         return None
-    places = [
-        (text, number, unit) for text in parsed for number, unit in enumerate(text.units) for _ in unit.attempt.jobs
-    ]
+    places = [(text, unit) for text, unit in units for _ in unit.attempt.jobs]
 
     def finished(job: int, decoded: Decoded) -> None:
-        text, number, unit = places[job]
-        if len(unit.attempt.jobs) == 1:
+        text, unit = places[job]
+        if len(unit.attempt.jobs) == 1 and unit.is_last(text.plan):
             # Its attempt at this time: later there may be another.
-            progress.add(partial(_tried, progress, text, number, unit.attempt, decoded))
+            progress.add(partial(_tried, progress, text, unit, unit.attempt, decoded))
 
     return finished
 
@@ -66,22 +64,22 @@ def tell_rest(progress: Progress | None, parsed: Sequence[ParsedText]) -> None:
     if progress is None:
         return
     for text in parsed:
-        for number in range(len(text.units)):
-            progress.add(partial(_rest, progress, text, number))
+        for unit in text.units:
+            progress.add(partial(_rest, progress, text, unit))
 
 
 def _tried(
-    progress: Progress, text: ParsedText, number: int, attempt: Attempt, decoded: Decoded
+    progress: Progress, text: ParsedText, unit: Unit, attempt: Attempt, decoded: Decoded
 ) -> FinishedSentence | None:
     """A finished sentence; None where it will be tried again."""
-    best = attempt.candidates(text.plan.model, text.units[number].masked, [decoded])[0]
-    return _sentence(progress, text, number, best) if best.complete else None
+    best = attempt.candidates(text.plan.writer, unit.masked, [decoded])[0]
+    return _sentence(progress, text, unit.number, best) if best.complete else None
 
 
-def _rest(progress: Progress, text: ParsedText, number: int) -> FinishedSentence | None:
+def _rest(progress: Progress, text: ParsedText, unit: Unit) -> FinishedSentence | None:
     """A sentence as it is in the end; None where that was told."""
-    told = (text.number, number) in progress.told
-    return None if told else _sentence(progress, text, number, text.units[number].candidates[0])
+    told = (text.number, unit.number) in progress.told
+    return None if told else _sentence(progress, text, unit.number, unit.candidates[0])
 
 
 def _sentence(progress: Progress, text: ParsedText, number: int, candidate: Candidate) -> FinishedSentence:
@@ -90,16 +88,22 @@ def _sentence(progress: Progress, text: ParsedText, number: int, candidate: Cand
     return FinishedSentence(text.number, number, Span(piece.start, piece.start + len(piece.text)), candidate.text)
 
 
-def watch_summaries(progress: Progress | None, model: ServedModel, read: Sequence[tuple[int, str]]) -> Watch | None:
-    """Tells ``progress`` of summaries; ``read`` has per job the text's number and what of it is read."""
+def watch_summaries(progress: Progress | None, texts: Sequence[SummarizedText]) -> Watch | None:
+    """Tells ``progress`` of summaries that are answers; the jobs are decoded in the order of the texts' parts."""
     if progress is None:
         return None
+    places = [(text, number) for text in texts for number in range(len(text.parts))]
+    arrived: dict[int, dict[int, Decoded]] = {text.number: {} for text in texts}
 
     def finished(job: int, decoded: Decoded) -> None:
-        progress.add(partial(_summary, model, *read[job], decoded))
+        text, number = places[job]
+        results = arrived[text.number]
+        results[number] = decoded
+        if text.last and len(results) == len(text.parts):
+            progress.add(partial(_summary, text, [results[number] for number in sorted(results)]))
 
     return finished
 
 
-def _summary(model: ServedModel, number: int, text: str, decoded: Decoded) -> FinishedSummary:
-    return FinishedSummary(number, Span(0, len(text)), model.decode(decoded.hypotheses[0], (text,)))
+def _summary(text: SummarizedText, decoded: Sequence[Decoded]) -> FinishedSummary:
+    return FinishedSummary(text.number, text.span, joined(text.lines(text.candidates(decoded))))

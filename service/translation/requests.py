@@ -34,7 +34,10 @@ class RequestLimits(Protocol):
     max_decoding_cost: int
     bulk_characters: int
     request_timeout: float
+    summary_depth: int
     text_threads: int
+    pivot: bool
+    pivot_languages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,7 @@ class TranslateTask(DecodeRequest):
         protect: what is to come back as it was; see ``service.text.protect``.
         splitting: where texts are split.
         postprocess: what is made of a sentence and its translation before that takes its place; None = nothing.
+        pivot: whether a pair that no model translates may go through a third language.
         memory: of the languages and sentences that it is asked for, the translations that the caller wants for some;
             None = there is none, or it is not to be used. It may block.
     """
@@ -113,6 +117,7 @@ class TranslateTask(DecodeRequest):
     protect: Sequence[str] = ()
     splitting: Splitting = "lines"
     postprocess: Postprocess | None = None
+    pivot: bool = True
     memory: Recall | None = None
 
     @property
@@ -137,9 +142,15 @@ class PosteditTask(DecodeRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeTask(DecodeRequest):
-    """Texts to summarize; the language where several models do that."""
+    """Texts to summarize.
+
+    Attributes:
+        language: of all of them; None = detected, text by text.
+        sentences: of a summary, at most; None = as many as the model writes.
+    """
 
     language: str | None = None
+    sentences: int | None = None
 
 
 def check_size(request: DecodeRequest, limits: RequestLimits) -> int:

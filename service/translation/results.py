@@ -102,7 +102,8 @@ class WrittenText:
         alternatives: by further ones, best first.
         sentences: those that were decoded; none where nobody asked.
         protected, glossary: what was hidden in it, each once, in order.
-        truncated: whether it was longer than the model reads, and was cut.
+        truncated: whether it was cut to what the model reads.
+        via: the language that it went through; None where one model translated it, or nothing did.
     """
 
     text: str
@@ -111,6 +112,7 @@ class WrittenText:
     protected: Sequence[ProtectedSpan] = ()
     glossary: Sequence[GlossaryTerm] = ()
     truncated: bool = False
+    via: str | None = None
 
     @classmethod
     def unchanged(cls, text: str, alternatives: int) -> WrittenText:
@@ -144,10 +146,11 @@ class Time:
     total: float
 
     @classmethod
-    def of(cls, decoded: Sequence[Decoded], total: float) -> Time:
-        """Of all sentences, those that were tried again twice."""
+    def of(cls, rounds: Sequence[Sequence[Decoded]], total: float) -> Time:
+        """Of sentences that were decoded at the same time, and of others after that, such as those tried again."""
         longest = (
-            max((getattr(one, stage) for one in decoded), default=0.0) for stage in ("queue", "encode", "decode")
+            sum(max((getattr(one, stage) for one in decoded), default=0.0) for decoded in rounds)
+            for stage in ("queue", "encode", "decode")
         )
         return cls(*(round(seconds, 6) for seconds in (*longest, total)))
 

@@ -4,13 +4,14 @@ A request goes through three stages, the first two in one text thread, the last 
 
     plan      which model, and how it is to search                ``plans``
     units     texts in sentences, tokenised: jobs                 ``units``; ``summaries`` for texts as a whole
-              ... the engine decodes the jobs ...
+              ... the engine decodes the jobs; from a language between, it does so once more ...
     written   the sentences in their places, and details          ``candidates``, ``writing``
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -19,14 +20,14 @@ from typing import ParamSpec, TypeVar
 
 from service.bundles.catalog import Catalog, Route
 from service.bundles.served import Tokeniser
-from service.engine import Decoded, Engine
+from service.engine import Decoded, Engine, Job
 from service.errors import InvalidOption
 from service.telemetry import tracing
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
 from service.text.markup import MarkupError
 from service.translation.masker import Masker
-from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route
+from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
 from service.translation.recall import recall
 from service.translation.requests import (
@@ -40,7 +41,7 @@ from service.translation.requests import (
     request_seconds,
 )
 from service.translation.results import DecodeResult, Time, Usage, WrittenText
-from service.translation.summaries import CutText, cut_texts, write_summaries
+from service.translation.summaries import SummarizedText, write_summaries
 from service.translation.units import ParsedText, Unit, parse_text
 from service.translation.writing import write_texts
 
@@ -61,6 +62,11 @@ class _Admission:
 class TextService:
     """Answers requests with the engine. The event loop only waits: texts are read and written in threads.
 
+    Attributes:
+        catalog: of the models.
+        detector: of languages.
+        pivoted: sentences that went through a third language, by source, that language, and target.
+
     Each of its answers raises:
         ServiceError, OptionError: what the request asks for cannot be done.
         Overloaded, Draining, DeadlinePassed, DecodingFailed: see ``Engine.decode``.
@@ -68,8 +74,9 @@ class TextService:
     """
 
     def __init__(self, engine: Engine, limits: RequestLimits) -> None:
-        self.catalog = Catalog(engine)
+        self.catalog = Catalog(engine, limits.pivot_languages if limits.pivot else None)
         self.detector = Detector(self.catalog.source_languages, limits.max_characters)
+        self.pivoted: Counter[tuple[str, str, str]] = Counter()
         self._engine = engine
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.text_threads, thread_name_prefix="tandem-text")
@@ -87,17 +94,26 @@ class TextService:
         return await self._rewrite(request, self._read_postediting, None)
 
     async def summarize(self, request: SummarizeTask, progress: Progress | None = None) -> DecodeResult:
-        """Summarize texts, each as a whole; ``progress`` is told of every finished one while others are decoded."""
+        """Summarize texts, long ones in parts; ``progress`` is told of every finished one while others are decoded."""
         with self._engine.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
-                plan, texts = await self._in_thread(self._read_summaries, request, admission)
-                read = [(number, text.text) for number, text in enumerate(texts) if text.job is not None]
-                jobs = [text.job for text in texts if text.job is not None]
-                decoded = await tracing.decode(self._engine, jobs, watch_summaries(progress, plan.model, read))
-                written = await self._in_thread(write_summaries, plan, texts, decoded)
-        counts = Usage.of(admission.characters, jobs, decoded)
-        return DecodeResult(written, plan.model.name, counts, self._seconds(decoded, admission))
+                texts = await self._in_thread(self._read_summaries, request, admission)
+                pending, jobs, rounds = texts, list[Job](), list[Sequence[Decoded]]()
+                while True:  # once more for every time that summaries are summarized
+                    ahead = [(text.plan, part.job) for text in pending for part in text.parts]
+                    check_cost(ahead, self._limits)
+                    now = [job for _, job in ahead]
+                    watch = watch_summaries(progress, pending)
+                    decoded = await tracing.decode(self._engine, now, watch, begun=bool(jobs))
+                    jobs += now
+                    rounds.append(decoded)
+                    pending, written = await self._in_thread(write_summaries, request, texts, pending, decoded)
+                    if not pending:
+                        break
+        counts = Usage.of(admission.characters, jobs, [one for decoded in rounds for one in decoded])
+        names = ", ".join(dict.fromkeys(text.plan.model.name for text in texts))
+        return DecodeResult(written, names, counts, self._seconds(rounds, admission))
 
     async def _rewrite(
         self,
@@ -110,27 +126,33 @@ class TextService:
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
                 parsed, guesses = await self._in_thread(read, request, admission)
-                watch = watch_sentences(progress, parsed)
-                units = [(text.plan, unit) for text in parsed for unit in text.units]
-                results: list[Decoded] = []
+                units = [(text, unit) for text in parsed for unit in text.units]
+                rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
                     jobs = [job for _, unit in units for job in unit.attempt.jobs]
-                    decoded = await tracing.decode(self._engine, jobs, watch)
-                    results += decoded
-                    units, written = await self._in_thread(_write, request, parsed, units, decoded)
+                    watch = watch_sentences(progress, units)
+                    rounds.append(await tracing.decode(self._engine, jobs, watch, begun=bool(rounds)))
+                    units, written = await self._in_thread(_write, request, parsed, units, rounds[-1])
                     if not units:
                         break
-                    watch = None
                 tell_rest(progress, parsed)
-        names = ", ".join(dict.fromkeys(text.plan.model.name for text in parsed))
+        self._count(parsed)
+        names = ", ".join(dict.fromkeys(model.name for text in parsed for model in text.plan.route.models))
         result = DecodeResult(written, names or None, guesses=guesses)
         if not request.wants_details:
             return result
         final = [unit for text in parsed for unit in text.units]
-        jobs = [job for unit in final for job in unit.attempt.jobs]
+        jobs = [job for unit in final for job in unit.attempt.first_jobs]
         last = [decoded for unit in final for decoded in unit.decoded]
         counts = Usage.of(admission.characters, jobs, last)
-        return replace(result, usage=counts, time=self._seconds(results, admission))
+        return replace(result, usage=counts, time=self._seconds(rounds, admission))
+
+    def _count(self, parsed: Sequence[ParsedText]) -> None:
+        """Count the sentences that went through a third language."""
+        for text in parsed:
+            route = text.plan.route
+            if route.via is not None:
+                self.pivoted[route.languages[0], route.via, text.plan.writer.target] += len(text.units)
 
     def _admit(self, request: DecodeRequest) -> _Admission:
         """Check what can be told without looking at the texts."""
@@ -138,8 +160,8 @@ class TextService:
         characters = check_size(request, self._limits)
         return _Admission(characters, began, began + request_seconds(request, self._limits))
 
-    def _seconds(self, decoded: Sequence[Decoded], admission: _Admission) -> Time:
-        return Time.of(decoded, self._engine.clock() - admission.began)
+    def _seconds(self, rounds: Sequence[Sequence[Decoded]], admission: _Admission) -> Time:
+        return Time.of(rounds, self._engine.clock() - admission.began)
 
     @tracing.traced("split")
     def _read_translation(self, request: TranslateTask, admission: _Admission) -> tuple[list[ParsedText], list[Guess]]:
@@ -158,13 +180,25 @@ class TextService:
         return self._parsed(request, [route] * len(request.texts), admission, Masker.of(request), []), []
 
     @tracing.traced("split")
-    def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> tuple[Plan, list[CutText]]:
-        """The texts as far as the model reads them."""
+    def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> list[SummarizedText]:
+        """The texts in parts that their models read."""
+        plans: dict[Route, Plan] = {}
+        for route in (routes := self._summary_routes(request)):
+            if route not in plans:
+                plans[route] = make_plan(request, route, self._limits, admission.characters, admission.deadline)
+        depth = self._limits.summary_depth
+        return [SummarizedText.of(plans[route], request, number, depth) for number, route in enumerate(routes)]
+
+    def _summary_routes(self, request: SummarizeTask) -> list[Route]:
+        """The way of each text: by the language that the request names, or that is detected."""
         route = self.catalog.summarizer(request.language, request.model)
-        plan = make_plan(request, route, self._limits, admission.characters, admission.deadline)
-        texts = cut_texts(plan)
-        check_cost([text.job for text in texts if text.job is not None], self._limits)
-        return plan, texts
+        if request.language is not None:
+            return [route] * len(request.texts)
+        known = self.catalog.summarized_languages(request.model)
+        return [
+            summary_route(self.catalog, request, self.detector.detect(text, known), request.place(number))
+            for number, text in enumerate(request.texts)
+        ]
 
     def _read_markup(self, request: TranslateTask) -> list[HtmlDocument]:
         """The texts, divided; none where they are plain.
@@ -192,11 +226,12 @@ class TextService:
         self, request: TranslateTask, documents: Sequence[HtmlDocument]
     ) -> tuple[list[Route | None], list[Guess]]:
         """The way of each text, and the language that it is in; no way where it is the language asked for."""
-        preferred = None if request.others else self.catalog.source_languages(request.target, request.model)
+        catalog, named = self.catalog, (request.target, request.model)
+        preferred = None if request.others else catalog.source_languages(*named, pivot=request.pivot)
         texts = [document.text for document in documents] or request.texts
         guesses = [self.detector.detect(text, preferred, request.likeliest) for text in texts]
         found = [
-            guessed_route(self.catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
+            guessed_route(catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
         ]
         return [route for route, _ in found], [guess for _, guess in found]
 
@@ -225,7 +260,8 @@ class TextService:
                 parsed.append(parse_text(plan, number, masker, tokens, markup))
         if isinstance(request, TranslateTask):
             recall(request, parsed)
-        check_cost([job for text in parsed for unit in text.units for job in unit.attempt.jobs], self._limits)
+        jobs = ((text.plan, job) for text in parsed for unit in text.units for job in unit.attempt.jobs)
+        check_cost(jobs, self._limits)
         return parsed
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -238,12 +274,12 @@ class TextService:
 def _write(
     request: DecodeRequest,
     parsed: Sequence[ParsedText],
-    units: Sequence[tuple[Plan, Unit]],
+    units: Sequence[tuple[ParsedText, Unit]],
     decoded: Sequence[Decoded],
-) -> tuple[list[tuple[Plan, Unit]], list[WrittenText]]:
-    """Give units the results of their jobs. Returns those that are to be tried again; or else the texts."""
+) -> tuple[list[tuple[ParsedText, Unit]], list[WrittenText]]:
+    """Give units the results of their jobs. Returns those that go on; or else the texts."""
     results = iter(decoded)
-    for plan, unit in units:
-        unit.read(plan.model, results)
-    again = [(plan, unit) for plan, unit in units if unit.try_again(plan)]
+    for text, unit in units:
+        unit.read(text.plan, results)
+    again = [(text, unit) for text, unit in units if unit.goes_on(text.plan)]
     return again, [] if again else write_texts(request, parsed)

@@ -4,6 +4,9 @@ A unit is decoded as a whole: with a placeholder for each part that is hidden, w
 as it was read, or, where the model knows no placeholders or there are too few, as it was sent. Then the parts are
 looked for in what was written. Where one is missing, the pieces between the parts are translated each by itself, and
 the parts stand between them again: worse as a translation, but complete.
+
+Where a pair goes through a third language, each job's best hypothesis is a job once more, with the same placeholders,
+and what was missing is looked for in what comes of that.
 """
 
 from __future__ import annotations
@@ -11,20 +14,24 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, field
-from itertools import zip_longest
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import islice, zip_longest
 
+from models.search import Hypothesis
 from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
 from service.text.html import HtmlDocument
 from service.text.layout import Document, is_translatable
+from service.text.loops import cut_loops
 from service.text.masking import Hidden, Masked
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
-from service.text.splitting import Measure
-from service.translation.candidates import Candidate, candidates_in_parts, candidates_of_whole
+from service.text.splitting import Measure, split_long
+from service.translation.alignment import Alignment, align_sources
+from service.translation.candidates import Candidate, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
 from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
@@ -38,7 +45,10 @@ class Attempt:
         read: what each job reads, per source.
         names: of a unit read as a whole, the placeholder of each hidden part; empty for those that are read as they
             are.
-        pieces: of a unit in pieces, in order text that stays, the numbers of jobs, and hidden parts; None = as a whole.
+        pieces: of a unit in pieces, in order text that stays, the numbers of what was read, and hidden parts; None =
+            as a whole.
+        cuts: of each that was read, how many jobs in a row it is: more than one where it was too long for the model.
+        before: how it got into the language that its jobs read; None = they read the text itself.
         remembered: the translation, where the caller's memory has it: there is nothing to decode.
     """
 
@@ -46,15 +56,86 @@ class Attempt:
     read: tuple[tuple[str, ...], ...]
     names: tuple[str, ...] = ()
     pieces: tuple[str | int | Hidden, ...] | None = None
+    cuts: tuple[int, ...] = ()
+    before: FirstHop | None = None
     remembered: str | None = None
 
     def candidates(self, model: ServedModel, masked: Masked, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of the jobs say, best first, at least one; ``masked``: of the unit."""
         if self.remembered is not None:
             return [Candidate(self.remembered, None, remembered=True)]
+        if self.cuts:
+            remaining = iter(decoded)
+            decoded = [joined([*islice(remaining, cut)]) for cut in self.cuts]
         if self.pieces is not None:
-            return candidates_in_parts(model, masked, self.pieces, self.read, decoded)
-        return candidates_of_whole(model, masked, self.names, self.read[0], self.jobs[0], decoded[0])
+            found = candidates_in_parts(model, masked, self.pieces, self.read, decoded)
+        else:
+            found = candidates_of_whole(model, masked, self.names, self.read[0], self.longest, decoded[0])
+        if self.before is None:
+            return found
+        whole, looped = self.before.complete, self.before.repetition
+        return [replace(one, complete=one.complete and whole, repetition=one.repetition or looped) for one in found]
+
+    @property
+    def longest(self) -> int:
+        """Tokens at which the hypotheses of all jobs together are cut."""
+        return sum(job.longest for job in self.jobs)
+
+    @property
+    def first_jobs(self) -> tuple[Job, ...]:
+        """Those that read the text itself."""
+        return self.jobs if self.before is None else self.before.attempt.jobs
+
+    def onward(self, plan: Plan, decoded: Sequence[Decoded], *, first: bool, attention: bool) -> Attempt:
+        """The same once more, from the language between: the best hypotheses are what is read now.
+
+        Args:
+            plan: for what was read before.
+            decoded: the results of the jobs.
+            first, attention: the unit's.
+        """
+        following = plan.onward
+        assert following is not None
+        best = [one.hypotheses[0] for one in decoded]
+        cut = [
+            cut_loops(plan.model.decode(hypothesis, read), *read)
+            for hypothesis, read in zip(best, self.read, strict=True)
+        ]
+        # What hidden parts have taken from it, if there are any, is looked for later.
+        complete = not any(self.names) or len(best[0].tokens) < self.longest
+        before = FirstHop(self, best, complete, repetition=any(looped for _, looped in cut))
+        texts = [text for text, _ in cut]
+        if self.pieces is None and not self.names and not is_translatable(texts[0]):
+            return Attempt((), (), (), (texts[0],), before=before)
+        names = [*filter(None, dict.fromkeys(self.names))]
+        encode = cache(lambda piece: following.model.encode((piece,), names))
+        jobs, cuts = list[Job](), list[int]()
+        for text in texts:
+            pieces = split_long(text, following.model.limit, lambda piece: len(encode(piece)[0]) - 1)
+            cuts.append(len(pieces))
+            for piece in pieces:
+                reserved = [name for name in names for _ in range(piece.count(name))]
+                begins = first and not jobs
+                jobs.append(following.job(encode(piece), first=begins, reserved=reserved, attention=attention))
+        read = tuple((text,) for text in texts)
+        return Attempt(tuple(jobs), read, self.names, self.pieces, tuple(cuts), before)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstHop:
+    """What was tried on the way to a language between, and what came of it.
+
+    Attributes:
+        attempt: there.
+        best: of its jobs, the hypotheses that were taken.
+        complete: whether they ended by themselves, as far as hidden parts depend on it.
+        repetition: whether a loop was cut out of one.
+    """
+
+    attempt: Attempt
+    best: Sequence[Hypothesis]
+    complete: bool
+    repetition: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -64,16 +145,16 @@ class Unit:
     Attributes:
         texts: per source of the model, as it was sent.
         masked: the leading source's, with what is hidden in it.
-        first: whether it is its text's first, which carries the prefix.
+        number: its place in the text, or in the block of one in markup, from 0.
         attention: whether hypotheses are to carry theirs, where they can.
         attempt: how it was tried last.
-        candidates: its translations, best first; empty until ``read``.
+        candidates: its translations, best first; empty until they are there.
         decoded: the results that they come from, one per job.
     """
 
     texts: tuple[str, ...]
     masked: Masked
-    first: bool
+    number: int
     attention: bool
     attempt: Attempt
     candidates: list[Candidate] = field(default_factory=list)
@@ -81,35 +162,51 @@ class Unit:
 
     @classmethod
     def of(
-        cls, plan: Plan, tokens: Tokeniser, masked: Masked, texts: tuple[str, ...], *, first: bool, attention: bool
+        cls, plan: Plan, tokens: Tokeniser, masked: Masked, texts: tuple[str, ...], *, number: int, attention: bool
     ) -> Unit:
         """A unit, and how it is tried first: terms are read as they are, as many translations have the target term."""
         hidden = masked.hidden
-        unit = cls(texts, masked, first, attention, Attempt((), ()))
+        unit = cls(texts, masked, number, attention, Attempt((), ()))
         if hidden and not is_translatable(masked.text):  # nothing but hidden parts, and what is no word
             text = masked.fill([cased(part, masked, place == 0) for place, part in enumerate(hidden)])
             unit.attempt = Attempt((), (), (), (text,))
         elif len(texts) > 1 or not hidden:
             ids = tuple(tokens.ids(text, source) for source, text in enumerate(texts))
-            job = plan.job(ids, first=first, attention=attention)
+            job = plan.job(ids, first=unit.first, attention=attention)
             unit.attempt = Attempt((job,), (texts,), ("",) * len(hidden))
         else:
-            known = bool(plan.model.placeholders)
+            known = bool(plan.placeholders)
             covered = frozenset(number for number, part in enumerate(hidden) if known and part.term is None)
             unit.attempt = unit._covering(plan, covered)
         return unit
 
-    def read(self, model: ServedModel, results: Iterator[Decoded]) -> None:
-        """Take the results of the attempt's jobs."""
-        self.decoded = [next(results) for _ in self.attempt.jobs]
-        self.candidates = self.attempt.candidates(model, self.masked, self.decoded)
+    @property
+    def first(self) -> bool:
+        """Whether it is its text's first, which carries the prefix."""
+        return self.number == 0
 
-    def try_again(self, plan: Plan) -> bool:
-        """Where something is missing: first the missing terms become placeholders, then all, then there are only parts.
+    def read(self, plan: Plan, results: Iterator[Decoded]) -> None:
+        """Take the results of the attempt's jobs, which go on from a language between, or are its translations."""
+        self.decoded, self.candidates = [next(results) for _ in self.attempt.jobs], []
+        if self.decoded and not self.is_last(plan):
+            self.attempt = self.attempt.onward(plan, self.decoded, first=self.first, attention=self.attention)
+            self.decoded = []
+        if self.attempt.jobs and not self.decoded:
+            return
+        self.candidates = self.attempt.candidates(plan.writer, self.masked, self.decoded)
 
-        Returns:
-            Whether there is another way: not where the parts have been tried, or the model reads several texts at once.
+    def is_last(self, plan: Plan) -> bool:
+        """Whether what its attempt's jobs write is the answer."""
+        return plan.onward is None or self.attempt.before is not None
+
+    def goes_on(self, plan: Plan) -> bool:
+        """Whether there is more to decode: from a language between, or where something is missing.
+
+        Then first the missing terms become placeholders, then all, then there are only parts. There is no other way
+        where the parts have been tried, or the model reads several texts at once.
         """
+        if not self.candidates:
+            return True
         best = self.candidates[0]
         if best.complete or len(self.texts) > 1 or self.attempt.pieces is not None:
             return False
@@ -120,7 +217,7 @@ class Unit:
         wanted = covered | {number for number in every if hidden[number] in missing}
         if wanted == covered or any(hidden[number].term is not None for number in covered):
             wanted = every
-        in_parts = wanted == covered or not plan.model.placeholders
+        in_parts = wanted == covered or not plan.placeholders
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, frozenset(wanted))
         return True
 
@@ -129,15 +226,21 @@ class Unit:
         if translation is not None:
             self.attempt = Attempt((), (), remembered=translation)
 
-    def ids(self) -> tuple[tuple[int, ...], ...] | None:
-        """Per source the tokens that it was decoded from; None where those were of several jobs."""
-        jobs = self.attempt.jobs
-        return jobs[0].sources if len(jobs) == 1 else None
+    def align(self, plan: Plan, written: str, hypothesis: Hypothesis) -> tuple[Alignment, ...]:
+        """Per source what its tokens and words align with in a translation, whose hypothesis has its attention."""
+        attempt = self.attempt
+        before, (job,) = attempt.before, attempt.jobs
+        if before is None:
+            return align_sources(plan.model, self.texts, written, hypothesis, job.sources)
+        (read,) = attempt.read
+        (first,) = align_sources(plan.model, self.texts, read[0], before.best[0], before.attempt.jobs[0].sources)
+        (last,) = align_sources(plan.writer, read, written, hypothesis, job.sources)
+        return (first.onward(last),)
 
     def _covering(self, plan: Plan, covered: Set[int]) -> Attempt:
         """As a whole, some hidden parts placeholders; in pieces where those are too few, or it gets too long."""
         model, hidden = plan.model, self.masked.hidden
-        names = choose_placeholders(tuple(model.placeholders), self.masked, covered)
+        names = choose_placeholders(plan.placeholders, self.masked, covered)
         if names is None:
             return self._in_parts(plan)
         read = self.masked.fill([name or part.source for name, part in zip(names, hidden, strict=True)])
@@ -230,9 +333,9 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
 
 def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, attention: bool) -> SegmentedText:
     """A text of one source, as it was sent and with what is hidden in it."""
-    language, target = plan.route.languages[0], plan.model.target
+    language, target = plan.route.languages[0], plan.writer.target
     splitting = plan.request.splitting if isinstance(plan.request, TranslateTask) else "lines"
-    measure = _measure(plan.model, masked, tokens)
+    measure = _measure(plan, masked, tokens)
     document = Document.parse(masked.text, language, target, plan.model.limit, measure, splitting)
     sentences = [Masked(piece.text) for piece in document.sentences]
     if masked.hidden:
@@ -241,23 +344,23 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         document = Document.of([(own.source, translated) for own, translated in parts], language, target)
         sentences = [own for own, translated in parts if translated]
     units = [
-        Unit.of(plan, tokens, own, (own.source,), first=number == 0, attention=attention)
+        Unit.of(plan, tokens, own, (own.source,), number=number, attention=attention)
         for number, own in enumerate(sentences)
     ]
     return SegmentedText(text, document, units, attention)
 
 
-def _measure(model: ServedModel, masked: Masked, tokens: Tokeniser) -> Measure:
+def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:
     """Counts tokens so that a sentence in which too much is hidden counts as too long."""
     if not masked.hidden:
         return tokens.measure
-    placeholders = len(model.placeholders)
+    placeholders = len(plan.placeholders)
     longest = 0 if placeholders else max(tokens.measure(part.source) for part in masked.hidden)
 
     def measure(text: str) -> int:
         hidden, length = text.count(masked.mark), tokens.measure(text)
         if placeholders:
-            return max(length, math.ceil(hidden * model.limit / placeholders))
+            return max(length, math.ceil(hidden * plan.model.limit / placeholders))
         return length + hidden * longest
 
     return measure
@@ -282,7 +385,7 @@ def _parse_several(plan: Plan, number: int, masker: Masker, tokens: Tokeniser) -
                 remedy = "shorten the text, or break lines and sentences at the same places in all of them"
                 raise InvalidOption(plan.request.place(number, route.fields[source]), bound, length, remedy)
     units = [
-        Unit.of(plan, tokens, masker.mask(sentence[route.lead]), sentence, first=index == 0, attention=False)
+        Unit.of(plan, tokens, masker.mask(sentence[route.lead]), sentence, number=index, attention=False)
         for index, sentence in enumerate(parallel.sentences)
     ]
     return SegmentedText(row[route.lead], parallel.document, units)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
+from models.search import Hypothesis
 from service.bundles.catalog import Route
 from service.text.html import HtmlDocument
 from service.text.masking import Hidden
@@ -24,6 +27,7 @@ from service.translation.results import (
 )
 from service.translation.units import ParsedText, SegmentedText
 
+Align: TypeAlias = Callable[[str, Hypothesis], Sequence[Alignment]]
 MAX_WEIGHTS = 250_000
 """Numbers in all of an answer's attention matrices: some 2 MB of JSON."""
 EXACT = 100
@@ -49,7 +53,7 @@ class SentenceWriter:
         sentence: Sequence[str],
         spans: tuple[Span, Span],
         written: str,
-        ids: Sequence[Sequence[int]] | None = None,
+        align: Align | None = None,
     ) -> list[WrittenSentence]:
         """A translated sentence; none where nothing was decoded or remembered.
 
@@ -59,7 +63,7 @@ class SentenceWriter:
             sentence: its text in every source of the model, as it was decoded or as the request has it.
             spans: where it stands in the text sent (of the leading source), and its translation in what is written.
             written: the translation.
-            ids: per source the tokens that were decoded; None = those of ``ServedModel.encode``.
+            align: what a hypothesis with its attention aligns with; None = the sentence alone, by that model.
         """
         hypothesis, (source, target) = best.hypothesis, spans
         if best.remembered:
@@ -69,14 +73,14 @@ class SentenceWriter:
         scores = [round(score, 6) for score in hypothesis.token_scores] if self.request.scores else None
         alignment = None
         if self.request.alignments and hypothesis.attention is not None:
-            aligned = align_sources(route.model, sentence, written, hypothesis, ids)
+            aligned = (align or partial(align_sources, route.model, sentence))(written, hypothesis)
             others = {
                 field: self._aligned(alignment, 0, target.start)
                 for number, (field, alignment) in enumerate(zip(route.fields, aligned, strict=True))
                 if number != route.lead
             }
             alignment = replace(self._aligned(aligned[route.lead], source.start, target.start), others=others or None)
-        score, pieces = round(hypothesis.score, 6), route.model.pieces(hypothesis)
+        score, pieces = round(hypothesis.score, 6), route.models[-1].pieces(hypothesis)
         return [WrittenSentence(source, target, score, pieces, scores, alignment, best.repetition or None)]
 
     def _aligned(self, alignment: Alignment, source: int, target: int) -> AlignedSource:
@@ -110,7 +114,7 @@ def _write_plain(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
     text, spans = _joined(segment, plan, 0)
     sentences = _sentences(segment, plan, writer, text, spans) if plan.request.wants_details else []
     others = [_joined(segment, plan, rank)[0] for rank in range(1, alternatives + 1)]
-    return WrittenText(text, others, sentences, *_reports(parsed))
+    return WrittenText(text, others, sentences, *_reports(parsed), via=plan.route.via)
 
 
 def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
@@ -123,7 +127,8 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
         text, spans = _joined(segment, parsed.plan, 0) if segment.units else (segment.text, [])
         sentences += _sentences(segment, parsed.plan, writer, text, spans, (source, target))
         source, target = source + len(segment.text) + 1, target + len(text) + 1
-    return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed))
+    via = parsed.plan.route.via if parsed.units else None
+    return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed), via=via)
 
 
 def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tuple[int, int]]]:
@@ -149,7 +154,8 @@ def _sentences(
     for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
         source = Span(piece.start, piece.start + len(piece.text)).moved(before[0])
         places = source, Span(start, end).moved(before[1])
-        written += writer.describe(plan.route, unit.candidates[0], unit.texts, places, text[start:end], unit.ids())
+        align = partial(unit.align, plan)
+        written += writer.describe(plan.route, unit.candidates[0], unit.texts, places, text[start:end], align)
     return written
 
 
@@ -191,5 +197,5 @@ def _word_pairs(
         hypothesis = unit.candidates[min(rank, len(unit.candidates) - 1)].hypothesis
         if hypothesis is None or hypothesis.attention is None:
             continue
-        (found,) = align_sources(plan.model, unit.texts, text[start:end], hypothesis, unit.ids())
+        (found,) = unit.align(plan, text[start:end], hypothesis)
         yield from ((read.moved(piece.start), written.moved(start)) for read, written in found.words)

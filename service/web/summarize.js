@@ -89,7 +89,9 @@ export class SummarizeTab {
     const length = new FormData(byId("sum-form")).get("length");
     this.#busy(true);
     try {
-      const fields = { q, language: this.#language.value, ...LENGTHS[length] };
+      // With one language there is no choice, and the server says so where the text is in another.
+      const language = this.#language.options.length > 1 ? { language: this.#language.value } : {};
+      const fields = { q, ...language, ...LENGTHS[length] };
       const reply = await postJson("summarize", { ...fields, ...OTHERS }, running.signal);
       this.#show([reply.summary, ...(reply.alternatives ?? [])], reply);
     } catch (error) {

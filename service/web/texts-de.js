@@ -57,6 +57,7 @@ export default {
   remembered: "Ein Satz ist so übersetzt, wie Sie ihn verbessert haben.",
 
   already: "Dieser Text scheint schon in der Zielsprache zu sein ({language}).",
+  through: "Kein Modell übersetzt hier dieses Paar unmittelbar: Zwischensprache war {language}.",
   notKept: "Nicht unverändert geblieben: {texts}",
   notFound: "In der Übersetzung nicht gefunden: {terms}",
   repetition: "In einem Satz begann das Modell, sich zu wiederholen; er wurde dort beendet.",

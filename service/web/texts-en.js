@@ -57,6 +57,7 @@ export default {
   remembered: "A sentence is translated as you corrected it.",
 
   already: "This text seems to be in {language} already.",
+  through: "No model here translates this pair directly: it went through {language}.",
   notKept: "Not kept as it was: {texts}",
   notFound: "Not found in the translation: {terms}",
   repetition: "The model began to repeat itself in one sentence; that sentence was cut short.",

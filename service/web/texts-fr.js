@@ -57,6 +57,7 @@ export default {
   remembered: "Une phrase est traduite comme vous l’avez corrigée.",
 
   already: "Ce texte semble déjà être dans la langue demandée ({language}).",
+  through: "Aucun modèle ne traduit directement cette paire ici : langue intermédiaire, {language}.",
   notKept: "Non conservé tel quel : {texts}",
   notFound: "Introuvable dans la traduction : {terms}",
   repetition: "Le modèle a commencé à se répéter dans une phrase ; elle a été coupée à cet endroit.",

@@ -202,6 +202,7 @@ export class TranslateTab {
     const already = this.#pair && reply.detectedLanguage?.language === this.#pair.target;
     const notes = [
       already ? t("already", { language: languageName(this.#pair.target) }) : "",
+      reply.via ? t("through", { language: languageName(reply.via) }) : "",
       lost.length ? t("notKept", { texts: lost.join(", ") }) : "",
       missing.length ? t("notFound", { terms: missing.join(", ") }) : "",
       translation?.sentences.some(({ repetition }) => repetition) ? t("repetition") : "",

@@ -62,6 +62,7 @@ def test_a_summary(visit: Visit) -> None:
 
 @pytest.mark.slow
 def test_a_cut_text_is_said_to_be_cut(visit: Visit) -> None:
+    visit.mock("summarize", 200, {"summary": "a study", "truncated": True})
     page = visit.open("summarize")
     page.fill("#sum-text", "We study the depth of scenes from single images without labels. " * 20)
     page.press("#sum-text", "Control+Enter")

@@ -102,6 +102,16 @@ def test_languages_are_swapped_with_their_texts(visit: Visit) -> None:
     assert [(one["source"], one["target"]) for one in asked] == [("de", "en"), ("en", "de")]
 
 
+def test_a_language_between_is_named(visit: Visit) -> None:
+    french = {"code": "fr", "name": "French", "targets": ["de"], "via": {"de": "en"}}
+    visit.mock("languages", body=[*TURNED, french])
+    visit.mock("translate", body={"translatedText": "Haus", "details": [{"sentences": []}], "via": "en"})
+    page = visit.open(source="fr", target="de")
+    page.fill("#source-text", "Maison")
+    expect(page.locator("#output")).to_have_text("Haus")
+    expect(page.locator("#notes")).to_have_text("No model here translates this pair directly: it went through English.")
+
+
 def test_the_target_turns_with_the_detected_language(visit: Visit) -> None:
     """Unless the user picked it: German and French can only be translated into English here."""
     found = {"Haus": "de", "Maison": "fr", "House": "en"}

@@ -103,7 +103,13 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
 async def summarize(
     fields: SummarizeFields, parts: PartsDep, request_id: RequestId, request: Request
 ) -> SummarizeReply | Response:
-    """Summarize a text or several. `truncated` says whether a text was longer than the model takes.
+    """Summarize a text or several, of any length within the server's limit of characters.
+
+    A text longer than the model reads is cut at sentences into parts, and their summaries are summarized again, until
+    one is left or the setting `summary_depth` is reached: then the summaries of the parts are the answer, each on a
+    line. `min_length` and `max_length` hold for what stands in the answer, `sentences` for all of it. Where parts were
+    read, `details` has no alignments, unless their summaries are the answer. `truncated` is true only where that
+    setting is 0 and the text was cut instead.
 
     With `stream`, or where events are accepted, the reply is a stream of server-sent events: `summary` for each text as
     soon as it is finished, then `done` with the whole reply, or `error`.

@@ -17,6 +17,8 @@ def test_admits_all_or_nothing_and_says_when_to_come_back() -> None:
         small.admit([job(1), job(60)])
     assert 1 <= caught.value.retry_after <= 60
     assert (small.queued_tokens, small.waiting) == (held, 1)
+    small.admit([job(1), job(60)], begun=True)  # of a request that was let in before
+    assert small.waiting == 3
 
 
 def test_batches_similar_lengths_from_the_oldest_on() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from models.text import normalise
 from service.text.layout import Document, is_translatable
-from service.text.splitting import cut_to_limit, split_long
+from service.text.splitting import cut_to_limit, pack_sentences, split_long
 
 LANGUAGES = st.sampled_from(["de", "en", "fr", "ja", "zh", "pt-BR", "xx"])
 PROSE = st.text(st.sampled_from("aZäß é.!?,;:- \n\t\"'«»()12。、あ😀\u0301\u200d\ufe0f\u2028\u00a0*>#"), max_size=200)
@@ -105,6 +105,16 @@ def test_split_pieces_fit_and_join(text: str, limit: int) -> None:
     pieces = split_long(text, limit, octets)
     assert "".join(pieces) == text
     assert all(octets(piece) <= limit for piece in pieces)
+
+
+@given(st.lists(st.text(st.sampled_from("ab ,."), min_size=1, max_size=30), min_size=1), st.integers(5, 60))
+def test_sentences_are_packed_whole_where_they_fit(texts: list[str], limit: int) -> None:
+    pieces = pack_sentences(texts, limit, octets)
+    assert "".join(pieces) == "".join(texts)
+    assert all(octets(piece) <= limit for piece in pieces)
+    if max(map(octets, texts)) <= limit:
+        borders = {sum(map(len, texts[:count])) for count in range(len(texts) + 1)}
+        assert {sum(map(len, pieces[:count])) for count in range(len(pieces))} <= borders
 
 
 def test_marks_stay_with_their_character() -> None:

@@ -128,6 +128,23 @@ def test_words_pair_with_what_they_looked_at() -> None:
     assert [sides[0][token] for token in looked_at] == sides[1]
 
 
+def test_two_hops_align_by_way_of_what_stands_between() -> None:
+    """The middle text is cut otherwise by the first model's vocabulary than by the second's."""
+    wholes, parts = ((Span(0, 5), Span(6, 9)), (Span(0, 3), Span(3, 5), Span(6, 9)))
+    first = Alignment(
+        ("le", "chat"),
+        ("black", "cat"),
+        np.array([[0.7, 0.3], [0.0, 1.0]], np.float32),
+        ((Span(3, 7), Span(6, 9)), (Span(0, 2), Span(0, 5))),
+        ((Span(0, 2), Span(3, 7)), wholes),
+    )
+    last = Alignment(("bla", "ck", "cat"), ("katze",), np.array([[0.2, 0.2, 0.6]], np.float32),
+                     ((Span(6, 9), Span(0, 5)),), (parts, (Span(0, 5),)))  # fmt: skip
+    found = first.onward(last)
+    assert (found.source, found.target, found.words) == (("le", "chat"), ("katze",), ((Span(3, 7), Span(0, 5)),))
+    np.testing.assert_allclose(found.weights, [[0.4 * 0.7, 0.4 * 0.3 + 0.6]], rtol=1e-6)
+
+
 SPACED = WordVocabulary(["alt", "das", "haus", "house", "is", "ist", "old", "the", "."])
 
 
@@ -288,6 +305,16 @@ async def test_summaries_carry_alignments(bundles: dict[str, Bundle]) -> None:
     assert [pair["source"] for pair in sentence["alignment"]["words"]] == [
         pair["target"] for pair in sentence["alignment"]["words"]
     ]
+
+
+@pytest.mark.anyio
+async def test_only_summaries_of_the_text_itself_carry_alignments(bundles: dict[str, Bundle]) -> None:
+    """One that is made of summaries aligns with these, which nobody has seen."""
+    titles = bundles["titles"]
+    short = replace(titles, manifest=replace(titles.manifest, decoding=SearchOptions(beam_size=2, max_length=10)))
+    response = await ask(short, "/summarize", q=["one two", "one two three four. " * 30], alignments=True)
+    sentences = [detail["sentences"][0] for detail in response.json()["details"]]
+    assert ["alignment" in sentence for sentence in sentences] == [True, False]
 
 
 @pytest.mark.anyio

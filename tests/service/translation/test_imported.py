@@ -82,7 +82,7 @@ async def test_every_pair_has_its_tags(tmp_path: Path) -> None:
         begun = await service.translate("das haus ist alt", prefix="das")
         assert begun.json()["translatedText"].startswith("das")
         languages = {one["code"]: one["targets"] for one in (await service.client.get("/languages")).json()}
-        assert languages == {"de": ["en"], "fr": ["en"], "en": ["fr"]}
+        assert languages == {"de": ["en", "fr"], "fr": ["en"], "en": ["fr"]}  # from German into French by English
         (model,) = (await service.client.get("/models")).json()
         assert [(pair["source"], pair["target"]) for pair in model["pairs"]] == list(pairs)
         assert model["licence"] == "CC-BY-4.0"

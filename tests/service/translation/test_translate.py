@@ -100,9 +100,10 @@ async def test_a_repeated_form_field_is_a_list_and_sampling_is_json(service: Ser
     assert response.json() == {"translatedText": ["Guten", "Morgen"]}
 
 
-async def test_a_summary_says_whether_the_text_was_cut(service: Served) -> None:
+async def test_without_depth_a_summary_says_that_the_text_was_cut(bundles: dict[str, Bundle]) -> None:
     sentence = "one two three four five six. "
-    body = (await service.client.post("/summarize", json={"q": ["one two.\nthree", sentence * 20]})).json()
+    async with served(bundles, Settings(summary_depth=0, shutdown_timeout=5)) as service:
+        body = (await service.client.post("/summarize", json={"q": ["one two.\nthree", sentence * 20]})).json()
     assert body["summary"][0] == "one two. three"
     assert body["truncated"] == [False, True]
     assert body["summary"][1] == (sentence * body["summary"][1].count(".")).strip()
