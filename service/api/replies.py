@@ -147,26 +147,28 @@ class SummaryEvent(BaseModel):
 class RememberedSentence(BaseModel):
     """An entry of a translation memory."""
 
-    id: str
+    id: str = Field(examples=["0b3f1c52-8d7e-4a35-9c2f-6f1f5a0c9d11"])
     source: str = Field(examples=["de"])
     target: str = Field(examples=["en"])
-    text: str
-    translation: str
-    changed: datetime
+    text: str = Field(examples=["Wo ist der Bahnhof?"])
+    translation: str = Field(examples=["Where is the station, please?"])
+    changed: datetime = Field(examples=["2030-01-31T12:00:00Z"])
 
 
 class MemoryPage(BaseModel):
     """Some entries, those that were changed last first, and how many there are in all."""
 
     entries: list[RememberedSentence]
-    total: int
+    total: int = Field(examples=[1])
 
 
 class MemoryImport(BaseModel):
     """What came of a TMX."""
 
-    stored: int = Field(description="Pairs that are entries now; of equal texts the last one counts.")
-    skipped: int = Field(description="Pairs that were left out: empty, or over 5,000 characters on a side.")
+    stored: int = Field(examples=[2], description="Pairs that are entries now; of equal texts the last one counts.")
+    skipped: int = Field(
+        examples=[0], description="Pairs that were left out: empty, or over 5,000 characters on a side."
+    )
 
 
 class SourceCombination(BaseModel):

@@ -65,7 +65,7 @@ class FrontendSettings(BaseModel):
 class Suggested(BaseModel):
     """What was sent is stored."""
 
-    success: bool
+    success: bool = Field(examples=[True])
 
 
 @router.get("/frontend/settings")
@@ -86,6 +86,7 @@ async def frontend_settings(request: Request, parts: PartsDep) -> FrontendSettin
 
 @router.post(
     "/suggest",
+    tags=["memory"],
     responses=error_responses(400, 401, 403, 413, 415, 422, 429, 500, 503),
     openapi_extra=request_body(SuggestRequest),
 )

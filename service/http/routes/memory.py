@@ -86,7 +86,9 @@ def export(caller: CallerDep, parts: PartsDep, source: Language = "", target: La
 @router.post(
     "/memory.tmx",
     responses=error_responses(413),
-    openapi_extra={"requestBody": {"required": True, "content": {_TMX: {"schema": {"type": "string"}}}}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": {_TMX: {"schema": {"type": "string", "examples": [_EXAMPLE]}}}}
+    },
 )
 async def add(
     request: Request, caller: CallerDep, parts: PartsDep, source: Language = "", target: Language = ""
