@@ -267,7 +267,8 @@ def _security(path: str, operation: Document) -> list[Document]:
         return [{}, {"deepl": []}]
     if "401" not in operation["responses"]:
         return []
-    tags, keys = operation.get("tags", ()), [{"bearer": []}, {"deepl": []}]
+    tags = operation.get("tags", ())
+    keys: list[Document] = [{"bearer": []}, {"deepl": []}]
     if "models" in tags:
         return keys[:1]
     return keys if "memory" in tags else [{}, *keys]

@@ -58,7 +58,8 @@ def test_a_translation_memory_becomes_two_files() -> None:
     assert "1,201 lines; left out: none" in output
     assert Path("memory.de").read_text(encoding="utf-8").splitlines() == [*lines, "haus"]
     for arguments, fault in ((languages, "memory.de is there already"), ((), "--source-language and --target")):
-        assert fault in CliRunner().invoke(app, ["new", "mine", "--source", "memory.tmx", *arguments]).exception.args[0]
+        refused = CliRunner().invoke(app, ["new", "mine", "--source", "memory.tmx", *arguments])
+        assert fault in str(refused.exception)
 
 
 @pytest.mark.usefixtures("texts")

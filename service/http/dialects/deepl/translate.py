@@ -37,7 +37,7 @@ _WITHOUT_EFFECT = {
     "style_id": "there are no style rules here",
     "style": "there are no styles here",
     "custom_instructions": "no model here follows instructions",
-    "translation_memory_id": "there are no translation memories here",
+    "translation_memory_id": "a key has one memory, which is always looked at",
 }
 _NAMED = ("formality", "model_type")  # whose values are a few words
 
