@@ -25,6 +25,8 @@ READY := $(VENV)/.stamp-package $(VENV)/.stamp-torch
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# Many a test starts a process: without bytecode each of them would compile all packages again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Prints the first interpreter that is new enough and can make environments, or says what is missing.
 # Each is run, not only looked up: a version manager's stand-in is on the path without working.
@@ -113,10 +115,10 @@ lock: $(LOCK_VENV)/.stamp-uv ## pin the dependencies anew from pyproject.toml (A
 		pyproject.toml requirements/dev.in
 	$(compile) --output-file requirements/serve.txt --extra serve --extra build \
 		--constraints requirements/dev.txt pyproject.toml
-	$(compile) --output-file requirements/image-cpu.txt --extra serve-cpu --extra redis --extra telemetry \
+	$(compile) --output-file requirements/image-cpu.txt --extra serve-cpu --extra mcp --extra redis --extra telemetry \
 		--extra build --constraints requirements/dev.txt pyproject.toml
-	$(pin) --python-platform x86_64-manylinux_2_28 --output-file requirements/image-gpu.txt --extra serve --extra redis \
-		--extra telemetry --extra build --constraints requirements/dev.txt pyproject.toml requirements/image-gpu.in
+	$(pin) --python-platform x86_64-manylinux_2_28 --output-file requirements/image-gpu.txt --extra serve --extra mcp \
+		--extra redis --extra telemetry --extra build --constraints requirements/dev.txt pyproject.toml requirements/image-gpu.in
 	$(compile) --output-file requirements/loadtest.txt --constraints requirements/dev.txt requirements/loadtest.in
 
 pin = UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes \

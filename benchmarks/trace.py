@@ -90,7 +90,7 @@ async def traced(app: Any, path: str, body: bytes) -> dict[str, Any]:
     try:
         async with (
             app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://trace") as client,
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client,
         ):
             await client.post(path, content=body, headers=_JSON)
             recorder.active = True

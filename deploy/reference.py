@@ -88,19 +88,25 @@ def _routes() -> Iterator[str]:
             yield f"| `{method.upper()} {path}` | {_cell(text)} | {key} |"
 
 
+_DIALECTS = {"/v1/": "OpenAI", "/v2/": "DeepL", "/v3/": "DeepL"}
+
+
 def _errors() -> Iterator[str]:
-    """Every status that some route answers, with an example; DeepL's routes word theirs in a way of their own."""
-    yield from ("| status | of DeepL's routes | meaning | example |", "|---|---|---|---|")
-    found: dict[tuple[str, bool], tuple[str, str]] = {}
+    """Every status that some route answers, with an example; DeepL's and OpenAI's routes word theirs otherwise."""
+    yield from ("| status | of routes as | meaning | example |", "|---|---|---|---|")
+    found: dict[tuple[str, str], tuple[str, str]] = {}
     for path, operations in openapi_document()["paths"].items():
         for operation in operations.values():
             for status, response in operation["responses"].items():
                 example = response.get("content", {}).get("application/json", {}).get("example", {})
                 if not status.startswith("2") and example:
-                    said = f"`{example['code']}`: {example['error']}" if "code" in example else example["message"]
-                    found.setdefault((status, path.startswith(("/v2/", "/v3/"))), (response["description"], said))
-    for (status, deepl), (meaning, said) in sorted(found.items(), key=lambda item: (item[0][1], item[0][0])):
-        yield f"| {status} | {'yes' if deepl else ''} | {_cell(meaning)} | {_cell(said)} |"
+                    dialect = _DIALECTS.get(path[:4], "")
+                    fault = example["error"] if dialect == "OpenAI" else example
+                    message = fault["message"] if dialect else fault["error"]
+                    said = f"`{fault['code']}`: {message}" if "code" in fault else message
+                    found.setdefault((dialect, status), (response["description"], said))
+    for (dialect, status), (meaning, said) in sorted(found.items()):
+        yield f"| {status} | {dialect} | {_cell(meaning)} | {_cell(said)} |"
 
 
 def _objects() -> Iterator[str]:

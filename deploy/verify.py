@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle, extend_bundle
 from models.command import AsJson, BundleFolder, report
 from models.errors import ConfigError
@@ -32,6 +33,9 @@ def verify(
         list[Path] | None, typer.Option("--text", help="Source sentences to prove on, one a line. [built-in ones]")
     ] = None,
     references: Annotated[Path | None, typer.Option(help="Their references, for the loss by quantisation.")] = None,
+    device: Annotated[
+        str, typer.Option("--device", help="Also prove the search there: cpu, cuda, cuda:N or auto. [nowhere]")
+    ] = "",
     record: Annotated[bool, typer.Option(help="Store the proof in the bundle's manifest.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -53,11 +57,17 @@ def verify(
             "onnx float32": partial(open_graphs, own, "onnx", "float32"),
             "torchscript float32": partial(open_graphs, own, "torchscript", "float32"),
         }
+        searched = RuntimeOptions("torch", "float32", device=device).placed() if device else None
+        if searched:
+            exact[str(searched)] = partial(searched.open_graphs, own)
         quantised = {
             f"onnx {precision}": partial(open_graphs, own, "onnx", precision)
             for precision in bundle.precisions
             if precision != "float32"
         }
+        if searched and searched.device != "cpu":
+            narrow = replace(searched, precision="float16")
+            quantised[str(narrow)] = partial(narrow.open_graphs, own)
         proof = prove(own, exact, quantised, lines, gold, report=report)
     if record:
         _record(bundle, proof)

@@ -35,7 +35,8 @@ ReplaceBundle = Annotated[bool, typer.Option(help="Replace a bundle that is alre
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 UsedRuntime = Annotated[Runtime, typer.Option("--runtime", help="What runs the model.")]
-Precision = Annotated[str, typer.Option(help="Which of the bundle's graphs: int8 or float32.")]
+UsedDevice = Annotated[str, typer.Option("--device", help="Where it runs: cpu, cuda, cuda:N, or (torch) auto.")]
+Precision = Annotated[str, typer.Option(help="Which of the bundle's graphs: int8, float32; on a GPU float16, bf16.")]
 BeamSize = Annotated[int | None, typer.Option(min=1, max=LARGEST_BEAM, help="Beam size. [the bundle's]")]
 RuntimeThreads = Annotated[int, typer.Option("--threads", min=1, help="Threads of the runtime, in each process.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")]
@@ -43,7 +44,7 @@ ReadLanguage = Annotated[str, typer.Option("--language", help="Language of the t
 WrittenLanguage = Annotated[
     str, typer.Option("--target", help="Language to translate into, where the bundle writes several. [its first]")
 ]
-Workers = Annotated[int, typer.Option(min=0, help="Processes that translate; 0 = one per core.")]
+Workers = Annotated[int, typer.Option(min=0, help="Processes that translate; 0 = one per core, or one on a GPU.")]
 
 
 class Without(frozenset[str]):

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from models.command import installed_version
 from service.access.access import Access
@@ -29,9 +30,14 @@ from service.http.dialects.deepl import glossaries as deepl_glossaries
 from service.http.dialects.deepl import routes as deepl
 from service.http.dialects.deepl.intake import GLOSSARY_PATHS, MAX_BODY_BYTES, MAX_GLOSSARY_BYTES
 from service.http.dialects.deepl.translate import NOTICE
+from service.http.dialects.openai import routes as openai
 from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
+from service.http.hosts import HostCheck
 from service.http.intake import JsonBounds
+from service.http.mcp import INSTALLED as MCP_INSTALLED
+from service.http.mcp import PATH as MCP_PATH
+from service.http.mcp import McpRoute
 from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
 from service.http.routes import files as file_routes
 from service.http.routes import languages, models, operations, page, texts
@@ -45,6 +51,21 @@ from service.telemetry.metrics import Metrics
 from service.translation.texts import TextService
 
 _LARGE = re.compile(rf"{GLOSSARY_PATHS.pattern}|/memory\.tmx")
+ROUTERS = (
+    texts.router,
+    languages.router,
+    models.router,
+    operations.router,
+    page.router,
+    libretranslate.router,
+    memory_routes.router,
+    deepl.router,
+    deepl_glossaries.router,
+    deepl_documents.router,
+    file_routes.router,
+    openai.router,
+)
+
 _log = structlog.get_logger("tandem.app")
 _ABOUT = "Translates and summarizes text with models that run here. Errors: `{error, code, detail?, request_id}`."
 
@@ -60,10 +81,11 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         ConfigError, BundleError: what ``build_engine`` raises.
     """
     metrics, tracing = Metrics(installed_version()), open_tracing(settings)
+    mcp = McpRoute(settings.cors_origins)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with _running(settings, engine, metrics) as parts:
+        async with _running(settings, engine, metrics) as parts, mcp.running():
             app.state.parts = parts
             yield
         if tracing:
@@ -74,24 +96,14 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         version=installed_version(),
         description=_ABOUT,
         lifespan=lifespan,
+        # Not include_router, which analyses every route anew, while the app's first request waits.
+        routes=[route for router in ROUTERS for route in router.routes],
         openapi_url=None,  # the document has a route of ours
         redirect_slashes=False,  # a redirect names the host and scheme that the request claims, not those of a proxy
         telemetry=tracing.telemetry if tracing else OFF,
     )
-    for router in (
-        texts.router,
-        languages.router,
-        models.router,
-        operations.router,
-        page.router,
-        libretranslate.router,
-        memory_routes.router,
-        deepl.router,
-        deepl_glossaries.router,
-        deepl_documents.router,
-        file_routes.router,
-    ):
-        app.include_router(router)
+    if MCP_INSTALLED:
+        app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     app.add_exception_handler(HTTPException, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_middleware(
@@ -105,6 +117,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     )
     app.add_middleware(LoadShedding, paths=DECODING_PATHS)
     app.add_middleware(ConnectionLimit)
+    app.add_middleware(HostCheck, settings=settings)
     app.add_middleware(RequestContext, metrics=metrics)
     if settings.cors_origins:
         app.add_middleware(

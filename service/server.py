@@ -10,22 +10,23 @@ import signal
 import socket
 import threading
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from models.errors import TandemError
+from models.errors import ConfigError, TandemError
 from service.app import create_app
 from service.bundles.loading import build_engine
 from service.engine import Engine
 from service.http.connections import ConnectionBounds, bounded_protocol
-from service.http.listening import accept_waiting, closing_all, duplicates, listen, url_of
+from service.http.listening import Tls, accept_waiting, closing_all, duplicates, listen, url_of
 from service.settings import Settings
 from service.telemetry.logs import configure_logging
 
 _log = structlog.get_logger("tandem.server")
+_LAST_HANDSHAKE = 1.0  # second of those who connect just as the service ends
 _TURNS = 3  # of the loop, from an accepted socket to a connection
 _LAST_REPLIES = 5  # seconds in which finished work is written out
 
@@ -43,6 +44,7 @@ def run(settings: Settings) -> None:
         DeviceLost: the GPU has failed in a way that lasts, and only another process can use it again.
     """
     configure_logging(settings)
+    tls_of(settings)  # refused before anything else
     sockets = listen(settings.host, settings.port)  # first, for loading takes seconds
     _log.info("loading", bundles=[str(path) for path in settings.bundles], pid=os.getpid())
     with closing_all(sockets):
@@ -69,12 +71,18 @@ def serve_engine(settings: Settings, engine: Engine, sockets: list[socket.socket
         timeout_keep_alive=math.ceil(settings.keep_alive_timeout),
         timeout_graceful_shutdown=_LAST_REPLIES,
     )
-    server = DrainingServer(config, engine, settings.shutdown_timeout)
+    server = DrainingServer(config, engine, settings.shutdown_timeout, tls_of(settings))
     server.run(sockets)
     if engine.lost is not None:
         raise engine.lost
     if server.signalled_twice:
         raise Interrupted("ended by a second signal, before running work was finished")
+
+
+def tls_of(settings: Settings) -> Tls | None:
+    """What the settings say of TLS; None = nothing. Raises ConfigError."""
+    given = settings.tls_certificate, settings.tls_key
+    return Tls(*given, settings.header_timeout) if any(given) else None
 
 
 class Interrupted(TandemError):
@@ -87,9 +95,10 @@ class DrainingServer(uvicorn.Server):
     The app's lifespan is entered here and not by uvicorn, which logs a traceback where it fails, and hides the error.
     """
 
-    def __init__(self, config: uvicorn.Config, engine: Engine, timeout: float) -> None:
+    def __init__(self, config: uvicorn.Config, engine: Engine, timeout: float, tls: Tls | None = None) -> None:
         config.lifespan = "off"
         super().__init__(config)
+        self._tls = tls
         self._engine = engine
         engine.on_loss = self.stop_now
         self._timeout = timeout
@@ -105,9 +114,33 @@ class DrainingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept connections, and say where."""
-        await super().startup(sockets)
+        if self._tls is None or sockets is None:
+            await super().startup(sockets)
+        else:
+            await self._start_secure(self._tls, sockets)
         if self.started:
-            _log.info("listening", url=url_of([one for server in self.servers for one in server.sockets]))
+            listening = [one for server in self.servers for one in server.sockets]
+            _log.info("listening", url=url_of(listening, "https" if self._tls else "http"))
+
+    async def _start_secure(self, tls: Tls, sockets: list[socket.socket]) -> None:
+        """As uvicorn does it, which leaves a minute for the handshake."""
+        loop = asyncio.get_running_loop()
+        bounds: dict[str, Any] = {"ssl": tls.context, "ssl_handshake_timeout": tls.handshake_seconds}
+        backlog = self.config.backlog
+        self.servers = [
+            await loop.create_server(self._connected, sock=one, backlog=backlog, **bounds) for one in sockets
+        ]
+        if hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, self._read_certificate, tls)
+        self.started = True
+
+    @staticmethod
+    def _read_certificate(tls: Tls) -> None:
+        try:
+            tls.read()
+            _log.info("certificate_read")
+        except ConfigError as error:
+            _log.error("certificate_not_read", cause=str(error), used="the former one")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, answer who is connected by then, and end.
@@ -119,11 +152,16 @@ class DrainingServer(uvicorn.Server):
             for server in self.servers:
                 server.close()
             waiting = accept_waiting(listening, self.config.backlog)
-        for one in waiting:
-            await asyncio.get_running_loop().connect_accepted_socket(self._connected, one)
+        await asyncio.gather(*map(self._accept, waiting), return_exceptions=True)  # a handshake may fail
         for _ in range(_TURNS):  # what the loop itself has just accepted must be known by then, too
             await asyncio.sleep(0)
         await super().shutdown(sockets)
+
+    async def _accept(self, connection: socket.socket) -> None:
+        secure: dict[str, Any] = {}
+        if self._tls is not None:
+            secure = {"ssl": self._tls.context, "ssl_handshake_timeout": _LAST_HANDSHAKE}
+        await asyncio.get_running_loop().connect_accepted_socket(self._connected, connection, **secure)
 
     def _connected(self) -> asyncio.Protocol:
         protocol = self.config.http_protocol_class

@@ -69,7 +69,7 @@ class Settings(BaseSettings):
     device: str = Field(
         default="cpu",
         pattern=r"^(cpu|auto|cuda(:\d+)?)$",
-        description="Where the torch runtime computes: cpu, cuda, cuda:N, or auto, the first GPU where there is one.",
+        description="Where the models run: cpu, cuda, cuda:N, or auto, with torch the first GPU where there is one.",
     )
     precision: Literal["int8", "float32", "float16", "bf16", "auto"] = Field(
         default="auto",
@@ -79,9 +79,13 @@ class Settings(BaseSettings):
     gpu_memory: float = Field(
         default=0.9, gt=0, le=1, description="Share of a GPU's memory that this process may take."
     )
-    gpu_compile: bool = Field(
-        default=False,
-        description="Compile steps before they are captured on a GPU: fewer kernels, after minutes of preparation.",
+    gpu_compile: Literal["on", "off", "auto"] = Field(
+        default="off",
+        description="Compile steps before they are captured on a GPU: fewer kernels, after minutes of preparation;"
+        " auto = where it is measured to be faster.",
+    )
+    gpu_triton: bool = Field(
+        default=False, description="End a step on a GPU with one Triton kernel for log-softmax, bans and top-k."
     )
     pivot: bool = Field(
         default=True, description="Translate pairs that no model does through a third language, with two models."
@@ -138,8 +142,21 @@ class Settings(BaseSettings):
         " of them; none = no CORS.",
     )
 
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Names that the server answers for besides localhost, its host name and addresses, such as"
+        " translate.example.org, separated by commas; * = all of them; none = all of them, but where it asks for no key"
+        " and listens on this machine alone.",
+    )
+
     host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 = any free one.")
+    tls_certificate: Path | None = Field(
+        default=None,
+        description="PEM file of a certificate and those of its issuers, to answer HTTPS instead of HTTP; needs"
+        " `tls_key`. Read again on SIGHUP.",
+    )
+    tls_key: Path | None = Field(default=None, description="PEM file of the certificate's key, without a password.")
     shutdown_timeout: float = Field(
         default=30.0, ge=0, le=3600, description="Seconds that running work may take after SIGTERM."
     )
@@ -323,7 +340,7 @@ class Settings(BaseSettings):
             raise ValueError(f"each must be a language code such as en, but {faults[0]!r} is not")
         return value
 
-    @field_validator("cors_origins", "versions", "pivot_languages", mode="before")
+    @field_validator("allowed_hosts", "cors_origins", "versions", "pivot_languages", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,9 @@ settings.register_profile(
 )
 settings.load_profile("tandem")
 
+
+if not Path("/dev/nvidiactl").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # is read when Triton is imported, which PyTorch does too
 
 EXPORTING = {"exports", "exported", "one", "members", "together"}
 """Fixtures of tests/training/export that stand on an exported architecture."""

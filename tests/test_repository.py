@@ -184,12 +184,12 @@ def locked(name: str) -> dict[str, Requirement]:
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
-        ("models", declared() | {"torch"}),
+        ("models", declared() | {"torch", "triton"}),  # the latter comes with torch's CUDA builds
         ("training", declared("train")),
-        ("service", declared("http", "telemetry", "serve") | {"torch"}),
+        ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
         ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
-        ("tests", declared("http", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
+        ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )
 def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> None:
@@ -214,8 +214,8 @@ def test_a_missing_package_is_named_with_an_extra_that_brings_it(extra: str) -> 
     ("lock", "extras"),
     [
         ("serve", ("http", "serve", "build")),
-        ("dev", ("http", "serve", "train", "loadtest", "ray", "dev", "build")),
-        ("image-cpu", ("http", "serve-cpu", "redis", "telemetry", "build")),
+        ("dev", ("http", "mcp", "serve", "train", "loadtest", "ray", "dev", "build")),
+        ("image-cpu", ("http", "serve-cpu", "mcp", "redis", "telemetry", "build")),
     ],
 )
 def test_locks_cover_what_is_declared(lock: str, extras: tuple[str, ...]) -> None:

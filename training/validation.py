@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from models.device import DeviceGraphs, Sizes
 from models.graphs import TorchGraphs
 from models.protocol import Seq2SeqModel
 from models.rendering import Renderer
-from models.search import OfflineDecoder
+from models.search import Graphs, OfflineDecoder
 from models.translator import translate_lines
 from models.vocabulary import TaggedVocabulary, Vocabulary
 from training.data.corpus import iterate_lines
@@ -20,6 +22,8 @@ from training.data.directions import Directed, directed_corpora
 from training.data.summary import PreparedSummary
 from training.metrics import SCORERS
 from training.recipe import Recipe
+
+_SLOTS = 64  # of a search on a GPU, beside what training holds there
 
 
 class TextValidator:
@@ -54,7 +58,7 @@ class TextValidator:
 
     def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
         """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …), where the model lies."""
-        graphs = TorchGraphs(model)
+        graphs = self._graphs(model)
         texts: list[str] = []
         references: list[str] = []
         for language, (*sources, target) in self._columns.items():
@@ -71,11 +75,22 @@ class TextValidator:
             scores["rouge"] = scores["rouge-1"]
         return scores
 
+    def _graphs(self, model: Seq2SeqModel[Any, Any]) -> Graphs:
+        """On a GPU with a search there: else memory and state would go to and fro at every step."""
+        if not _on_gpu(model):
+            return TorchGraphs(model)
+        target = min(self._recipe.decoding.max_length + 1, getattr(model.config, "max_positions", None) or sys.maxsize)
+        return DeviceGraphs(model, sizes=Sizes.within(_SLOTS, self._recipe.data.max_source_tokens, target))
+
     def _tagged(self, language: str) -> tuple[tuple[Vocabulary | None, ...], Vocabulary]:
         sources, target = self._vocabularies
         if not language:
             return sources, target
         return tuple(TaggedVocabulary(one, language) if one else None for one in sources), target
+
+
+def _on_gpu(model: Seq2SeqModel[Any, Any]) -> bool:
+    return next(model.parameters()).is_cuda
 
 
 def _tag(recipe: Recipe, directed: Directed) -> str:

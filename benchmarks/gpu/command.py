@@ -79,12 +79,14 @@ def plan(options: GpuOptions) -> Iterator[Line]:
     measured = tuple(SYSTEMS) if long else _MEASURED
     for system in measured:
         yield Line(f"capture {system}", "benchmarks.gpu.steps:capture", {"system": system, "dtype": dtype, **where}, 90)
-    for captured, how in ((False, "eager"), (True, "graph")):
-        for system in measured:
-            for sentences, beam_size in shapes:
+    for how in ("eager", "graph", "triton", "compiled"):
+        compiles = how in ("triton", "compiled")
+        for system in _MEASURED if compiles else measured:
+            for sentences, beam_size in shapes[-1 if not long else -2 :] if compiles else shapes:
                 size = {"sentences": sentences, "beam_size": beam_size}
-                more = {"system": system, "dtype": dtype, "captured": captured, **size, **where}
-                yield Line(f"step {system} {sentences}x{beam_size} {how}", "benchmarks.gpu.steps:speed", more, 60)
+                more = {"system": system, "dtype": dtype, "how": how, **size, **where}
+                name, limit = f"step {system} {sentences}x{beam_size} {how}", 150 if how == "compiled" else 60
+                yield Line(name, "benchmarks.gpu.steps:speed", more, limit)
     yield from _training(long, where)
     yield from _peers(shapes, dtype, where)
     files = {"bundle": options.bundle, "source": options.source, "references": options.references}

@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.gpu.equality import compared
-from benchmarks.gpu.lines import Found
+from benchmarks.gpu.lines import Found, Missing
 from benchmarks.gpu.search import search, sizes_for, step_class, stepping, synchronise
 from benchmarks.gpu.work import decoding_system, longest_of, random_sources, search_options
 from models.device import Shape, Sizes, StaticBatch, StaticStep
@@ -69,16 +69,17 @@ def _shapes(sizes: Sizes, sources: int) -> Iterator[Shape]:
         yield sizes.shape(sentences, [source] * sources, target)
 
 
-def speed(
-    *, system: str, device: str, small: bool, dtype: str, sentences: int, beam_size: int, captured: bool
-) -> Found:
+def speed(*, system: str, device: str, small: bool, dtype: str, sentences: int, beam_size: int, how: str) -> Found:
     """Time of a step with all slots taken, and target symbols a second of a whole batch, from joining to its texts."""
+    if how in ("compiled", "triton") and device == "cpu":
+        raise Missing("is compiled on a GPU only")
     length, passes = (8, 2) if small else (_LENGTH, _PASSES)
     model = decoding_system(system, small=small).to(device, getattr(torch, dtype))
     options = search_options(beam_size, length, length)
     sources = random_sources(model, sentences, (length, length))
     sizes = sizes_for((sentences,), longest_of(sources), options)
-    step = step_class(captured=captured)(model, beam_size=beam_size, sizes=sizes)
+    named: dict[str, Any] = {how: True} if how in ("compiled", "triton") else {}
+    step = step_class(captured=how != "eager")(model, beam_size=beam_size, sizes=sizes, **named)
     search(model, sources, options, sizes, step=step)
     whole = []
     for _ in range(passes):
@@ -92,9 +93,9 @@ def speed(
         alone = statistics.median(_timed(step, shape, device) for _ in range(passes))
         launches = count_launches(lambda: step(shape), device)
     rate = statistics.median(whole)
-    figures = {"step_us": 1e6 * alone, "tokens_per_s": rate, "launches": launches, "captured": captured}
+    figures = {"step_us": 1e6 * alone, "tokens_per_s": rate, "launches": launches, "how": how}
     summary = f"{1e6 * alone:,.0f} µs a step, {sentences / alone:,.0f} tokens/s at most, {rate:,.0f} of whole batches"
-    return Found(f"{summary}, {launches} launches", figures)
+    return Found(summary if launches is None else f"{summary}, {launches} launches", figures)
 
 
 def _fill(step: StaticStep, sources: Sequence[tuple[Array, ...]], options: SearchOptions) -> Shape:
@@ -131,8 +132,11 @@ class _Counter(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def count_launches(run: Callable[[], Any], device: str) -> int:
-    """What the host launches in one call: kernels, copies and graphs; on a CPU the operators that are no views."""
+def count_launches(run: Callable[[], Any], device: str) -> int | None:
+    """What the host launches in one call: kernels, copies and graphs; on a CPU the operators that are no views.
+
+    None where the profiler does not work, which needs more of the driver than computing does.
+    """
     if device == "cpu":
         counter = _Counter()
         with counter:
@@ -142,12 +146,16 @@ def count_launches(run: Callable[[], Any], device: str) -> int:
 
     run()
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
-        run()
-        torch.cuda.synchronize()
+    try:
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+            run()
+            torch.cuda.synchronize()
+    except RuntimeError:
+        torch.cuda.synchronize()  # raises where it is the device that does not work
+        return None
     launched = ("cudaLaunchKernel", "cuLaunchKernel", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaGraphLaunch")
     names = [str(event.name) for event in profiler.events()]
-    return sum(name.startswith(launched) for name in names)
+    return sum(name.startswith(launched) for name in names) or None
 
 
 def _memory(device: str) -> int:

@@ -69,7 +69,10 @@ class RayActors:
         turns = cycle(actors)
         try:
             yield from in_order(
-                cut(rows), lambda lines: next(turns).translate_block.remote(lines), ray.get, AHEAD * len(actors)
+                cut(rows, translator.options.device),
+                lambda lines: next(turns).translate_block.remote(lines),
+                ray.get,
+                AHEAD * len(actors),
             )
         except ray.exceptions.RayError as error:
             raise WorkerDied(f"an actor that translates has failed: {error}") from error

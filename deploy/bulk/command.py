@@ -19,7 +19,6 @@ from deploy.bulk.run import Request, Stopped, Summary, translate_files
 from deploy.outputs import check_file
 from models.command import BundleFolder, Without, Workers
 from models.errors import ConfigError
-from service.telemetry.cgroups import usable_cores
 
 _LONG = 60.0  # seconds after which a run is worth a word at its end
 
@@ -47,7 +46,7 @@ def translate(
     """
     out = None if str(out) == "-" else out
     files = tuple(sources or [Path("-")])
-    request = replace(request, sources=files, out=out, workers=workers or usable_cores())
+    request = replace(request, sources=files, out=out, workers=options.processes(workers))
     check_file(out, "--out")
     check_file(request.report, "--report")
     if str(request.report) == "-":

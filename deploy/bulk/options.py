@@ -7,14 +7,12 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle
 from models.command import (
     LARGEST_BEAM,
     BeamSize,
-    Precision,
     ReadLanguage,
-    RuntimeThreads,
-    UsedRuntime,
     WrittenLanguage,
 )
 from models.errors import ConfigError
@@ -23,7 +21,7 @@ Bad: TypeAlias = Literal["keep", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
-class BulkOptions:
+class BulkOptions(RuntimeOptions):
     """How to translate lines. Plain values: they travel to other processes and machines, and into a journal.
 
     A line's translation does not depend on the lines around it where ``threads`` is 1. ``sentences`` None: a line is a
@@ -31,10 +29,7 @@ class BulkOptions:
     for the bundle's first. ``target`` empty: the first that fits ``language``.
     """
 
-    runtime: UsedRuntime = "onnx"
-    precision: Precision = "int8"
     beam_size: BeamSize = None
-    threads: RuntimeThreads = 1
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Only tokens of the bundle's shortlist.")] = False
     sentences: Annotated[
         bool | None,
@@ -74,7 +69,7 @@ class BulkOptions:
 
         Raises:
             ConfigError: lines are to be split into sentences, and the bundle cannot have that; or it does not read the
-                language.
+                language; or there is no such device here.
         """
         manifest = bundle.manifest
         splits = manifest.task == "translate" and len(bundle.sources) == 1 and bundle.sources[0] is not None
@@ -89,4 +84,4 @@ class BulkOptions:
         language = self.language or manifest.source_languages[0]
         beam_size = self.beam_size if self.beam_size is not None else manifest.decoding.beam_size
         sentences = splits if self.sentences is None else self.sentences
-        return replace(self, sentences=sentences, language=language, beam_size=beam_size)
+        return replace(self.placed(), sentences=sentences, language=language, beam_size=beam_size)

@@ -24,6 +24,7 @@ from models.errors import TandemError
 
 LINES_OF_A_BLOCK = 256
 BYTES_OF_A_BLOCK = 64 << 10  # some seconds of work: what a sudden end may cost for each block that is being translated
+_ON_A_GPU = 16  # times as many: it does so much more in these seconds, and idles at the end of each block
 AHEAD = 2  # blocks for each worker: nobody waits while the oldest one is being finished
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ def translate_rows(translator: BulkTranslator, rows: Iterable[InputRow], workers
     Raises:
         WorkerDied: a process is gone.
     """
-    blocks = cut(rows)
+    blocks = cut(rows, translator.options.device)
     first = list(islice(blocks, min(workers, 2)))
     blocks = chain(first, blocks)
     if len(first) < 2:
@@ -91,14 +92,15 @@ def in_order(
         yield oldest, result(begun)
 
 
-def cut(rows: Iterable[InputRow]) -> Iterator[list[InputRow]]:
-    """Rows in blocks of so many lines and bytes."""
+def cut(rows: Iterable[InputRow], device: str = "cpu") -> Iterator[list[InputRow]]:
+    """Rows in blocks of so many lines and bytes as take a device some seconds."""
+    times = 1 if device == "cpu" else _ON_A_GPU
     block: list[InputRow] = []
     size = 0
     for row in rows:
         block.append(row)
         size += row.size
-        if len(block) >= LINES_OF_A_BLOCK or size >= BYTES_OF_A_BLOCK:
+        if len(block) >= times * LINES_OF_A_BLOCK or size >= times * BYTES_OF_A_BLOCK:
             yield block
             block, size = [], 0
     if block:

@@ -101,6 +101,7 @@ def translate_files(translator: BulkTranslator, request: Request, translate: Row
 def _begun_with(translator: BulkTranslator, request: Request) -> dict[str, str]:
     """What the translations depend on, by name."""
     options = asdict(translator.settled)
+    del options["device"]  # of as little weight as the processor's make
     inputs = {f"input {number}": fingerprint(path) for number, path in enumerate(request.sources, 1)}
     bundle = {"bundle": sha256(translator.open().path / MANIFEST)}
     return bundle | {name: json.dumps(value) for name, value in options.items()} | inputs

@@ -13,13 +13,12 @@ from rich.console import Console
 
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, Stopped, translate_files
-from deploy.bulk.translator import Opener
 from deploy.outputs import check_folder
+from deploy.runtime import Opener
 from models.bundle import Bundle
 from models.command import BundleFolder, Without, Workers
 from models.errors import ConfigError
 from service.runtimes import open_graphs
-from service.telemetry.cgroups import usable_cores
 from training.synthetic import (
     Provenance,
     Sieve,
@@ -116,7 +115,7 @@ def backtranslate(
 def _run(path: Path, wanted: Synthesis, options: BulkOptions) -> None:
     """The command, with exit status 128 + N after signal N."""
     try:
-        synthesise(path, replace(wanted, workers=wanted.workers or usable_cores()), options)
+        synthesise(path, replace(wanted, workers=options.processes(wanted.workers)), options)
     except Stopped as stopped:
         Console(stderr=True).print(f"tandem: {stopped}; the same command goes on", highlight=False, soft_wrap=True)
         raise typer.Exit(128 + stopped.signal) from stopped

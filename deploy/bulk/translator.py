@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,14 +20,15 @@ from deploy.bulk.lines import (
     text_of,
 )
 from deploy.bulk.options import BulkOptions
+from deploy.runtime import Opener
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.search import Failed, Graphs, Hypothesis, OfflineDecoder
 from models.search.offline import NBest
+from models.search.start import slots_of
 from models.shortlist import Shortlist
 from service.runtimes import open_graphs
 
-Opener = Callable[[Bundle, str, str, int], Graphs]
 MOST_SENTENCES = 64  # of a batch, on one core
 
 
@@ -148,12 +149,13 @@ class BulkTranslator:
         if self._opened is None:
             bundle = self.options.directed(Bundle.load(self.path))
             options = self.options.settled(bundle)
-            graphs = self.opener(bundle, options.runtime, options.precision, options.threads)
+            graphs = options.open_graphs(bundle, self.opener)
             form = _form(bundle, options)
             shortlist = check_shortlist(bundle, graphs) if options.shortlist else None
             count = max(1, options.candidates)
             search = replace(form.options, beam_size=max(form.options.beam_size, count), n_best=count)
-            decoder = OfflineDecoder(graphs, search, shortlist, most=MOST_SENTENCES, isolate=True)
+            most = None if slots_of(graphs) else MOST_SENTENCES
+            decoder = OfflineDecoder(graphs, search, shortlist, most=most, isolate=True)
             edits = bundle.manifest.target_form == "edits"
             texts = [index for index, vocabulary in enumerate(bundle.sources) if vocabulary is not None]
             kept = texts[-1 if edits else 0] if texts else 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import ssl
 import sys
 
 _SECONDS = 14.0  # a little less than the image's HEALTHCHECK allows, so that the reason is seen
@@ -15,7 +16,12 @@ _SECONDS = 14.0  # a little less than the image's HEALTHCHECK allows, so that th
 def main() -> int:
     """Ask once, on the port that the service listens on."""
     port = int(os.environ.get("TANDEM_PORT") or 8000)
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
+    connection: http.client.HTTPConnection
+    if os.environ.get("TANDEM_TLS_CERTIFICATE"):  # names another host than 127.0.0.1, so nothing is to be verified
+        unverified = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=_SECONDS, context=unverified)
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     try:
         connection.request("GET", "/readyz")
         reply = connection.getresponse()

@@ -11,27 +11,24 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import Progress
 
+from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle
-from models.command import BeamSize, Limit, Precision, RuntimeThreads, UsedRuntime, WrittenLanguage
+from models.command import BeamSize, Limit, WrittenLanguage
 from models.rendering import Renderer
 from models.search import Graphs, OfflineDecoder, SearchOptions, translate_batch
 from models.shortlist import Shortlist
 from models.translator import Column, encode_columns, translate_lines, written_lines
-from service.runtimes import open_graphs
 
 if TYPE_CHECKING:
     from training.analysis.attention import SentenceAttention
 
 
 @dataclass(frozen=True, slots=True)
-class Decoding:
+class Decoding(RuntimeOptions):
     """How to decode a test set."""
 
-    runtime: UsedRuntime = "onnx"
-    precision: Precision = "int8"
     beam_size: BeamSize = None
     limit: Limit = None
-    threads: RuntimeThreads = 1
     target: WrittenLanguage = ""
 
     def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
@@ -44,14 +41,13 @@ class Decoding:
         options = bundle.manifest.decoding
         if self.beam_size is not None:
             options = replace(options, beam_size=self.beam_size)
-        return open_graphs(bundle, self.runtime, self.precision, self.threads), options
+        return self.open_graphs(bundle), options
 
     def setting(self, segments: int, beam_size: int | None) -> str:
         """How so many segments were decoded, in words; beam size None: that of each bundle."""
         beam = "the bundles' own beam sizes" if beam_size is None else f"beam {beam_size}"
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        precision = self.precision if self.runtime == "onnx" else "float32"
-        return f"{segments:,} segments, {self.runtime} {precision}, {beam}, {threads}"
+        return f"{segments:,} segments, {self}, {beam}, {threads}"
 
 
 def decode_lines(

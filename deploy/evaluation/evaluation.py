@@ -228,7 +228,8 @@ def _mapping(done: Evaluation, listed: Sequence[MeasuredScore] | None) -> dict[s
         {"shortest": one.shortest, "longest": one.longest, "sentences": len(one.rows), "scores": _plain(scores)}
         for one, scores in done.measured.classes
     ]
-    decoding = {"runtime": done.decoding.runtime, "precision": done.decoding.precision, "beam_size": done.beam_size}
+    ran = done.decoding.placed()
+    decoding = {"runtime": ran.runtime, "precision": ran.precision, "device": ran.device, "beam_size": done.beam_size}
     found = {"scores": _plain(done.measured.scores), "against": done.rival or None, "by_length": classes}
     further = {} if listed is None else {"shortlist": [asdict(score) for score in listed]}
     return {**found, **decoding, "segments": len(done.references), **_speeds(done), **further}

@@ -18,11 +18,12 @@ from torch import Tensor
 from models.device.counters import DeviceCounters
 from models.device.sizes import Shape
 from models.device.step import StaticStep
-from models.device.transfer import upload
+from models.device.transfer import Stopwatch, upload
 from models.search.graphs import Array
 
 ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
 MOST = 128  # graphs of one beam size; each keeps some hundred kilobytes on the device beside the pool
+_TIMED, _WORTH = 20, 0.9  # steps, and the share of the time that is worth a minute for each shape
 _ONE = threading.Lock()  # only one capture may be underway in a process
 
 
@@ -167,7 +168,7 @@ class CapturedStep(StaticStep):
 
     def forward(self, shape: Shape) -> None:
         """One step, replayed or as it stands."""
-        if self._steps.run(shape, lambda: self._run(shape)):
+        if self._steps.run((shape, self._compiled), lambda: self._run(shape)):
             self.counters.replays += 1
         else:
             self.counters.eager_steps += 1
@@ -203,6 +204,37 @@ class CapturedStep(StaticStep):
         self._steps.release()
         self._encodings.release()
         self._places.clear()
+
+    def measure_compiled(self) -> bool:
+        """Have steps compiled from now on where that saves a tenth of the time of one, and return whether it does.
+
+        To be called while no slot is taken: of what steps then compute nobody sees anything. A compiler that fails, or
+        is not there, is none that saves time.
+        """
+        sources = (self.sizes.source[0],) * len(self.records.sources)
+        shape = self.sizes.shape(self.sizes.sentences[-1], sources, self.sizes.target[0])
+        took = []
+        for self._compiled in (False, True):
+            try:
+                took.append(self._seconds(shape))
+            except Exception:  # the compiler's own share no base
+                took.append(float("inf"))
+        self._compiled = took[1] < _WORTH * took[0]
+        return self._compiled
+
+    @torch.inference_mode()
+    def _seconds(self, shape: Shape) -> float:
+        """Of a step once it is captured."""
+        with self.streams.stepping():
+            for _ in range(2):
+                self(shape)
+            watch = Stopwatch(self.device)
+            for _ in range(_TIMED):
+                self(shape)
+            watch.stop()
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return watch.seconds / _TIMED
 
     def _run(self, shape: Shape) -> None:
         if not self._compiled:

@@ -131,11 +131,13 @@ class DeviceGraphs:
         sizes: of the buffers; where the device's memory does not suffice there are fewer slots.
         poll_every: steps between two looks at what is done; see :class:`StaticBatch`.
         memory: share of the device's memory that this process may take.
-        compiled: see :class:`CapturedStep`.
+        compiled: see :class:`CapturedStep`; None = where it is faster, as is measured when the first buffers are made.
+        triton: see :class:`StaticStep`.
 
     Attributes:
         counters: of the device's work.
         device: where the model lies.
+        slots: sentences of a batch, where there is room for so many.
     """
 
     def __init__(
@@ -145,9 +147,12 @@ class DeviceGraphs:
         sizes: Sizes | None = None,
         poll_every: int | None = None,
         memory: float = 1.0,
-        compiled: bool = False,
+        compiled: bool | None = False,
+        triton: bool = False,
     ) -> None:
-        self._model, self._sizes, self._poll_every, self._compiled = model, sizes or Sizes(), poll_every, compiled
+        self._model, self._sizes, self._poll_every = model, sizes or Sizes(), poll_every
+        self._compiled, self._triton = compiled, triton
+        self.slots = self._sizes.sentences[-1]
         self._general = TorchGraphs(model)
         self._idle: dict[int, list[CapturedStep]] = {}  # by beam size, the one used last comes last
         self._making = threading.Lock()
@@ -209,15 +214,19 @@ class DeviceGraphs:
     def _attempt(self, beam_size: int, sizes: Sizes, bos: int, eos: int) -> CapturedStep | None:
         """New buffers; None where there is no room, but for the smallest."""
         try:
-            return CapturedStep(
+            step = CapturedStep(
                 self._model,
                 counters=self.counters,
-                compiled=self._compiled,
+                compiled=bool(self._compiled),
+                triton=self._triton,
                 beam_size=beam_size,
                 sizes=sizes,
                 bos=bos,
                 eos=eos,
             )
+            if self._compiled is None:
+                self._compiled = step.measure_compiled()
+            return step
         except torch.OutOfMemoryError:
             self.counters.out_of_memory += 1
             if sizes.sentences[-1] == 1:

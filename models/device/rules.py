@@ -32,17 +32,23 @@ def repetition_bounds(sentence: Sentence) -> tuple[int, int]:
     return size - 1 if size else NEVER, rounds or NEVER
 
 
-def ban_repeats(
-    allowed_BKV: Tensor, text_BKL: Tensor, match_BKL: Tensor, age_B: Tensor, bounds: tuple[Tensor, Tensor]
-) -> None:
-    """Make -inf what would repeat an n-gram, or go a round too many; ``bounds`` are those of ``repetition_bounds``."""
+def repeating(text_BKL: Tensor, match_BKL: Tensor, age_B: Tensor, bounds: tuple[Tensor, Tensor]) -> Tensor:
+    """Which tokens of each row's text B x K x L would repeat an n-gram, or go a round too many; ``FREE`` elsewhere.
+
+    ``bounds`` are those of ``repetition_bounds``.
+    """
     ngram_B, rounds_B = bounds
     back_BL = age_B[:, None] - torch.arange(text_BKL.size(2), device=age_B.device)
     least_BL = torch.where(back_BL <= LONGEST_PERIOD, rounds_B[:, None] * back_BL - 1, NEVER)
     least_BL = torch.minimum(least_BL, ngram_B[:, None])
     banned_BKL = (match_BKL >= least_BL[:, None]) & (back_BL > 0)[:, None]
-    penalty_BKL = torch.zeros_like(match_BKL, dtype=allowed_BKV.dtype).masked_fill(banned_BKL, -torch.inf)
-    allowed_BKV.scatter_add_(2, text_BKL.clamp_min(0), penalty_BKL)
+    return torch.where(banned_BKL, text_BKL, FREE)
+
+
+def ban(allowed_BKV: Tensor, banned_BKL: Tensor) -> None:
+    """Make tokens -inf, in place; negative ones stand for none."""
+    penalty_BKL = torch.zeros_like(banned_BKL, dtype=allowed_BKV.dtype).masked_fill(banned_BKL >= 0, -torch.inf)
+    allowed_BKV.scatter_add_(2, banned_BKL.clamp_min(0), penalty_BKL)
 
 
 def append_text(text_BKL: Tensor, match_BKL: Tensor, parent_BK: Tensor, token_BK: Tensor, position_B: Tensor) -> None:

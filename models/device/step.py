@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from models.device.counters import DeviceCounters
 from models.device.records import RecordBuffers
-from models.device.rules import FREE, append_text, ban_repeats, pay, require
+from models.device.rules import FREE, append_text, ban, pay, repeating, require
 from models.device.sizes import Shape, Sizes
 from models.device.slots import Slots
 from models.device.transfer import Streams, upload
@@ -58,6 +58,7 @@ class StaticStep(nn.Module):
         sizes: the last bucket of each axis is what is allocated.
         bos, eos: of the target vocabulary.
         counters: to count on.
+        triton: whether a step ends in one kernel (:mod:`models.device.tail`) while no sentence has required tokens.
 
     Raises:
         ConfigError: more target positions than the model has.
@@ -78,8 +79,10 @@ class StaticStep(nn.Module):
         bos: int = BOS,
         eos: int = EOS,
         counters: DeviceCounters | None = None,
+        triton: bool = False,
     ) -> None:
         super().__init__()
+        self._triton = triton
         self.model, self.beam_size, self.sizes = model, beam_size, sizes or Sizes()
         self.bos, self.eos = bos, eos
         self.counters = counters or DeviceCounters()
@@ -139,12 +142,10 @@ class StaticStep(nn.Module):
         sentences, rows = shape.sentences, self.beam_size
         running_B, score_BK = self.slots.running_B[:sentences], self.slots.score_BK[:sentences]
         alive_BK = (score_BK > -torch.inf) & running_B[:, None]
-        log_BKV = torch.log_softmax(logits_RV, dim=-1).reshape(sentences, rows, -1)
-        # A logit that is NaN or infinite makes the whole row NaN, which is not larger than anything.
-        finite_BK = log_BKV.amax(dim=-1) > -torch.inf
+        best = self._best_in_one if self._triton and not shape.required else self._best_by_row
+        best_BKX, token_BKX, finite_BK = best(shape, logits_RV, position_B)
         wrong_B = (alive_BK & ~finite_BK).any(dim=1)
         going_B = running_B & ~wrong_B
-        best_BKX, token_BKX = self._best_by_row(shape, log_BKV, position_B)
         # Chosen by what lives, not by -inf alone: a row of nobody may well be NaN.
         possible_BK1 = (alive_BK & going_B[:, None])[:, :, None]
         total_BKX = torch.where(possible_BK1, best_BKX + score_BK[:, :, None], -torch.inf)
@@ -153,16 +154,43 @@ class StaticStep(nn.Module):
         parents_BC = torch.div(flat_BC, best_BKX.size(2), rounding_mode="floor")
         return StaticCandidates(*in_order(scores_BC, tokens_BC, parents_BC, self.vocabulary_size), going_B, wrong_B)
 
-    def _best_by_row(self, shape: Shape, log_BKV: Tensor, position_B: Tensor) -> tuple[Tensor, Tensor]:
+    def _best_by_row(self, shape: Shape, logits_RV: Tensor, position_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The best X continuations of each row, without the banned, or the forced one alone; what is forced is never
-        banned."""
+        banned. And whether its probabilities are finite."""
+        log_BKV = torch.log_softmax(logits_RV, dim=-1).reshape(shape.sentences, self.beam_size, -1)
+        # A logit that is NaN or infinite makes the whole row NaN, which is not larger than anything.
+        finite_BK = log_BKV.amax(dim=-1) > -torch.inf
         allowed_BKV, owed_BK = self._allowed(shape, log_BKV, position_B)
         forced_BK1 = self._forced(owed_BK, position_B)[:, :, None]
-        held_BK1 = forced_BK1.clamp_min(0)
-        best_BKX, token_BKX = torch.topk(allowed_BKV, min(2 * self.beam_size, self.vocabulary_size), dim=-1)
-        is_forced, first_X = forced_BK1 != FREE, torch.arange(best_BKX.size(2), device=log_BKV.device) == 0
-        alone_BKX = torch.where(first_X, log_BKV.gather(2, held_BK1), -torch.inf)
-        return torch.where(is_forced, alone_BKX, best_BKX), torch.where(is_forced & first_X, held_BK1, token_BKX)
+        best_BKX, token_BKX = torch.topk(allowed_BKV, self._most, dim=-1)
+        return *_or_forced(best_BKX, token_BKX, forced_BK1, log_BKV.gather(2, forced_BK1.clamp_min(0))), finite_BK
+
+    def _best_in_one(self, shape: Shape, logits_RV: Tensor, position_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The same by one kernel."""
+        from models.device.tail import best_by_row
+
+        s, sentences = self.slots, shape.sentences
+        early_B, banned_BKL = position_B < s.shortest_B[:sentences], self._repeating(shape, position_B)
+        best_BKX, token_BKX, total_BK = best_by_row(
+            logits_RV, s.penalty_BV[:sentences], early_B, banned_BKL, count=self._most, eos=self.eos
+        )
+        forced_BK1 = self._forced(torch.full_like(s.token_BK[:sentences], FREE), position_B)[:, :, None]
+        logits_BKV = logits_RV.unflatten(0, (sentences, -1))
+        alone_BK1 = logits_BKV.gather(2, forced_BK1.clamp_min(0)) - total_BK[:, :, None]
+        return *_or_forced(best_BKX, token_BKX, forced_BK1, alone_BK1), total_BK.isfinite()
+
+    @property
+    def _most(self) -> int:
+        """X."""
+        return min(2 * self.beam_size, self.vocabulary_size)
+
+    def _repeating(self, shape: Shape, position_B: Tensor) -> Tensor:
+        """The tokens of each row that would repeat something; none where no sentence minds."""
+        s, sentences = self.slots, shape.sentences
+        text_BKL, match_BKL = self._text(shape)
+        if not shape.repeats:
+            return text_BKL[:, :, :0]
+        return repeating(text_BKL, match_BKL, position_B, (s.ngram_B[:sentences], s.rounds_B[:sentences]))
 
     def _allowed(self, shape: Shape, log_BKV: Tensor, position_B: Tensor) -> tuple[Tensor, Tensor]:
         """The log-probabilities with all that is banned -inf, and what each row must produce to pay what it owes."""
@@ -171,9 +199,7 @@ class StaticStep(nn.Module):
         early_B1 = (position_B < s.shortest_B[:sentences])[:, None]
         allowed_BKV.select(2, self.eos).masked_fill_(early_B1, -torch.inf)
         if shape.repeats:
-            text_BKL, match_BKL = self._text(shape)
-            bounds = s.ngram_B[:sentences], s.rounds_B[:sentences]
-            ban_repeats(allowed_BKV, text_BKL, match_BKL, position_B, bounds)
+            ban(allowed_BKV, self._repeating(shape, position_B))
         if not shape.required:
             return allowed_BKV, torch.full_like(s.token_BK[:sentences], FREE)
         debts = s.required_BM[:sentences], s.owed_BKM[:sentences]
@@ -233,6 +259,14 @@ class StaticStep(nn.Module):
             append_text(*self._text(shape), parent_BK, token_BK, position_B)
         if shape.required:
             pay(self.slots.required_BM[: shape.sentences], self.slots.owed_BKM[: shape.sentences], parent_BK, token_BK)
+
+
+def _or_forced(best_BKX: Tensor, token_BKX: Tensor, forced_BK1: Tensor, alone_BK1: Tensor) -> tuple[Tensor, Tensor]:
+    """The continuations of each row, or the forced one with its score alone."""
+    is_forced, first_X = forced_BK1 != FREE, torch.arange(best_BKX.size(2), device=best_BKX.device) == 0
+    alone_BKX = torch.where(first_X, alone_BK1, -torch.inf)
+    tokens_BKX = torch.where(is_forced & first_X, forced_BK1.clamp_min(0), token_BKX)
+    return torch.where(is_forced, alone_BKX, best_BKX), tokens_BKX
 
 
 def retire_into(slots: Slots, candidates: StaticCandidates, position_B: Tensor, *, eos: int) -> None:

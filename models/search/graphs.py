@@ -36,6 +36,8 @@ from numpy.typing import NDArray
 from models.errors import BundleError
 
 Array: TypeAlias = NDArray[Any]
+RESIDENT_GRAPH = "step_resident"  # training/export/resident.py
+RESIDENT_CONTROLS = ("slots", "place", "place.slot", "place.row")
 GRAPHS_FORMAT = 1
 DTYPES = ("float32", "float16", "int64", "int32", "bool")
 _SIMPLE_AXES = ("sentence", "row", "old_row", "slot", "ban", "candidate", "target", "entry")
@@ -109,6 +111,10 @@ class Graphs(Protocol):
 
     ``run`` is given every input of the graph's spec and returns every output. It may return arrays that it reuses at
     the next call only if it copies them out first: search keeps what it is given.
+
+    A runtime may have a method ``hold(graph, tensors)`` that returns memory or pools as it wants to keep them between
+    the steps of a graph; such a tensor can be looked at and written like an array. One with a method ``claim`` is a
+    pool into which the graph itself writes.
     """
 
     @property

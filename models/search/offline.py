@@ -8,16 +8,18 @@ for a second of processor time. It is here for what has more cores, and for line
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias, cast
 
+from models.errors import DeviceLost
 from models.search.graphs import Array, Graphs
 from models.search.hypotheses import Counters, Hypothesis, Sentence
 from models.search.options import SearchOptions
-from models.search.start import Batch, start_batch
+from models.search.start import Batch, slots_of, start_batch
 from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
@@ -46,8 +48,10 @@ class OfflineDecoder:
         graphs: of the model.
         options: of every sentence.
         shortlist: where given, a sentence may use the target tokens that it selects, and no others.
-        token_budget: most beam rows x longest source of a batch; a sentence that is longer is decoded alone.
-        most: sentences of a batch; None for as many as the budget allows.
+        token_budget: most beam rows x longest source of a batch; a sentence that is longer is decoded alone. Without
+            meaning where the runtime has a search of its own, whose buffers are there anyway.
+        most: sentences of a batch; None for as many as the budget allows, or twice the slots of such a search, so that
+            some wait.
         window: sentences that are held at a time, and sorted among each other.
         isolate: where a batch fails, decode its sentences one by one, so that only those at fault fail; otherwise the
             error is raised.
@@ -73,6 +77,7 @@ class OfflineDecoder:
 
         Raises:
             SentenceError: probabilities that are not finite, and no isolation; its ids count the sentences from 0.
+            DeviceLost: isolation or not, since no other sentence can be decoded either.
         """
         numbered = enumerate(sources)
         while held := dict(islice(numbered, self.window)):
@@ -95,6 +100,8 @@ class OfflineDecoder:
                     for index, outcome in _step(batch):
                         del running[index]
                         yield index, outcome
+            except DeviceLost:  # with another sentence it would be lost as well
+                raise
             except Exception:  # of the search or of a runtime, whose own exceptions share no base
                 if not self.isolate:
                     raise
@@ -105,8 +112,9 @@ class OfflineDecoder:
 
     def _joining(self, waiting: deque[int], running: Mapping[int, int], lengths: Mapping[int, int]) -> list[int]:
         """The next sentences to join, taken from those that wait; none while little has become free."""
-        budget = max(1, self.token_budget // self.options.beam_size)
-        most = len(waiting) + len(running) if self.most is None else self.most
+        slots = slots_of(self.graphs)
+        budget = sys.maxsize if slots else max(1, self.token_budget // self.options.beam_size)
+        most = self.most or 2 * slots or len(waiting) + len(running)
         longest = max(running.values(), default=0)
         if running and (2 * len(running) * longest > budget or 2 * len(running) > most):
             return []
@@ -125,6 +133,8 @@ class OfflineDecoder:
             while True:
                 for _, outcome in _step(batch):
                     return outcome
+        except DeviceLost:
+            raise
         except Exception as error:  # as above
             return Failed(f"{type(error).__name__}: {error}")
 

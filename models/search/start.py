@@ -38,6 +38,11 @@ class Searching(Protocol):
     def start_batch(self, beam_size: int, *, shortlist: Shortlist | None, bos: int, eos: int) -> Batch: ...
 
 
+def slots_of(graphs: Graphs) -> int:
+    """Sentences that a runtime's own search holds at a time, in buffers that are there anyway; 0 where it has none."""
+    return int(getattr(graphs, "slots", 0))
+
+
 def start_batch(
     graphs: Graphs, *, beam_size: int, shortlist: Shortlist | None = None, bos: int = BOS, eos: int = EOS
 ) -> Batch:

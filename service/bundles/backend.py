@@ -19,7 +19,7 @@ def backend_of(bundle: Bundle, runtime: str, precision: str, device: str = "cpu"
         runtime: ``onnx``, ``torchscript`` or ``torch``; on the CPU the torch runtimes compute in float32.
         precision: of ONNX graphs, ``int8``, ``float32`` or ``auto``: int8 where the bundle holds such graphs and its
             proof says that they answer as they should, else float32; what there is where it holds one alone. On a GPU
-            ``float32``, ``bf16``, ``float16`` or ``auto``, which is float16.
+            ``float16``, ``float32``, with torch ``bf16``, or ``auto``, which is float16.
         device: ``cpu``, or a GPU such as ``cuda:0``.
 
     Raises:
@@ -27,7 +27,12 @@ def backend_of(bundle: Bundle, runtime: str, precision: str, device: str = "cpu"
     """
     if device != "cpu":
         if precision == "int8":
-            raise ConfigError("precision must be float32, bf16, float16 or auto on a GPU: int8 graphs run on the CPU")
+            raise ConfigError(
+                "precision must be float16, float32, bf16 or auto on a GPU: int8 graphs run on the CPU, for CUDA has no"
+                " kernel for their products"
+            )
+        if (runtime, precision) == ("onnx", "bf16"):
+            raise ConfigError("precision must be float16, float32 or auto with runtime onnx on a GPU: bf16 needs torch")
         return Backend(runtime, "float16" if precision == "auto" else precision, device)
     if precision in _NARROW:
         raise ConfigError(f"precision {precision} needs runtime torch and a GPU as device: on the CPU it is slower")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from service.errors import ServiceError
@@ -77,6 +78,23 @@ class Bounds:
             slice_texts=min(_SLICE_TEXTS, settings.max_texts),
             unpacked_bytes=settings.file_unpacked_bytes,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that is read, and written again with its texts replaced.
+
+    Attributes:
+        path: of the file.
+        ending: of its name, which says its type.
+        target: language that it is translated into.
+        bounds: that it must keep.
+    """
+
+    path: Path
+    ending: str
+    target: str
+    bounds: Bounds
 
 
 @dataclass(frozen=True, slots=True)

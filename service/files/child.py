@@ -11,7 +11,10 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from service.files.bounds import SourceFile
 
 CPU_SECONDS = 30
 MEMORY = 2 << 30
@@ -36,14 +39,13 @@ def main() -> int:
 
 def read(order: dict[str, Any]) -> dict[str, Any]:
     """Cut a file into slices, into a file of JSON lines. Raises FileRefused."""
-    from service.files.bounds import Bounds
     from service.files.formats import FORMATS
     from service.files.slices import slices_of
 
-    bounds = Bounds(**order["bounds"])
+    source = _source(order)
     characters = slices = 0
     with Path(order["slices"]).open("w", encoding="utf-8") as lines:
-        for one in slices_of(FORMATS[order["format"]].read(Path(order["source"]), bounds), bounds):
+        for one in slices_of(FORMATS[source.ending].read(source), source.bounds):
             lines.write(json.dumps(asdict(one)) + "\n")
             characters += one.characters
             slices += 1
@@ -52,13 +54,18 @@ def read(order: dict[str, Any]) -> dict[str, Any]:
 
 def write(order: dict[str, Any]) -> dict[str, Any]:
     """Write a file with its texts replaced by those of a JSON list. Raises FileRefused."""
-    from service.files.bounds import Bounds
     from service.files.formats import FORMATS
 
+    source = _source(order)
     translations = json.loads(Path(order["translations"]).read_text(encoding="utf-8"))
-    form = FORMATS[order["format"]]
-    form.write(Path(order["source"]), translations, Path(order["result"]), Bounds(**order["bounds"]))
+    FORMATS[source.ending].write(source, translations, Path(order["result"]))
     return {}
+
+
+def _source(order: dict[str, Any]) -> SourceFile:
+    from service.files.bounds import Bounds, SourceFile
+
+    return SourceFile(Path(order["source"]), order["format"], order["target"], Bounds(**order["bounds"]))
 
 
 def _limit() -> None:

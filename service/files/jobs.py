@@ -206,8 +206,8 @@ class FileJobs:
         folder = self._store.folder_of(job)
         size = await upload.save(folder / "source")
         await self._require_room(caller, size, 0)
-        contents = await self._sandbox.read(upload.format, folder / "source", folder / "slices")
-        source, confidence = await self._language(upload, folder / "slices", contents)
+        contents = await self._sandbox.read(upload.format, upload.target, folder / "source", folder / "slices")
+        source, confidence = await self._language(upload, folder / "slices", contents, caller)
         if upload.glossaries:  # not only when the first slice is translated
             await asyncio.to_thread(self._glossaries.terms, caller.name, upload.glossaries, source, upload.target)
         made = FileJob(
@@ -228,14 +228,16 @@ class FileJobs:
                     raise
         return made
 
-    async def _language(self, upload: Upload, slices: Path, contents: Contents) -> tuple[str, float | None]:
+    async def _language(
+        self, upload: Upload, slices: Path, contents: Contents, caller: Caller
+    ) -> tuple[str, float | None]:
         """The language of a file, and how sure that is where it was detected; checks that it is served."""
         source = upload.source
         if not contents.slices:
             return source, None
         if source.lower() == "auto":
             sample = await asyncio.to_thread(sample_of, slices)
-            guesses = await asyncio.to_thread(self._texts.detector.detect, sample, None, upload.likeliest)
+            guesses = await self._texts.detect(sample, caller.name, likeliest=upload.likeliest)
             task = TranslateTask(texts=[sample], target=upload.target, model=upload.model, likeliest=upload.likeliest)
             route, guess = guessed_route(self._texts.catalog, task, guesses, "the file")
             return guess.language if route else upload.target, guess.confidence
@@ -278,6 +280,7 @@ class FileJobs:
             memory=None if job.owner == ANONYMOUS else partial(self._memory.find, job.owner),
             priority="bulk",
             tag=f"file-{job.id[:8]}",
+            caller=job.owner,
         )
         return [written.text for written in (await self._texts.translate(task)).texts]
 

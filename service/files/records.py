@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from service.errors import ServiceError
+from service.files.formats import FORMATS
 from service.settings import Settings
 
 MIGRATIONS = (
@@ -81,7 +82,7 @@ class FileJob:
     def result_name(self) -> str:
         """The name of its result: ``letter.docx`` becomes ``letter.en.docx``."""
         path = PurePath(self.name)
-        return f"{path.stem}.{self.target.lower()}{path.suffix}"
+        return f"{path.stem}.{self.target.lower()}.{FORMATS[self.format].result or path.suffix[1:]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ class Runner:
         texts = await asyncio.to_thread(self._store.translations, job.id)
         try:
             await asyncio.to_thread(_prepare, texts, translations)
-            await self._sandbox.write(job.format, folder / "source", translations, unfinished)
+            await self._sandbox.write(job.format, job.target, folder / "source", translations, unfinished)
             await asyncio.to_thread(_complete, unfinished, folder / "result")
         except OSError as error:
             raise StorageError(f"a result cannot be written ({type(error).__name__})") from error

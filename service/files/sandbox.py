@@ -41,24 +41,24 @@ class Sandbox:
         self._bounds, self._seconds = bounds, seconds
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def read(self, name: str, source: Path, slices: Path) -> Contents:
-        """Cut a file of a format into slices.
+    async def read(self, name: str, target: str, source: Path, slices: Path) -> Contents:
+        """Cut a file of a format, to be translated into a language, into slices.
 
         Raises:
             FileRefused: the file cannot be translated.
         """
-        order = {"action": "read", "format": name, "source": str(source), "slices": str(slices)}
+        order = {"action": "read", "format": name, "target": target, "source": str(source), "slices": str(slices)}
         report = await self._run(order)
         return Contents(report["characters"], report["slices"])
 
-    async def write(self, name: str, source: Path, translations: Path, result: Path) -> None:
+    async def write(self, name: str, target: str, source: Path, translations: Path, result: Path) -> None:
         """Write a file again with its texts replaced by those of a JSON list.
 
         Raises:
             FileRefused: it cannot be written.
         """
         paths = {"source": str(source), "translations": str(translations), "result": str(result)}
-        await self._run({"action": "write", "format": name, **paths})
+        await self._run({"action": "write", "format": name, "target": target, **paths})
 
     async def _run(self, order: dict[str, Any]) -> dict[str, Any]:
         request = json.dumps(order | {"bounds": asdict(self._bounds)}).encode()

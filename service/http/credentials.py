@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from ipaddress import ip_network
+
 import structlog
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
-from service.access.access import Access, Caller
+from service.access.access import ANONYMOUS, Access, Caller
 
 _SCHEMES = ("bearer", "deepl-auth-key")
+_NETWORK = 64  # bits of an IPv6 address that name a network: whoever has one has all of its addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What the text service is told of a request's origin.
+
+    Attributes:
+        tag: names the request in logs.
+        caller: whose turn it takes: a key's name, or without one an address, which is kept no longer than it waits.
+    """
+
+    tag: str
+    caller: str
 
 
 def key_in_header(scope: Scope) -> str | None:
@@ -43,6 +60,21 @@ def admin_of(connection: HTTPConnection, access: Access) -> Caller:
     if known is not None:
         _noted(connection.scope, known)  # who is refused here is noted too
     return access.admin(secret)
+
+
+def sender_of(connection: HTTPConnection) -> Sender:
+    """The origin of a request whose caller has been found."""
+    caller = str(connection.state.caller)
+    if caller == ANONYMOUS and connection.client is not None:
+        caller = f"{caller} {_network_of(connection.client.host)}"
+    return Sender(str(connection.state.request_id), caller)
+
+
+def _network_of(host: str) -> str:
+    try:
+        return str(ip_network(f"{host}/{_NETWORK}", strict=False)) if ":" in host else host
+    except ValueError:  # no address
+        return host
 
 
 def _noted(scope: Scope, caller: Caller) -> Caller:

@@ -17,7 +17,7 @@ from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
 from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
-from service.http.credentials import admin_of, caller_of
+from service.http.credentials import Sender, admin_of, caller_of, sender_of
 from service.http.intake import read_fields
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
@@ -106,6 +106,8 @@ async def admin(request: Request) -> Caller:
 
 
 PartsDep = Annotated[Parts, Depends(parts)]
+SenderDep = Annotated[Sender, Depends(sender_of)]
+"""Of a request whose caller an earlier dependency has found."""
 RequestId = Annotated[str, Depends(request_id)]
 TranslateFields = Annotated[TranslateRequest, Depends(translate_request)]
 PosteditFields = Annotated[PosteditRequest, Depends(postedit_request)]

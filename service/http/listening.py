@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from models.errors import ConfigError, TandemError
 
@@ -85,10 +87,44 @@ def closing_all(sockets: list[socket.socket]) -> Iterator[list[socket.socket]]:
             one.close()
 
 
-def url_of(sockets: Sequence[socket.socket]) -> str:
+class Tls:
+    """What a server needs to answer HTTPS: TLS 1.2 or newer, as Python's defaults have it."""
+
+    def __init__(self, certificate: Path | None, key: Path | None, handshake_seconds: float) -> None:
+        """Read both files; a handshake must be done in some seconds.
+
+        Raises:
+            ConfigError: a file is missing, or they do not belong together.
+        """
+        if certificate is None or key is None:
+            raise ConfigError("tls_certificate and tls_key go together, but only one of them is set")
+        self._files = certificate, key
+        self.handshake_seconds = handshake_seconds
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.set_alpn_protocols(["http/1.1"])
+        self.read()
+
+    def read(self) -> None:
+        """Read both files again, for the connections to come. Raises ConfigError; then the former stay in use."""
+        certificate, key = self._files
+        spare = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)  # half of a pair must not get into the other one
+        try:
+            for context in (spare, self.context):
+                context.load_cert_chain(certificate, key, password=_refused_password)
+        except OSError as error:  # so are those of TLS
+            reason = error.strerror or str(error)
+            raise ConfigError(f"cannot use tls_certificate {certificate} with tls_key {key}: {reason}") from error
+
+
+def _refused_password() -> str:
+    """Instead of a question on the terminal, which nobody reads."""
+    raise ConfigError("tls_key asks for a password; take it away with 'openssl pkey -in KEY -out PLAIN'")
+
+
+def url_of(sockets: Sequence[socket.socket], scheme: str = "http") -> str:
     """Where the first of them listens, for people."""
     host, port = sockets[0].getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, tuple[str, int]]]:

@@ -21,6 +21,7 @@ from service.api.replies import (
     TranslateReply,
 )
 from service.api.schemas import DecodingFields, PosteditRequest, SamplingFields, SummarizeRequest, TranslateRequest
+from service.http.credentials import Sender
 from service.text.markup import MarkupOptions
 from service.translation.progress import Event
 from service.translation.requests import PosteditTask, Recall, SummarizeTask, TranslateTask
@@ -34,8 +35,8 @@ _SHARED = (
 )  # fmt: skip
 
 
-def translate_task(fields: TranslateRequest, tag: str, memory: Recall | None) -> TranslateTask:
-    """The request that the fields of ``POST /translate`` make, with the caller's memory; ``tag`` names it in logs."""
+def translate_task(fields: TranslateRequest, sender: Sender, memory: Recall | None) -> TranslateTask:
+    """The request that the fields of ``POST /translate`` make, with the memory of its caller, if that has one."""
     others = {name.removeprefix("others."): texts for name, texts in fields.further_texts.items()}
     return TranslateTask(
         source=fields.source,
@@ -46,25 +47,27 @@ def translate_task(fields: TranslateRequest, tag: str, memory: Recall | None) ->
         protect=fields.protect,
         pivot=fields.pivot,
         memory=memory if fields.memory else None,
-        **_shared(fields, tag),
+        **_shared(fields, sender),
     )
 
 
-def postedit_task(fields: PosteditRequest, tag: str) -> PosteditTask:
+def postedit_task(fields: PosteditRequest, sender: Sender) -> PosteditTask:
     """The request that the fields of ``POST /postedit`` make."""
     translations = fields.further_texts["translation"]
-    return PosteditTask(source=fields.source, target=fields.target, translations=translations, **_shared(fields, tag))
+    return PosteditTask(
+        source=fields.source, target=fields.target, translations=translations, **_shared(fields, sender)
+    )
 
 
-def summarize_task(fields: SummarizeRequest, tag: str) -> SummarizeTask:
+def summarize_task(fields: SummarizeRequest, sender: Sender) -> SummarizeTask:
     """The request that the fields of ``POST /summarize`` make."""
-    return SummarizeTask(language=fields.language, sentences=fields.sentences, **_shared(fields, tag))
+    return SummarizeTask(language=fields.language, sentences=fields.sentences, **_shared(fields, sender))
 
 
-def _shared(fields: DecodingFields, tag: str) -> dict[str, Any]:
+def _shared(fields: DecodingFields, sender: Sender) -> dict[str, Any]:
     shared = {name: getattr(fields, name) for name in _SHARED}
     sampling = None if fields.sampling is None else _sampling(fields.sampling)
-    return {**shared, "texts": fields.texts, "sampling": sampling, "tag": tag}
+    return {**shared, "texts": fields.texts, "sampling": sampling, "tag": sender.tag, "caller": sender.caller}
 
 
 def _sampling(fields: SamplingFields) -> Sampling:

@@ -29,9 +29,9 @@ from service.telemetry.metrics import CLIENT_GONE, Metrics
 
 _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_REFUSALS = (401, 403, 413, 429, 503)
+_REFUSALS = (401, 403, 413, 421, 429, 503)
 _LARGE_BODIES = 2
-DECODING_PATHS = ("/translate", "/summarize", "/postedit", "/v2/translate")
+DECODING_PATHS = ("/translate", "/summarize", "/postedit", "/v2/translate", "/v1/chat/completions")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 

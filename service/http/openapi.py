@@ -32,6 +32,7 @@ from service.http.dialects.deepl.schemas import (
     GlossaryRequest,
     MultilingualGlossaryRequest,
 )
+from service.http.dialects.openai.schemas import ChatRequest
 from service.settings import Settings
 
 FORM = "Form"
@@ -47,6 +48,7 @@ TAGS: list[dict[str, str]] = [
     {"name": "LibreTranslate", "description": "What clients of LibreTranslate ask for besides; the rest is shared."},
     {"name": "DeepL", "description": "DeepL's API, version 2, for its clients. Errors: `{message, detail?}`."},
     {"name": "DeepL documents", "description": "Documents, as DeepL's clients send and fetch them; see `files`."},
+    {"name": "OpenAI", "description": "OpenAI's API for chats, for its clients. Errors: `{error: {message, …}}`."},
     {"name": "DeepL glossaries", "description": "Glossaries that the server keeps, as DeepL's clients store them."},
 ]
 _KEYS = {
@@ -71,7 +73,7 @@ _HEADERS: dict[str, Any] = {
     },
     "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string"}},
 }
-_DEEPL = re.compile(r"/v[23]/")
+_DEEPL, _OPENAI = re.compile(r"/v[23]/"), re.compile(r"/v1/")
 _METHODS = ("get", "put", "post", "delete", "patch", "head", "options", "trace")
 _WITH_BODY, _ALWAYS = (400, 408, 413), (500,)
 
@@ -90,6 +92,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     MultilingualGlossaryRequest,
     GlossaryChange,
     DictionaryFields,
+    ChatRequest,
 )
 """What routes read by themselves, so that the document would not have them."""
 _EVENTS: tuple[type[BaseModel], ...] = (SentenceEvent, SummaryEvent)
@@ -177,7 +180,7 @@ def _complete(schema: Document, settings: Settings) -> Document:
     schemas = schema["components"]["schemas"]
     schema["components"] |= {"securitySchemes": _KEYS, "headers": _HEADERS}
     for path, method, operation in _operations(schema):
-        if not _DEEPL.match(path):
+        if not (_DEEPL.match(path) or _OPENAI.match(path)):
             _add_errors(operation, method)
         elif _is_default(operation["responses"].get("422", {})):
             del operation["responses"]["422"]
@@ -265,6 +268,8 @@ def _security(path: str, operation: Document) -> list[Document]:
     """The keys that an operation takes; the empty one stands for servers that ask for none."""
     if _DEEPL.match(path):
         return [{}, {"deepl": []}]
+    if _OPENAI.match(path):
+        return [{}, {"bearer": []}]
     if "401" not in operation["responses"]:
         return []
     tags = operation.get("tags", ())

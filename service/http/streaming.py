@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import structlog
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.http.mapping import event_of
 from service.http.middleware import error_response
-from service.translation.progress import Progress, Render
+from service.translation.progress import Event, Progress, Render
 
 KEEP_ALIVE = 10.0
 """Seconds of silence after which a comment is sent, so that nothing between server and client gives up."""
@@ -36,18 +36,56 @@ _HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"
 Work: TypeAlias = Callable[[Progress], Coroutine[Any, Any, BaseModel]]
 
 
+class Framing(Protocol):
+    """How a dialect writes events; each may be nothing."""
+
+    def event(self, event: Event) -> bytes:
+        """Of what is finished."""
+
+    def done(self, reply: BaseModel) -> bytes:
+        """Of the end."""
+
+    def error(self, body: str) -> bytes:
+        """Of what went wrong, instead of an end: an error's body."""
+
+
+class NamedEvents:
+    """Our own, as the module describes them."""
+
+    def event(self, event: Event) -> bytes:
+        """An event named for what is finished."""
+        reply = event_of(event)
+        return self._named(reply.name, reply)
+
+    def done(self, reply: BaseModel) -> bytes:
+        """The whole reply."""
+        return self._named("done", reply)
+
+    def error(self, body: str) -> bytes:
+        """The error's body."""
+        return format_sse_event(event="error", data_str=body)
+
+    @staticmethod
+    def _named(name: str, content: BaseModel) -> bytes:
+        return format_sse_event(event=name, data_str=content.model_dump_json(exclude_none=True))
+
+
+_NAMED_EVENTS = NamedEvents()
+
+
 def wants_events(request: Request, asked: bool) -> bool:
     """Whether a request is to be answered by events: it says so in a field, or accepts nothing but events."""
     kinds = {kind.split(";")[0].strip().lower() for kind in request.headers.get("accept", "").split(",")}
     return asked or "text/event-stream" in kinds
 
 
-async def stream(work: Work, request: Request) -> Response:
+async def stream(work: Work, request: Request, framing: Framing = _NAMED_EVENTS) -> Response:
     """Run a request's work and send each sentence when it is finished.
 
     Args:
         work: answers the request, and notes in the given ``Progress`` what is finished.
         request: the request that it answers.
+        framing: how its dialect writes events.
 
     Raises:
         what ``work`` raises before a sentence is finished, if it does so within ``KEEP_ALIVE`` seconds.
@@ -60,7 +98,7 @@ async def stream(work: Work, request: Request) -> Response:
     except BaseException:
         task.cancel()
         raise
-    return _SentenceStream(_events(first, progress, task, request.scope), task)
+    return _SentenceStream(_events(first, progress, task, request.scope, framing), task)
 
 
 async def _first(progress: Progress, task: asyncio.Future[BaseModel]) -> Render | None:
@@ -91,29 +129,24 @@ class _SentenceStream(EventSourceResponse):
 
 
 async def _events(
-    first: Render | None, progress: Progress, task: asyncio.Future[BaseModel], scope: Scope
+    first: Render | None, progress: Progress, task: asyncio.Future[BaseModel], scope: Scope, framing: Framing
 ) -> AsyncIterator[bytes]:
     try:
         more, render = True, first
         while more:
             event = None if render is None else await asyncio.to_thread(render)
-            if event is not None:
-                reply = event_of(event)
-                yield _event(reply.name, reply)
+            if event is not None and (written := framing.event(event)):
+                yield written
             try:
                 render = await progress.next(KEEP_ALIVE)
                 more = render is not None
             except TimeoutError:
                 render = None
                 yield KEEPALIVE_COMMENT
-        yield _event("done", await task)
+        yield framing.done(await task)
     except Exception as error:
         scope["state"]["failed"] = True  # the status says otherwise, and who is charged should know
         response = error_response(error, scope)
         if response.status_code == 500:
             _log.exception("stream_failed")
-        yield format_sse_event(event="error", data_str=bytes(response.body).decode())
-
-
-def _event(name: str, content: BaseModel) -> bytes:
-    return format_sse_event(event=name, data_str=content.model_dump_json(exclude_none=True))
+        yield framing.error(bytes(response.body).decode())

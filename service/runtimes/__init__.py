@@ -14,19 +14,21 @@ _MISSING = "the runtime {!r} needs the package {!r}, which is not installed"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the torch runtime computes.
+    """Where a runtime computes; but for the device this is for torch.
 
     Attributes:
         device: ``cpu``, ``cuda``, ``cuda:N`` or ``auto``.
         sentences: that a batch shall have room for on a GPU.
         memory: share of a GPU's memory that this process may take.
-        compiled: whether steps are compiled before they are captured on a GPU.
+        compiled: whether steps are compiled before they are captured on a GPU; None = where that is faster.
+        triton: whether a step on a GPU ends in one Triton kernel.
     """
 
     device: str = "cpu"
     sentences: int = 256
     memory: float = 0.9
-    compiled: bool = False
+    compiled: bool | None = False
+    triton: bool = False
 
 
 def resolve_device(runtime: str, device: str) -> str:
@@ -34,17 +36,20 @@ def resolve_device(runtime: str, device: str) -> str:
 
     Args:
         runtime: one of ``RUNTIMES``.
-        device: ``cpu``, ``cuda``, ``cuda:N`` or ``auto``, the first GPU where there is one and the runtime can use it.
+        device: ``cpu``, ``cuda``, ``cuda:N`` or ``auto``, the first GPU where there is one, for torch.
 
     Raises:
         ConfigError: no such device here, or the runtime cannot use it.
     """
     if device == "cpu" or (device == "auto" and runtime != "torch"):
         return "cpu"
-    if runtime != "torch":
-        raise ConfigError(f"runtime must be torch where device is {device!r}: {runtime} graphs run on the CPU")
+    if runtime == "torchscript":
+        raise ConfigError(f"runtime must be torch or onnx where device is {device!r}, but is {runtime!r}")
     try:
-        from service.runtimes.torch import device_name
+        if runtime == "onnx":
+            from service.runtimes.onnx import device_name
+        else:
+            from service.runtimes.torch import device_name
     except ModuleNotFoundError as error:
         raise ConfigError(_MISSING.format(runtime, error.name)) from error
     return device_name(device)
@@ -62,10 +67,10 @@ def open_graphs(
     Args:
         bundle: a loaded bundle.
         runtime: ``onnx``, ``torchscript`` or ``torch``.
-        precision: which of the bundle's ONNX graphs, ``int8`` or ``float32``; on a GPU ``float32``, ``float16`` or
-            ``bf16``. On the CPU the torch runtimes compute in float32.
+        precision: which of the bundle's ONNX graphs, ``int8``, ``float32`` or ``float16``; of torch on a GPU
+            ``float32``, ``float16`` or ``bf16``. On the CPU the torch runtimes compute in float32.
         threads: of one call on the CPU. With one, an answer does not depend on its batch-mates.
-        placement: of the torch runtime; None = on the CPU.
+        placement: where; None = on the CPU.
 
     Raises:
         ConfigError: unknown runtime, or its package is not installed.
@@ -75,7 +80,7 @@ def open_graphs(
         if runtime == "onnx":
             from service.runtimes.onnx import OnnxGraphs
 
-            return OnnxGraphs(bundle, precision, threads)
+            return OnnxGraphs(bundle, precision, threads, (placement or Placement()).device)
         if runtime == "torchscript":
             from service.runtimes.torchscript import TorchScriptGraphs
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU: the default, and all that a small installation needs."""
+"""ONNX Runtime: on the CPU the default, and all that a small installation needs; on a GPU for what has no torch."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when the library loads: this service phones nobody
 
 import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 
 from models.bundle import Bundle
-from models.errors import BundleError
+from models.errors import BundleError, ConfigError
 from models.search import Array, GraphSpec, GraphSpecs
+from models.search.graphs import RESIDENT_GRAPH
+from service.runtimes.resident import BoundSession, Device, Held, HeldPool, controls
 
 _AT_ONCE = ("encode", "step")
-_PROVIDERS = ["CPUExecutionProvider"]
+_CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
 class OnnxGraphs:
@@ -25,32 +28,74 @@ class OnnxGraphs:
     The graphs of a bundle keep their weights in one external file, which the runtime maps into memory: its pages are
     shared by the sessions, and only what is repacked for the matrix kernels exists per session. What few requests
     need (sampling, alignments) is opened when first used.
+
+    Args:
+        bundle: that holds the graphs.
+        precision: of them.
+        threads: of one call.
+        device: ``cpu``, or a GPU such as ``cuda:0``.
+        resident: whether memory and state stay there between the steps of a beam search; None = on a GPU.
+
+    Raises:
+        BundleError: the bundle does not have these graphs.
+        ConfigError: the device cannot run them.
     """
 
-    def __init__(self, bundle: Bundle, precision: str, threads: int) -> None:
+    def __init__(
+        self, bundle: Bundle, precision: str, threads: int, device: str = "cpu", resident: bool | None = None
+    ) -> None:
+        kind, _, number = device.partition(":")
         self.specs: GraphSpecs = bundle.graph_specs(precision)
         self._bundle, self._precision = bundle, precision
+        self._device: Device = kind, int(number or 0)
+        self._resident = kind != "cpu" if resident is None else resident
+        self._pools = {spec.name for spec in self.specs["step"].of_kind("pool")}
         self._threads = threads
         self._sessions: dict[str, _Session] = {}
         self._opening = threading.Lock()
-        for graph in _AT_ONCE:
+        for graph in _AT_ONCE[: 1 if self._resident else None]:
             self._session(graph)
+        if self._resident:
+            path = bundle.graph_path(precision, RESIDENT_GRAPH if self._pools else "step")
+            self._bound = BoundSession(_open(path, threads, self._device), self._device)
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Every output of a graph, by name."""
+        if graph == "step" and self._resident:
+            return self._step(inputs)
         return (self._sessions.get(graph) or self._session(graph)).run(inputs)
+
+    def hold(self, graph: str, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Memory or pools as they are kept between the steps of a graph: on the device, where it is beam search's."""
+        if graph != "step" or not self._resident:
+            return tensors
+        kinds = {name: HeldPool if name in self._pools else Held for name in tensors}
+        return {
+            name: tensor if isinstance(tensor, Held) else kinds[name].of(tensor, self._device)
+            for name, tensor in tensors.items()
+        }
+
+    def _step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """A step whose state stays on the device; the new entries of pools are written there."""
+        outputs = [spec for spec in self.specs["step"].outputs if spec.kind != "append"]
+        pools = [inputs[name] for name in sorted(self._pools, key=list(inputs).index)]
+        kept = [*(spec.kind == "rows" for spec in outputs), *(True for _ in pools)]
+        found = self._bound.run({**inputs, **(controls(pools[0]) if pools else {})}, kept)
+        for pool, written in zip(pools, found[len(outputs) :], strict=True):
+            pool.value = written.value
+        return dict(zip((spec.name for spec in outputs), found, strict=False))
 
     def _session(self, graph: str) -> _Session:
         with self._opening:
             if graph not in self._sessions:
                 path = self._bundle.graph_path(self._precision, graph)
-                self._sessions[graph] = _Session(path, self.specs[graph], self._threads)
+                self._sessions[graph] = _Session(_open(path, self._threads, self._device), self.specs[graph])
             return self._sessions[graph]
 
 
 class _Session:
-    def __init__(self, path: Path, spec: GraphSpec, threads: int) -> None:
-        self._session = _open(path, threads)
+    def __init__(self, session: ort.InferenceSession, spec: GraphSpec) -> None:
+        self._session = session
         # An exporter drops inputs that the architecture does not use, and feeding one of those is an error.
         self._inputs = [item.name for item in self._session.get_inputs()]
         # Outputs go by their order: a file cannot give the new state the name that the old one has among the inputs.
@@ -61,16 +106,41 @@ class _Session:
         return dict(zip(self._outputs, results, strict=True))
 
 
-def _open(path: Path, threads: int) -> ort.InferenceSession:
+def device_name(name: str) -> str:
+    """The GPU that a setting means, such as ``cuda:0``. Raises ConfigError where this library is built without CUDA."""
+    if _CUDA not in ort.get_available_providers():
+        raise ConfigError(f"device {name!r} needs onnxruntime-gpu: this ONNX Runtime is built without CUDA")
+    return name if ":" in name else f"{name}:0"
+
+
+def _open(path: Path, threads: int, device: Device) -> ort.InferenceSession:
+    kind, number = device
+    if kind != "cpu":
+        return _open_there(path, threads, number)
     try:
-        return ort.InferenceSession(str(path), session_options(threads, exact=True), providers=_PROVIDERS)
+        return ort.InferenceSession(str(path), session_options(threads, exact=True), providers=[_CPU])
     except Exception:  # the runtime's own exceptions share no base
         # It cannot make a weight unsigned that several products share: then their sums are not exact without VNNI.
         pass
     try:
-        return ort.InferenceSession(str(path), session_options(threads), providers=_PROVIDERS)
+        return ort.InferenceSession(str(path), session_options(threads), providers=[_CPU])
     except Exception as error:
         raise BundleError(path, [f"ONNX Runtime cannot load the graph: {error}"]) from error
+
+
+def _open_there(path: Path, threads: int, number: int) -> ort.InferenceSession:
+    """On a GPU, products of float32 in float32. What the library cannot use it leaves out, and says so in its log."""
+    cuda = (_CUDA, {"device_id": number, "use_tf32": 0})
+    try:
+        session = ort.InferenceSession(str(path), session_options(threads), providers=[cuda, _CPU])
+    except Exception as error:
+        raise BundleError(path, [f"ONNX Runtime cannot load the graph: {error}"]) from error
+    if session.get_providers()[0] != _CUDA:
+        raise ConfigError(
+            f"ONNX Runtime cannot use cuda:{number}: look at nvidia-smi, and whether the CUDA and cuDNN that"
+            f" onnxruntime-gpu {ort.__version__} needs are installed"
+        )
+    return session
 
 
 def session_options(threads: int, *, exact: bool = False) -> ort.SessionOptions:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
 
 import torch
 
 from models.bundle import Bundle
 from models.device import DeviceCounters, DeviceGraphs, Sizes, check_device
+from models.errors import ConfigError
 from models.graphs import AnyModel
 from models.loading import load_bundle_model
 from models.search import Graphs
@@ -23,18 +26,28 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
     """A bundle's model, built from its weights where it is to run, with a search of its own.
 
     Raises:
-        ConfigError: the architecture or its configuration is unknown to this version, or there is no such device.
+        ConfigError: the architecture or its configuration is unknown to this version, there is no such device, or it
+            has no such precision.
         BundleError: the weights do not fit the configuration.
     """
     device = check_device(placement.device)
     gpu = device.type == "cuda"
     if not gpu:
         torch.set_num_threads(threads)
+    elif precision not in TYPES:
+        raise ConfigError(f"precision must be one of {', '.join(TYPES)} on a GPU, but is {precision!r}")
+    elif precision == "float32":  # not in TF32, as cuDNN's products are unless they are told
+        cudnn: Any = torch.backends.cudnn
+        for products in (torch.backends.cuda.matmul, cudnn.rnn, cudnn.conv):
+            products.fp32_precision = "ieee"
     model: AnyModel = load_bundle_model(bundle).to(device=device, dtype=TYPES[precision] if gpu else torch.float32)
     sizes = _sizes(bundle, model, placement.sentences)
     if not gpu:
         sizes = Sizes(_CPU_SLOTS, sizes.source, sizes.target)
-    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory, compiled=placement.compiled and gpu)
+    compiled, triton = (placement.compiled, placement.triton) if gpu else (False, False)
+    if triton:
+        import_module("models.device.tail")  # found missing now, not at the first step
+    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory, compiled=compiled, triton=triton)
     _opened.add(graphs)
     return graphs
 

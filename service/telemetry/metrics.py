@@ -86,7 +86,7 @@ _DEVICE_COUNTERS: tuple[tuple[str, str, str | None, Callable[[Any], Mapping[str,
 )
 _OUTCOMES = ("finished", "cancelled", "expired", "failed")
 _REFUSALS = ("queue_full", "draining")  # the engine's, which are counted from the start
-TEXT_ROUTES = ("/translate", "/summarize", "/postedit", "/v2/translate")
+TEXT_ROUTES = ("/translate", "/summarize", "/postedit", "/v2/translate", "/v1/chat/completions")
 """Routes whose requests count for the service level objectives."""
 TEXT_OUTCOMES = ("answered", "refused", "failed", "left")
 """By status: below 400, below 500, from 500 on, and 499, where the client has left."""

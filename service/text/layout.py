@@ -87,23 +87,31 @@ class Document:
         """What is to be translated."""
         return tuple(piece for piece in self.pieces if piece.translatable)
 
+    @property
+    def between(self) -> tuple[str, ...]:
+        """What stands in front of each translation, and behind the last."""
+        between, layout, after_sentence = [], "", False
+        for piece in self.pieces:
+            if piece.translatable:
+                between.append(" " if after_sentence and self.spaced else layout)
+                layout = ""
+            else:
+                layout += piece.text
+            after_sentence = piece.translatable
+        return (*between, layout)
+
     def join(self, translations: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
         """The text with its sentences replaced, and where in it each translation stands (start, end)."""
-        remaining = iter(translations)
+        *before, end = self.between
         parts: list[str] = []
         spans: list[tuple[int, int]] = []
-        length, after_sentence = 0, False
-        for piece in self.pieces:
-            if piece.translatable and after_sentence and self.spaced:
-                parts.append(" ")
-                length += 1
-            part = next(remaining) if piece.translatable else piece.text
-            if piece.translatable:
-                spans.append((length, length + len(part)))
-            parts.append(part)
-            length += len(part)
-            after_sentence = piece.translatable
-        return "".join(parts), spans
+        length = 0
+        for layout, translation in zip(before, translations, strict=True):
+            start = length + len(layout)
+            length = start + len(translation)
+            spans.append((start, length))
+            parts += (layout, translation)
+        return "".join((*parts, end)), spans
 
 
 def is_translatable(text: str) -> bool:

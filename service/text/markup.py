@@ -103,7 +103,9 @@ class Token(NamedTuple):
 _VOID_NAMES = "area base br col embed hr img input keygen link meta param source track wbr basefont bgsound frame"
 _VOID = frozenset(_VOID_NAMES.split())
 _LINE_END = re.compile(r"\r\n?")
-_XML_HEAD = re.compile(r"\s*(?:<\?xml\b[^>]*\?>\s*)?(?:<!DOCTYPE\s[^\[\]>]*>)?", re.IGNORECASE)
+_XML_HEAD = re.compile(
+    r"\s*(?:<\?xml\b[^>]*\?>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE\s[^\[\]>]*>)?", re.IGNORECASE | re.DOTALL
+)
 _ROOT = "tandem"
 
 

@@ -85,8 +85,10 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
 
 def cased(one: Hidden, masked: Masked, begins: bool) -> str:
     """A part as it is written: a term at the beginning of a sentence that begins with a capital gets one too."""
+    if one.term is None or not begins:
+        return one.target
     letter = next(filter(str.isalpha, masked.source), "")
-    return capitalised(one.target) if begins and one.term is not None and letter.isupper() else one.target
+    return capitalised(one.target) if letter.isupper() else one.target
 
 
 def _is_tag(part: str) -> bool:

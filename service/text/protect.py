@@ -30,6 +30,8 @@ MAX_MEMORY = 1 << 20
 """Bytes that one of a client's expressions may take."""
 MAX_SECONDS = 0.5
 """Processor time that a request's expressions may take; hundreds of ordinary ones take some milliseconds."""
+LONGEST_WORD = 200
+"""Characters without a space beyond which nothing is a word: those of dictionaries have under 100, or twice as many."""
 
 Finder = Callable[[str], Iterator[tuple[int, int]]]
 _Tree: TypeAlias = dict[str, "_Tree"]
@@ -45,6 +47,9 @@ _PLACEHOLDER = re.compile(
 )
 _URL = re.compile(r"(?<![\w@])(?:[A-Za-z][A-Za-z0-9+.-]{1,20}://|mailto:|www\.(?=\w))[^\s<>\"`|\\^]+", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+# Code points of scripts that put spaces between words: a run of others is a sentence, and no word.
+_SPACED = r"[^\s\u0e00-\u1dff\u2c00-\uabff\ud7b0-\U0010ffff]"
+_ENDLESS = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1},}}+")
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:/'’\u00a0\u202f-]\d+)*(?!\w)")
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
@@ -92,6 +97,14 @@ class Protector:
                 part = text[span.start : span.end]
                 found.append((span, Hidden.kept(part)))
         return found
+
+
+def endless_words(text: str) -> list[HiddenPlace]:
+    """Addresses, encoded data and hostile text, which no model translates: a word of 19,000 letters "a" took a worker
+    36 s, and came back as nonsense.
+    """
+    matches = _ENDLESS.finditer(text)
+    return [(Span(*match.span()), Hidden.kept(match[0], asked=False)) for match in matches]
 
 
 def _bad_entry(number: int, entry: str, bound: str) -> InvalidOption:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from service.text.glossary import Glossary
 from service.text.masking import Hidden, Masked, merge
-from service.text.protect import Protector
+from service.text.protect import Protector, endless_words
 from service.text.spans import Span
 from service.translation.requests import DecodeRequest, TranslateTask
 
@@ -26,7 +26,7 @@ class Masker:
         return cls(Protector.of(protect), terms if isinstance(terms, Glossary) else Glossary.of(terms))
 
     def mask(self, text: str, kept: Sequence[Span] = ()) -> Masked:
-        """A text, normalised but for what is protected in it, which comes back byte for byte.
+        """A text, normalised but for what is protected in it and words without end, which come back byte for byte.
 
         Args:
             text: any.
@@ -35,10 +35,11 @@ class Masker:
         Raises:
             InvalidOption: looking for what is protected takes too long.
         """
-        if not (kept or self.protector.finders or self.glossary):
+        endless = endless_words(text)
+        if not (kept or endless or self.protector.finders or self.glossary):
             return Masked(text).normalised()
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
-        found = merge(always, self.protector.find(text))
+        found = merge(merge(always, self.protector.find(text)), endless)
         masked = (Masked.of(text).hide(found) if found else Masked(text)).normalised()
         terms = self.glossary.find(masked.text)
         return (masked if masked.mark else Masked.of(masked.text)).hide(terms) if terms else masked

@@ -24,10 +24,12 @@ class Progress:
 
     Attributes:
         told: the sentences of which there was an event, by the number of their text and their own.
+        between: by the number of a text, what stands in front of each of its sentences and behind the last.
     """
 
     def __init__(self) -> None:
         self.told: set[tuple[int, int]] = set()
+        self.between: dict[int, tuple[str, ...]] = {}
         self._queue: asyncio.Queue[Render | None] = asyncio.Queue()
 
     def add(self, render: Render) -> None:
@@ -84,8 +86,12 @@ def _rest(progress: Progress, text: ParsedText, unit: Unit) -> FinishedSentence 
 
 def _sentence(progress: Progress, text: ParsedText, number: int, candidate: Candidate) -> FinishedSentence:
     progress.told.add((text.number, number))
-    piece = text.segments[0].document.sentences[number]
-    return FinishedSentence(text.number, number, Span(piece.start, piece.start + len(piece.text)), candidate.text)
+    document = text.segments[0].document
+    if text.number not in progress.between:
+        progress.between[text.number] = document.between
+    piece, before = document.sentences[number], progress.between[text.number][number]
+    span = Span(piece.start, piece.start + len(piece.text))
+    return FinishedSentence(text.number, number, span, candidate.text, before)
 
 
 def watch_summaries(progress: Progress | None, texts: Sequence[SummarizedText]) -> Watch | None:

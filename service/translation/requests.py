@@ -55,6 +55,7 @@ class DecodeRequest:
         timeout: seconds for all of it.
         priority: None = by size.
         tag: names the request in logs.
+        caller: whose turn it takes in the text threads; those of one caller wait for one another.
     """
 
     texts: Sequence[str]
@@ -74,6 +75,7 @@ class DecodeRequest:
     timeout: float | None = None
     priority: PriorityName | None = None
     tag: str = ""
+    caller: str = ""
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:

@@ -175,12 +175,15 @@ class DecodeResult:
 
 @dataclass(frozen=True, slots=True)
 class FinishedSentence:
-    """A sentence that is done, while others are still decoded: its text's number, its own, and where it stands."""
+    """A sentence that is done, while others are still decoded: its text's number, its own, and where it stands;
+    ``before``: what stands between the translation before it and its own.
+    """
 
     text: int
     sentence: int
     source: Span
     translation: str
+    before: str
 
 
 @dataclass(frozen=True, slots=True)

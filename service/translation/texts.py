@@ -13,10 +13,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from service.bundles.catalog import Catalog, Route
 from service.bundles.served import Tokeniser
@@ -42,11 +40,10 @@ from service.translation.requests import (
 )
 from service.translation.results import DecodeResult, Time, Usage, WrittenText
 from service.translation.summaries import SummarizedText, write_summaries
+from service.translation.turns import TurnThreads
 from service.translation.units import ParsedText, Unit, parse_text
 from service.translation.writing import write_texts
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Task = TypeVar("Task", bound=DecodeRequest)
 
 
@@ -79,11 +76,15 @@ class TextService:
         self.pivoted: Counter[tuple[str, str, str]] = Counter()
         self._engine = engine
         self._limits = limits
-        self._threads = ThreadPoolExecutor(limits.text_threads, thread_name_prefix="tandem-text")
+        self._threads = TurnThreads(limits.text_threads)
 
     def close(self) -> None:
         """End the text threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
+
+    async def detect(self, text: str, caller: str, *, likeliest: bool = False) -> list[Guess]:
+        """The languages that a text may be in, best first; ``caller`` and ``likeliest``: as of requests."""
+        return await self._threads.run(caller, self.detector.detect, text, None, likeliest)
 
     async def translate(self, request: TranslateTask, progress: Progress | None = None) -> DecodeResult:
         """Translate texts; ``progress`` is told of every finished sentence of plain text while others are decoded."""
@@ -98,7 +99,7 @@ class TextService:
         with self._engine.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
-                texts = await self._in_thread(self._read_summaries, request, admission)
+                texts = await self._threads.run(request.caller, self._read_summaries, request, admission)
                 pending, jobs, rounds = texts, list[Job](), list[Sequence[Decoded]]()
                 while True:  # once more for every time that summaries are summarized
                     ahead = [(text.plan, part.job) for text in pending for part in text.parts]
@@ -108,7 +109,9 @@ class TextService:
                     decoded = await tracing.decode(self._engine, now, watch, begun=bool(jobs))
                     jobs += now
                     rounds.append(decoded)
-                    pending, written = await self._in_thread(write_summaries, request, texts, pending, decoded)
+                    pending, written = await self._threads.run(
+                        request.caller, write_summaries, request, texts, pending, decoded
+                    )
                     if not pending:
                         break
         counts = Usage.of(admission.characters, jobs, [one for decoded in rounds for one in decoded])
@@ -125,14 +128,14 @@ class TextService:
         with self._engine.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
-                parsed, guesses = await self._in_thread(read, request, admission)
+                parsed, guesses = await self._threads.run(request.caller, read, request, admission)
                 units = [(text, unit) for text in parsed for unit in text.units]
                 rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
                     jobs = [job for _, unit in units for job in unit.attempt.jobs]
                     watch = watch_sentences(progress, units)
                     rounds.append(await tracing.decode(self._engine, jobs, watch, begun=bool(rounds)))
-                    units, written = await self._in_thread(_write, request, parsed, units, rounds[-1])
+                    units, written = await self._threads.run(request.caller, _write, request, parsed, units, rounds[-1])
                     if not units:
                         break
                 tell_rest(progress, parsed)
@@ -263,11 +266,6 @@ class TextService:
         jobs = ((text.plan, job) for text in parsed for unit in text.units for job in unit.attempt.jobs)
         check_cost(jobs, self._limits)
         return parsed
-
-    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        context = copy_context()  # log lines of the thread carry the request's id, too
-        return await loop.run_in_executor(self._threads, lambda: context.run(work, *args, **kwargs))
 
 
 @tracing.traced("detokenise")

@@ -25,7 +25,7 @@ def anyio_backend() -> str:
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     app = FastAPI()
     app.include_router(page.router)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as found:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as found:
         yield found
 
 

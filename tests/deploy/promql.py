@@ -123,13 +123,14 @@ def exposition(text: str) -> Known:
 
 
 class _Nothing:
-    """Files and readiness of a service that has done nothing."""
+    """Files and readiness of a service that has done nothing, and a text service that counts one sentence."""
 
     ready = False
     counts: dict[str, int] = {}  # noqa: RUF012
     holdings = Holdings(0, 0, 0)
     most_bytes = 0
     disk = (0, 0)
+    pivoted = {("fr", "en", "de"): 1}  # noqa: RUF012
 
 
 def own_metrics() -> Known:
@@ -137,6 +138,7 @@ def own_metrics() -> Known:
     nothing: Any = _Nothing()
     metrics = Metrics()
     metrics.watch(Engine(), nothing)
+    metrics.watch_texts(nothing)
     metrics.watch_files(nothing)
     metrics.note("/translate", "POST", 200, "", 0.0)
     return exposition(metrics.render()[0].decode())

@@ -33,7 +33,7 @@ class Opener:
 
     bundles: list[Bundle] = field(default_factory=list)
 
-    def __call__(self, bundle: Bundle, runtime: str, precision: str, threads: int) -> Graphs:
+    def __call__(self, bundle: Bundle, *_: object) -> Graphs:
         self.bundles.append(bundle)
         return copying(bundle)
 

@@ -19,7 +19,7 @@ from tests.docker.traffic import sentences, translate
 
 pytestmark = pytest.mark.docker
 
-LINES = 1000  # of a file that takes longer to translate than the commands up to the server's stop
+LINES = 300  # of a file that takes longer to translate than the commands up to the server's stop
 RESTORE = """
 mkdir /srv/tandem/backups/replaced
 mv /var/lib/tandem/* /srv/tandem/backups/replaced

@@ -12,6 +12,7 @@ from docx import Document
 from tests.docker.compose import Project
 from tests.docker.engine import SHIPPED, Engine, eventually
 from tests.docker.traffic import translate
+from tests.service.files.samples import SAMPLES
 
 pytestmark = pytest.mark.docker
 
@@ -46,6 +47,16 @@ def test_file(address: str, kind: str) -> None:
         result.text if kind != "docx" else "\n".join(part.text for part in Document(BytesIO(result.content)).paragraphs)
     )
     assert "station" in text.lower()
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_sample(address: str, kind: str) -> None:
+    """The image has what each type's module imports."""
+    with httpx.Client(base_url=address, timeout=60) as client:
+        files = {"file": (f"letter.{kind}", SAMPLES[kind][0], "application/octet-stream")}
+        reply = client.post("/translate_file", data={"source": "de", "target": "en"}, files=files)
+        assert reply.status_code == 200, reply.text
+        assert client.get(reply.json()["translatedFileUrl"]).content
 
 
 def document(kind: str) -> bytes:

@@ -20,7 +20,9 @@ from models.records import Memory, State
 from models.registry import ARCHITECTURES, build_model, load_config
 from tests.models.architectures import (
     BOS,
+    CASES,
     FIRST,
+    FIRST_CASES,
     FRESH,
     LEARNERS,
     TARGET_TYPES,
@@ -79,8 +81,11 @@ class Beam:
             self.reorder(self.choose(count, seed), seed)
 
 
-@every_case
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=["f64", "f32"])
+@pytest.mark.parametrize(
+    ("case", "dtype", "tolerance"),
+    [pytest.param(case, torch.float64, 1e-9, id=f"{case}-f64") for case in CASES]
+    + [pytest.param(case, torch.float32, 1e-5, id=f"{case}-f32") for case in FIRST_CASES],
+)
 def test_step_gives_the_logits_of_score(case: Case, dtype: torch.dtype, tolerance: float) -> None:
     """In a padded batch, whatever the beam did, each row has the logits that its sentence and prefix have alone."""
     model = case.build(dtype)

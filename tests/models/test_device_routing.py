@@ -12,7 +12,7 @@ from models.device import CapturedStep, DeviceGraphs, RoutedBatch, Sizes, check_
 from models.device.slots import Slots
 from models.errors import ConfigError, DeviceLost, OptionError
 from models.graphs import TorchGraphs
-from models.search import DecodeBatch, Sampling, SearchOptions, Sentence, start_batch
+from models.search import DecodeBatch, OfflineDecoder, Sampling, SearchOptions, Sentence, start_batch
 from tests.models.device import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources, static
 from tests.models.search.tables import run_out
 
@@ -61,6 +61,16 @@ def test_a_routed_batch_refuses_and_removes_from_both() -> None:
     assert set(batch.ids) == {"here", "there"} and batch.rows > 0
     batch.remove(["there", "nobody"])
     assert set(run_out(batch)) == {"here"}
+
+
+def test_the_offline_driver_fills_the_slots_of_a_device() -> None:
+    """Two batches' worth of sentences are handed over at a time, in the order of their length."""
+    model = prepared(POOLED)
+    search, many = options(3), sources(model, (5, 2, 7, 4, 9, 3, 6, 2, 8, 5, 4))
+    graphs = DeviceGraphs(model, sizes=SIZES)
+    found, expected = (list(OfflineDecoder(own, search).decode(many)) for own in (graphs, TorchGraphs(model)))
+    assert_same(*({n: tuple(one) for n, one in enumerate(own)} for own in (found, expected)))  # type: ignore[arg-type]
+    assert graphs.counters.sentences == len(many) > 2 * graphs.slots == 8
 
 
 def test_buffers_of_a_batch_that_is_gone_serve_the_next() -> None:

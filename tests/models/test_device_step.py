@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -132,6 +133,18 @@ def test_a_step_compiles_in_one_piece(case: Case, monkeypatch: pytest.MonkeyPatc
     step = CapturedStep(model, beam_size=3, sizes=Sizes((16,), (16,), (16,), required=3), compiled=True)
     expected = decoded(DecodeBatch(TorchGraphs(model), beam_size=3), joining)
     assert_same(decoded(StaticBatch(step), joining), expected)
+
+
+def test_compiling_is_measured_and_a_compiler_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, joining = prepared(POOLED), mixed(prepared(POOLED), 3)
+    step = CapturedStep(model, beam_size=3, sizes=SIZES)
+    monkeypatch.setattr(torch, "compile", Mock(side_effect=RuntimeError("no compiler")))
+    assert not step.measure_compiled()
+    expected = decoded(DecodeBatch(TorchGraphs(model), beam_size=3), joining)
+    assert_same(decoded(StaticBatch(step), joining), expected)
+    for took, faster in (((1.0, 0.5), True), ((1.0, 0.95), False)):
+        monkeypatch.setattr(step, "_seconds", Mock(side_effect=took))
+        assert step.measure_compiled() is faster
 
 
 def test_graphs_are_kept_by_use_and_given_up_for_room() -> None:

@@ -22,9 +22,10 @@ from models.graphs import TorchGraphs
 from models.protocol import Padded
 from models.registry import build_model, load_config
 from models.search import SearchOptions, translate_batch
-from tests.models.architectures import BOS, EOS, FIRST, FIRST_CASES, LEARNERS, AnyModel, Case, needs_training
+from tests.models.architectures import BOS, EOS, FIRST, FIRST_CASES, LEARNERS, AnyModel, Case
 
 TYPES, LONGEST, UPDATES, RATE = 12, 6, 300, 1e-2
+EVERYDAY = ("dpn-copy", "transformer-copy", "convs2s-copy")  # the quickest
 LEARNT = 0.02  # nats a symbol of fresh examples; five batches in a row below it end the training
 Example = tuple[tuple[Tensor, ...], Tensor]
 """The sources and the target, all equally long and without EOS."""
@@ -103,15 +104,23 @@ def check(model: AnyModel, task: str, generator: torch.Generator) -> None:
     assert exact >= 190, f"{exact} of 200 held-out sequences"
 
 
-@pytest.mark.parametrize("task", ["copy", pytest.param("reverse", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", FIRST_CASES, ids=lambda case: case.architecture)
+@pytest.mark.parametrize(
+    ("case", "task"),
+    [
+        pytest.param(case, task, id=name, marks=[] if name in EVERYDAY else pytest.mark.slow)
+        for case in FIRST_CASES
+        if case.trainable
+        for task in ("copy", "reverse")
+        for name in [f"{case.architecture}-{task}"]
+    ],
+)
 def test_learns(case: Case, task: str) -> None:
-    needs_training(case)
     generator = torch.Generator().manual_seed(1)
     keys = configured(LEARNERS[case.architecture], len(case.build().config.source_vocabularies))
     check(train(case.architecture, keys, task, generator), task, generator)
 
 
+@pytest.mark.slow
 def test_learns_what_takes_both_sources() -> None:
     """The strategy, decoder and sentinel that the learner of all tasks does not have."""
     generator = torch.Generator().manual_seed(1)

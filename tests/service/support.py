@@ -196,7 +196,7 @@ async def running(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """A client of an app that has started."""
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             yield client
 
 

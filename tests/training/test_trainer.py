@@ -87,7 +87,7 @@ def resumed(recipe: Recipe, data: Path, folder: Path) -> Trainer:
     return trainer
 
 
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("precision", ["float32", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_the_loss_falls(precision: str, prepared: Path, tmp_path: Path) -> None:
     recorder = Recorder()
     recipe = toy_recipe(updates=160, validate_every=40, precision=precision, log_every=10, **LEARNING)

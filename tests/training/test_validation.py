@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from models.device import DeviceGraphs
 from models.search import OfflineDecoder, SearchOptions
 from tests.training.toy import DATA, LEARNING, toy_recipe, toy_trainer
 from training import validation
@@ -81,3 +82,19 @@ def test_a_trained_model_translates(prepared: Path, tmp_path: Path) -> None:
     progress = trainer.train()
     assert progress.best is not None
     assert progress.best > 80
+
+
+def test_a_search_on_the_device_scores_the_same(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = replace(toy_recipe(validation_sentences=20), decoding=SearchOptions(beam_size=4, max_length=12))
+    model, validator = toy_trainer(recipe, prepared, prepared).model.eval(), TextValidator(recipe, prepared)
+    expected, made = validator(model), []
+
+    def searching(*arguments: Any, **named: Any) -> DeviceGraphs:
+        made.append(DeviceGraphs(*arguments, **named))
+        return made[0]
+
+    monkeypatch.setattr(validation, "_on_gpu", lambda model: True)
+    monkeypatch.setattr(validation, "DeviceGraphs", searching)
+    assert validator(model) == expected
+    assert expected["chrf"] > 0
+    assert made[0].counters.sentences == len(valid_lines(prepared, "source0")) and not made[0].counters.routed

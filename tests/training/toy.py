@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from models.bundle import Bundle
-from models.graphs import graph_modules
+from models.graphs import AnyModel, graph_modules
 from models.search import SearchOptions
 from training.checkpoint import TrainingProgress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
@@ -98,11 +98,15 @@ def trained_bundle(recipe: Recipe, folder: Path, least: float) -> Bundle:
     trainer = toy_trainer(recipe, folder / "data", folder / "run", validator=validator)
     progress = trainer.train()
     assert progress.best is not None and progress.best > least
-    specs = {name: module.spec for name, module in graph_modules(trainer.model).items()}
+    return bundle_without_graphs(trainer.model, recipe, folder / "data", folder / "bundle")
+
+
+def bundle_without_graphs(model: AnyModel, recipe: Recipe, data: Path, out: Path) -> Bundle:
+    """A model's bundle without the ONNX graphs, which take long."""
+    specs = {name: module.spec for name, module in graph_modules(model).items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "export_graphs", lambda model: ({}, specs))
-        shipping = export.Shipping(precisions=())
-        return export.export_bundle(trainer.model, recipe, folder / "data", folder / "bundle", shipping)
+        return export.export_bundle(model, recipe, data, out, export.Shipping(precisions=()))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

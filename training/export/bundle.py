@@ -41,11 +41,13 @@ from training.export.calibration import Array, Quantisation, calibrate
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs
 from training.export.quantise import quantise
+from training.export.resident import RESIDENT_GRAPH, resident_graph
 from training.export.shortlist import LOGITS_GRAPH, SHORTLIST_GRAPH, add_shortlist_graph, shortlist_spec
 from training.export.torchscript import trace_graphs
 from training.recipe import Recipe, recipe_mapping
 
 PRECISIONS = ("float32", "int8")
+BUILT_PRECISIONS = (*PRECISIONS, "float16")  # the last is for a GPU
 TORCHSCRIPT = "torchscript"
 CALIBRATION_SENTENCES = 64
 
@@ -148,7 +150,7 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
 
     Args:
         path: the bundle.
-        precision: ``float32``, ``int8`` or ``torchscript``.
+        precision: ``float32``, ``float16``, ``int8`` or ``torchscript``.
         lines: for ``int8``, text to calibrate on, one list of lines (or of feature matrices) per source.
         report: told what is being done.
 
@@ -160,7 +162,7 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
         ConfigError: an unknown precision.
         CorpusError: ``int8`` without text.
     """
-    check_precisions([precision], (*PRECISIONS, TORCHSCRIPT))
+    check_precisions([precision], (*BUILT_PRECISIONS, TORCHSCRIPT))
     bundle = Bundle.load(path)
     model = load_bundle_model(bundle)
     if precision == TORCHSCRIPT:
@@ -170,7 +172,7 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
     columns = encode_columns(bundle.sources, lines, limit) if lines else []
     sources, longest = list(zip(*columns, strict=True)), bundle.manifest.limits.max_target_tokens
     report("exporting graphs")
-    graphs, specs = export_graphs(model)
+    graphs, specs = export_graphs(model.half() if precision == "float16" else model)
     built = at_precision(model, graphs, precision, sources, longest, report, bundle.manifest.decoding.prefix)
     # Described by themselves: the graphs that the bundle ships may be of an older version.
     return add_built(path, f"onnx/{precision}", {**built, GRAPHS: specs_to_json(specs).encode()})
@@ -289,6 +291,8 @@ def at_precision(
         forms = calibrate(model, sources, options)
         left = [f"{name}: {product}" for name, graph in own.items() for product in quantise(graph, forms)]
         report(_described(forms, left))
+    elif (resident := resident_graph(own["step"], graph_modules(model)["step"].spec)) is not None:
+        own[RESIDENT_GRAPH] = resident
     if SHORTLIST_GRAPH in graphs:
         add_shortlist_graph(own, graph_modules(model)[SHORTLIST_GRAPH].spec)
     return pack(own)

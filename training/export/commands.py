@@ -32,7 +32,7 @@ def export(
     checkpoint: Annotated[Path | None, typer.Option(help="One checkpoint instead of the run's newest.")] = None,
     average: Annotated[int | None, typer.Option(min=1, help="Average this many newest checkpoints.")] = None,
     add: Annotated[
-        str | None, typer.Option(help="For a bundle: build float32 ONNX graphs, or torchscript, from its weights.")
+        str | None, typer.Option(help="For a bundle: build float32 or float16 ONNX graphs, or torchscript.")
     ] = None,
     weights: Annotated[
         Path | None,
@@ -55,7 +55,7 @@ def export(
     elif is_bundle and add is not None:
         print(add_precision(source, add, report=report))
     elif is_bundle:
-        raise ConfigError(f"{source} is a bundle: say with --add which graphs to build, float32 or torchscript")
+        raise ConfigError(f"{source} is a bundle: say with --add what to build, float32, float16 or torchscript")
     elif add is not None:
         raise ConfigError(f"{source} is no bundle: --add builds further graphs of one")
     else:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 import onnx
 import torch
 from torch import Tensor
+from torch._dynamo import config as tracing
 from torch.fx.experimental import _config as symbolic_shapes
 
 from models.graphs import AnyModel, GraphModule, graph_modules
@@ -87,7 +88,7 @@ def _sample(tensor: TensorSpec, sizes: Mapping[str, int], count: int, generator:
         highest = {"parent": sizes.get("old_row", 1), "position": 3, "banned": int(tensor.padding) + 1}
         ids = torch.randint(0, highest.get(tensor.name, 4), shape, generator=generator)
         return ids.fill_(-1) if tensor.name == "forced" else ids
-    values = torch.randn(shape, generator=generator)
+    values = torch.randn(shape, generator=generator).to(getattr(torch, tensor.dtype))
     if tensor.padding == -torch.inf:  # an additive mask: the first position is always visible
         return torch.where((values > 1) & (torch.arange(shape[-1]) > 0), -torch.inf, 0.0)
     return values.abs() if tensor.kind == "memory" and shape[1:] == [1] else values
@@ -104,7 +105,9 @@ def _export(module: GraphModule, longest: int | None) -> onnx.ModelProto:
     dynamic = tuple({i: symbols[a] for i, a in enumerate(t.axes) if a in symbols} for t in spec.inputs)
     # Size-oblivious tracing does not single out the sizes 0 and 1, and is several times faster on these graphs.
     oblivious = symbolic_shapes.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]
-    with _quiet(), torch.no_grad(), oblivious:
+    # A cache of results by shape: proving that two symbolic shapes are one costs more than computing the result again.
+    uncached = tracing.patch(fake_tensor_cache_enabled=False)
+    with _quiet(), torch.no_grad(), oblivious, uncached:
         program = torch.export.export(
             module,
             sample_inputs(spec, sizes),

@@ -48,7 +48,7 @@ def _search(write: Writer, sentences: str, size: int) -> None:
     rest, column, zero = write.number(-1, [1]), write.number(1, [1]), write.number(0)
     count = write("Reshape", "count", rest)
     scores_RV = write("LogSoftmax", "logits", axis=-1)
-    best_RC, token_RC = _largest(write, _without(write, scores_RV, size), count, size)
+    best_RC, token_RC = _allowed(write, scores_RV, count, size)
     first_R1 = write("Gather", token_RC, write.number(0, [1]), axis=1)
     lse_R1 = write("Sub", *(write("GatherElements", one, first_R1, axis=1) for one in ("logits", scores_RV)))
     write("Squeeze", lse_R1, column, to="logsumexp")
@@ -68,12 +68,20 @@ def _search(write: Writer, sentences: str, size: int) -> None:
     write("Div", place_BC, "count", to="parents")
 
 
-def _without(write: Writer, scores_RV: str, size: int) -> str:
-    """The scores, those of the banned tokens -inf."""
-    padding_RJ = write("GreaterOrEqual", "banned", write.number(size))
-    penalty_RJ = write("Where", padding_RJ, write.number(0.0), write.number(-np.inf))
-    place_RJ = write("Min", "banned", write.number(size - 1))
-    return write("ScatterElements", scores_RV, place_RJ, penalty_RJ, axis=1, reduction="add")
+def _allowed(write: Writer, scores_RV: str, count: str, size: int) -> tuple[str, str]:
+    """The ``count`` largest scores of each row that are not banned, and their tokens, R x C.
+
+    J bans take away at most J of the best C + J: to look for them there spares a copy of all scores.
+    """
+    last, column = write.number(-1, [1]), write.number(1, [1])
+    banned_RJ = write("Pad", "banned", write.shape(0, 0, 0, 1), write.number(size))  # the runtime cannot sum up nothing
+    more = write("Add", count, write("Shape", banned_RJ, start=1, end=2))
+    best_RM, token_RM = _largest(write, scores_RV, write("Min", more, write.number(max(size, SPARE), [1])), size)
+    same_RMJ = write("Equal", write("Unsqueeze", token_RM, last), write("Unsqueeze", banned_RJ, column))
+    penalty_RMJ = write("Where", same_RMJ, write.number(-np.inf), write.number(0.0))
+    allowed_RM = write("Add", best_RM, write("ReduceSum", penalty_RMJ, last, keepdims=0))
+    best_RC, place_RC = write.best(allowed_RM, count)
+    return best_RC, write("GatherElements", token_RM, place_RC, axis=1)
 
 
 def _largest(write: Writer, scores_RV: str, count: str, size: int) -> tuple[str, str]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from service.files.bounds import Bounds, FileRefused
-from service.files.formats.encoding import other_type
+from service.files.bounds import Bounds, FileRefused, Segment, SourceFile
+from service.files.formats.encoding import Text, other_type
+from service.files.formats.passages import Parts, rendered, segments_of
 
 _ENCRYPTED = 0x1
+_COMPOUND = b"\xd0\xcf\x11\xe0"  # an office document of the old kind, or what an encrypted one is wrapped in
+_ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _RATIO_FROM = 1 << 20  # small members may be as repetitive as they like
 _CHUNK = 1 << 16
@@ -23,23 +27,82 @@ _DAMAGE = (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error)
 _REMEDY = "save the document again with its own program, or split it"
 
 
+@dataclass(slots=True)
+class Package:
+    """An office document's archive.
+
+    Attributes:
+        source: the file.
+        archive: opened, and within the bounds.
+        left: bytes of XML that may still be parsed.
+    """
+
+    source: SourceFile
+    archive: zipfile.ZipFile
+    left: int
+
+    def has(self, name: str) -> bool:
+        """Whether there is a member of that name."""
+        return name in self.archive.NameToInfo
+
+    def read(self, name: str) -> bytes:
+        """A member to parse. Raises FileRefused where it is missing, or all of them are too much."""
+        if not self.has(name):
+            raise FileRefused.broken("the document lacks a part that it lists; save it again")
+        self.left -= self.archive.getinfo(name).file_size
+        if self.left < 0:
+            bound = self.source.bounds.markup_bytes
+            raise FileRefused.too_large("bytes of XML", bound, bound - self.left, "split the document")
+        return self.archive.read(name)
+
+
+Members: TypeAlias = Callable[[Package], Iterator[tuple[str, Text, Parts]]]
+"""Divides those members of a package that have texts: name, text, and parts."""
+
+
+def read_parts(source: SourceFile, members: Members) -> Iterator[Segment]:
+    """The texts of a package. Raises FileRefused."""
+    with open_package(source) as package:
+        for _, _, parts in members(package):
+            yield from segments_of(parts, source.bounds.markup_characters)
+
+
+def write_parts(source: SourceFile, translations: Sequence[str], result: Path, members: Members) -> None:
+    """The package again with its texts replaced. Raises FileRefused."""
+    remaining = iter(translations)
+    with open_package(source) as package:
+        changed = {}
+        for name, text, parts in members(package):
+            new = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
+            if new != text.characters:
+                changed[name] = text.bytes_of(new, "xmlcharrefreplace")
+        rewrite(package.archive, changed, result)
+
+
 @contextmanager
-def open_archive(path: Path, name: str, bounds: Bounds) -> Iterator[zipfile.ZipFile]:
+def open_package(source: SourceFile) -> Iterator[Package]:
     """An archive that keeps the bounds.
 
     Raises:
         FileRefused: no archive, broken, encrypted, with names that lead elsewhere, or over a bound.
     """
-    with path.open("rb") as file:
-        head = file.read(16)
+    path, bounds = source.path, source.bounds
+    head = path.read_bytes()
+    if head.startswith(_COMPOUND) and _ENCRYPTED_PACKAGE in head:
+        raise encrypted()
     if not head.startswith(b"PK\x03\x04"):
-        raise FileRefused.wrong_type(name, other_type(head) or "no office document")
+        raise FileRefused.wrong_type(source.ending, other_type(head[:16]) or "no office document")
     with _opened(path) as archive:
         _check(archive.infolist(), path.stat().st_size, bounds)
         try:
-            yield archive
+            yield Package(source, archive, bounds.markup_bytes)
         except _DAMAGE as error:
             raise _damaged() from error
+
+
+def encrypted() -> FileRefused:
+    """A document with a password."""
+    return FileRefused.broken("the document is encrypted; remove its password and send it again")
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
@@ -92,7 +155,7 @@ def _check(members: list[zipfile.ZipInfo], packed: int, bounds: Bounds) -> None:
     for member in members:
         _check_ratio(member.file_size, member.compress_size, bounds)
         if member.flag_bits & _ENCRYPTED:
-            raise FileRefused.broken("the document is encrypted; remove its password and send it again")
+            raise encrypted()
         if member.compress_type not in _METHODS:
             raise FileRefused.broken(f"the document is packed with method {member.compress_type}; {_REMEDY}")
         if _leads_elsewhere(member.orig_filename) or member.filename.lower() in seen:

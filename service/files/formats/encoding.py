@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-from service.files.bounds import FileRefused
+from service.files.bounds import FileRefused, SourceFile
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
@@ -40,29 +39,40 @@ class Text:
 
     Attributes:
         mark: the byte-order mark, or nothing.
+        windows: whether its line ends are those of Windows, which ``characters`` has as those of Unix.
     """
 
     characters: str
     encoding: str = "utf-8"
     mark: bytes = b""
+    windows: bool = False
+
+    def unix(self) -> Text:
+        """The text with line ends of Unix, until it is written."""
+        return replace(self, characters=self.characters.replace("\r\n", "\n"), windows="\r\n" in self.characters)
 
     def bytes_of(self, characters: str, errors: str = "strict") -> bytes:
         """Other characters, written as the file was; ``errors``: what becomes of those that it cannot hold."""
+        characters = characters.replace("\n", "\r\n") if self.windows else characters
         return self.mark + characters.encode(self.encoding, errors)
 
 
-def read_text(path: Path, name: str, encoding: str = "utf-8") -> Text:
-    """A file's text.
+def read_text(source: SourceFile, encoding: str = "utf-8") -> Text:
+    """A file's text; ``encoding``: where there is no byte-order mark. Raises FileRefused, as ``text_of`` does."""
+    return text_of(source.path.read_bytes(), source.ending, encoding)
+
+
+def text_of(raw: bytes, name: str, encoding: str = "utf-8") -> Text:
+    """The text that bytes are.
 
     Args:
-        path: of the file.
-        name: of its type, for messages.
+        raw: of a file, or of a part of one.
+        name: of the file's type, for messages.
         encoding: where there is no byte-order mark.
 
     Raises:
         FileRefused: in another encoding, or no text.
     """
-    raw = path.read_bytes()
     for mark, marked in _MARKS:
         if raw.startswith(mark):
             return Text(_decoded(raw[len(mark) :], marked, name), marked, mark)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from service.files.bounds import Bounds, FileRefused, Segment
+from service.files.bounds import Bounds, FileRefused, Segment, SourceFile
 from service.files.formats.encoding import Text, read_text
 from service.text.html import HtmlDocument
 from service.text.inline import MarkupBlock
@@ -29,21 +29,21 @@ _ENCODINGS = {
 _OPTIONS = MarkupOptions(max_elements=200_000)
 
 
-def read(path: Path, bounds: Bounds) -> Iterator[Segment]:
+def read(source: SourceFile) -> Iterator[Segment]:
     """The blocks of a page. Raises FileRefused."""
-    for block in _document(_text(path)).blocks:
-        if _as_markup(block, bounds):
+    for block in _document(_text(source)).blocks:
+        if _as_markup(block, source.bounds):
             yield Segment(block.raw, markup=True)
         else:
             yield Segment(block.text)
 
 
-def write(path: Path, translations: Sequence[str], result: Path, bounds: Bounds) -> None:
+def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
     """The page with its blocks translated, in its encoding."""
-    text = _text(path)
+    text = _text(source)
     document = _document(text)
     pairs = zip(document.blocks, translations, strict=True)
-    blocks = [new if _as_markup(block, bounds) else block.render(new) for block, new in pairs]
+    blocks = [new if _as_markup(block, source.bounds) else block.render(new) for block, new in pairs]
     result.write_bytes(text.bytes_of(document.render(blocks), "xmlcharrefreplace"))
 
 
@@ -59,17 +59,17 @@ def _document(text: Text) -> HtmlDocument:
         raise FileRefused("file_too_complex", f"the page {error}; split it") from error
 
 
-def _text(path: Path) -> Text:
-    with path.open("rb") as file:
+def _text(source: SourceFile) -> Text:
+    with source.path.open("rb") as file:
         head = file.read(_HEAD)
     declared = _DECLARED.search(head)
     marked = head.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE))
     if declared is None or marked:
-        return read_text(path, "html")
+        return read_text(source)
     label = declared[1].decode("ascii")
     try:
         encoding = _ENCODINGS[codecs.lookup(label).name]
     except (LookupError, ValueError) as error:
         message = f"the page says that it is written in {label}, which is not read; save it as UTF-8"
         raise FileRefused.broken(message) from error
-    return read_text(path, "html", encoding)
+    return read_text(source, encoding)

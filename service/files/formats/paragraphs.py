@@ -1,4 +1,4 @@
-"""The paragraphs of a Word document as texts, and translations as paragraphs again, formatting kept.
+"""The paragraphs of an office document as texts, and translations as paragraphs again, formatting kept.
 
 A paragraph is cut at tabs, line breaks and whatever is not known into stretches. A stretch in one format is plain text.
 Where formats change in it, it becomes HTML: the format of most of its characters stays unmarked, the words in another
@@ -12,21 +12,23 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from typing import Any
 
 from service.files.bounds import Segment
-from service.files.formats.runs import RunItem, Style, build, is_word, rows
+from service.files.formats.passages import Reader
+from service.files.formats.runs import RunItem, Style, build, is_office, local_name, rows
 from service.files.formats.txt import one_line
 from service.text.layout import is_translatable
 
 Part = tuple[Style, str] | RunItem
 """A text in a format, or an object."""
+_NAMES = ("p", "si", "is", "text")  # a paragraph; of a sheet a shared text, one in its cell, a comment's
 
 
 def paragraphs_of(root: Any) -> list[Any]:
-    """Every paragraph below an element, in order, also those in tables and text boxes."""
-    return [element for element in root.iter("{*}p") if is_word(element, "p")]
+    """Every paragraph below an element, in order, also those in tables and text boxes; every text of a sheet."""
+    found = root.iter(*(f"{{*}}{name}" for name in _NAMES))
+    return [element for element in found if is_office(element, local_name(element))]
 
 
 def stretches(paragraph: Any) -> Iterator[Stretch]:
@@ -129,21 +131,27 @@ class Stretch:
                 pieces.append(f'<img id="o{objects}">')
                 objects += 1
                 continue
-            text, number = html.escape(part[1], quote=False), numbers[part[0].key]
+            text, number = html.escape(part[1], quote=False).replace("\n", "<br>"), numbers[part[0].key]
             pieces.append(f'<span id="s{number}">{text}</span>' if number else text)
         return "".join(pieces)
 
     def _parsed(self, translation: str) -> list[Part]:
         """A translated piece of HTML; an object that is missing in it comes last, for none may get lost."""
         styles, objects = self._styles, self._objects
-        reader = _Reader(len(styles), len(objects))
-        reader.feed(one_line(translation))
-        reader.close()
         parts: list[Part] = []
-        for kind, number, text in reader.found:
-            parts.append((styles[number], text) if kind == "s" else objects[number])
-        placed = {number for kind, number, _ in reader.found if kind == "o"}
-        return parts + [one for number, one in enumerate(objects) if number not in placed]
+        stack = [0]
+        left = set(range(len(objects)))
+        for name, number, text in Reader.read(one_line(translation)):
+            if name == "text":
+                parts.append((styles[stack[-1]], text))
+            elif name == "span":
+                stack.append(number if 0 <= number < len(styles) else stack[-1])
+            elif name == "close":
+                stack = stack[:-1] or [0]
+            elif number in left:
+                left.remove(number)
+                parts.append(objects[number])
+        return parts + [objects[number] for number in sorted(left)]
 
     def _apart(self, translations: Sequence[str]) -> list[Part]:
         remaining = iter(translations)
@@ -165,36 +173,10 @@ class Stretch:
         for part in (*lead, *parts, *trail):
             last = found[-1] if found else None
             if isinstance(part, tuple) and isinstance(last, tuple) and last[0].key == part[0].key:
-                found[-1] = (part[0], last[1] + one_line(part[1]))
+                found[-1] = (part[0], last[1] + part[1])
             else:
-                found.append(part if isinstance(part, RunItem) else (part[0], one_line(part[1])))
+                found.append(part)
         return found
-
-
-class _Reader(HTMLParser):
-    """Texts with their format's number, and objects by theirs, each once; other markup is passed over."""
-
-    def __init__(self, styles: int, objects: int) -> None:
-        super().__init__(convert_charrefs=True)
-        self.found: list[tuple[str, int, str]] = []
-        self._known = {f"s{number}" for number in range(styles)} | {f"o{number}" for number in range(objects)}
-        self._open: list[int] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        name = dict(attrs).get("id") or ""
-        if tag == "span":
-            around = self._open[-1] if self._open else 0
-            self._open.append(int(name[1:]) if name in self._known and name[0] == "s" else around)
-        elif tag == "img" and name in self._known and name[0] == "o":
-            self._known.remove(name)
-            self.found.append(("o", int(name[1:]), ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "span" and self._open:
-            self._open.pop()
-
-    def handle_data(self, data: str) -> None:
-        self.found.append(("s", self._open[-1] if self._open else 0, data))
 
 
 def _strip(parts: list[Part], place: int, first: int, last: int) -> None:

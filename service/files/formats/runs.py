@@ -1,4 +1,4 @@
-"""The inline content of a Word paragraph as rows of items: texts in a format, objects, and borders between rows."""
+"""What a paragraph of an office document holds as rows of items: texts in a format, objects, borders between rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
-_WORD = (
-    "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
-    "http://purl.oclc.org/ooxml/wordprocessingml/main",
+from service.files.formats.txt import one_line
+
+_WORD, _DRAWING, _SHEET = (
+    (f"http://schemas.openxmlformats.org/{format}/2006/main", f"http://purl.oclc.org/ooxml/{format}/main")
+    for format in ("wordprocessingml", "drawingml", "spreadsheetml")
 )
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -21,11 +23,13 @@ _BORDERS = frozenset(("tab", "ptab", "br", "cr"))
 _FIELD = frozenset(("fldChar", "instrText", "delInstrText"))
 _HINTS = frozenset(("proofErr", "lastRenderedPageBreak"))  # word processors make these anew
 _WRAPPERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "bdo", "dir"))
-_NOT_FORMAT = frozenset(("lang", "noProof", "rPrChange"))
+_NOT_FORMAT = frozenset(
+    ("lang", "noProof", "rPrChange", "altLang", "bmk", "dirty", "err", "kumimoji", "smtClean", "smtId")
+)
 _KEPT = frozenset(
     ("del", "moveFrom", "fldSimple", "bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd",
      "permStart", "permEnd", "moveFromRangeStart", "moveFromRangeEnd", "moveToRangeStart", "moveToRangeEnd",
-     "oMath", "subDoc")
+     "oMath", "subDoc", "fld")
 )  # fmt: skip
 
 
@@ -78,7 +82,7 @@ class RunItem:
         """Whether a word processor makes it anew, so that it can go."""
         return self.style is None and all(
             local_name(element) in _HINTS
-            or (is_word(element, "r") and all(local_name(child) in _HINTS for child in _contents(element)))
+            or (is_office(element, "r") and all(local_name(child) in _HINTS for child in _contents(element)))
             for element in self.elements
         )
 
@@ -96,9 +100,10 @@ def local_name(element: Any) -> str:
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
 
 
-def is_word(element: Any, name: str) -> bool:
-    """Whether it is WordprocessingML's element of that name."""
-    return isinstance(element.tag, str) and any(element.tag == f"{{{space}}}{name}" for space in _WORD)
+def is_office(element: Any, name: str) -> bool:
+    """Whether it is an element of that name of a document, a drawing or a sheet."""
+    spaces = (*_WORD, *_DRAWING, *_SHEET)
+    return isinstance(element.tag, str) and any(element.tag == f"{{{space}}}{name}" for space in spaces)
 
 
 def rows(parent: Any) -> Iterator[RunRow]:
@@ -142,9 +147,11 @@ def build(sequence: Sequence[tuple[Style, str] | RunItem]) -> list[Any]:
 
 def _run(style: Style, text: str) -> Any:
     run = deepcopy(style.run)
-    node = etree.SubElement(run, _named(run, "t"))
-    node.text = _ILLEGAL.sub("", text)
-    node.set(_SPACE, "preserve")
+    node = run if is_office(run, "t") else etree.SubElement(run, _named(run, "t"))
+    space = etree.QName(run).namespace
+    node.text = _ILLEGAL.sub("", text if space in _SHEET else one_line(text))
+    if space not in _DRAWING:  # which keeps white space anyway
+        node.set(_SPACE, "preserve")
     return run
 
 
@@ -154,8 +161,8 @@ def _named(relative: Any, name: str) -> str:
 
 def _split_runs(parent: Any) -> None:
     """Give each run one kind of content, so that a text and the tab behind it can be told apart."""
-    for run in [child for child in parent if is_word(child, "r")]:
-        contents = [child for child in run if not is_word(child, "rPr")]
+    for run in [child for child in parent if is_office(child, "r")]:
+        contents = [child for child in run if not is_office(child, "rPr")]
         groups: list[list[Any]] = []
         for child in contents:
             if groups and _is_text(child) and _is_text(groups[-1][-1]):
@@ -165,7 +172,7 @@ def _split_runs(parent: Any) -> None:
         if len(groups) < 2:
             continue
         shell = deepcopy(run)
-        for child in [child for child in shell if not is_word(child, "rPr")]:
+        for child in [child for child in shell if not is_office(child, "rPr")]:
             shell.remove(child)
         place = parent.index(run)
         for offset, group in enumerate(groups[1:], 1):
@@ -175,17 +182,19 @@ def _split_runs(parent: Any) -> None:
 
 
 def _is_text(child: Any) -> bool:
-    return is_word(child, "t") or (local_name(child) in _CHARACTERS and is_word(child, local_name(child)))
+    return is_office(child, "t") or (local_name(child) in _CHARACTERS and is_office(child, local_name(child)))
 
 
 def _contents(run: Any) -> list[Any]:
-    return [child for child in run if not is_word(child, "rPr")]
+    return [child for child in run if not is_office(child, "rPr")]
 
 
 def _items(element: Any) -> list[RunItem] | None:
     """What a child of a paragraph adds to a row; None = a border."""
     name = local_name(element)
-    if is_word(element, "r"):
+    if is_office(element, "t"):  # a cell's text without formats
+        return [RunItem([element], _text([element]), _style(element, None))]
+    if is_office(element, "r"):
         contents = _contents(element)
         names = {local_name(child) for child in contents}
         if names & (_BORDERS | _FIELD):
@@ -199,7 +208,9 @@ def _items(element: Any) -> list[RunItem] | None:
 
 
 def _text(contents: Sequence[Any]) -> str:
-    return "".join(_CHARACTERS.get(local_name(child)) or child.text or "" for child in contents)
+    """A run's text; line ends count in the cells of a sheet only."""
+    text = "".join(_CHARACTERS.get(local_name(child)) or child.text or "" for child in contents)
+    return text if etree.QName(contents[0]).namespace in _SHEET else one_line(text)
 
 
 def _style(run: Any, wrap: Wrap | None) -> Style:
@@ -207,12 +218,10 @@ def _style(run: Any, wrap: Wrap | None) -> Style:
     shell = deepcopy(run)
     for child in _contents(shell):
         shell.remove(child)
-    key = b"".join(
-        etree.tostring(one, method="c14n")
-        for properties in shell
-        for one in properties
-        if local_name(one) not in _NOT_FORMAT
-    )
+    shell.text = None
+    attributes = sorted(item for properties in shell for item in properties.items() if item[0] not in _NOT_FORMAT)
+    children = (child for properties in shell for child in properties if local_name(child) not in _NOT_FORMAT)
+    key = b"".join(etree.tostring(child, method="c14n") for child in children) + repr(attributes).encode()
     return Style(shell, wrap, (id(wrap) if wrap else 0, key))
 
 
@@ -220,7 +229,7 @@ def _wrapped(element: Any) -> list[RunItem] | None:
     """The texts in a link or insertion, where it holds nothing else; None = it has rows of its own."""
     _split_runs(element)
     items = [
-        item for child in element for item in (_items(child) if is_word(child, "r") else None) or [RunItem([child])]
+        item for child in element for item in (_items(child) if is_office(child, "r") else None) or [RunItem([child])]
     ]
     texts = [item for item in items if item.style]
     if not texts or not all(item.style or item.hint for item in items):
@@ -240,8 +249,8 @@ def _in_wrap(items: Sequence[RunItem], wrap: Wrap, elements: list[Any]) -> list[
 
 
 def _field_kind(element: Any) -> str:
-    for child in element if is_word(element, "r") else ():
-        if is_word(child, "fldChar"):
+    for child in element if is_office(element, "r") else ():
+        if is_office(child, "fldChar"):
             return str(child.get(_named(child, "fldCharType"), ""))
     return ""
 
@@ -275,7 +284,7 @@ def _inner_rows(border: Any) -> Iterator[RunRow]:
     name = local_name(border)
     if name in _WRAPPERS:
         yield from rows(border)
-    elif is_word(border, "sdt"):
+    elif is_office(border, "sdt"):
         for content in border:
-            if is_word(content, "sdtContent"):
+            if is_office(content, "sdtContent"):
                 yield from rows(content)

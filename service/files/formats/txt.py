@@ -6,23 +6,23 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from service.files.bounds import Bounds, Segment
+from service.files.bounds import Segment, SourceFile
 from service.files.formats.encoding import read_text
 from service.text.layout import is_translatable
 
 _LINE_END = re.compile(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
 
-def read(path: Path, bounds: Bounds) -> Iterator[Segment]:
+def read(source: SourceFile) -> Iterator[Segment]:
     """The lines of a file that hold a word. Raises FileRefused."""
-    for line in read_text(path, "txt").characters.splitlines():
+    for line in read_text(source).characters.splitlines():
         if is_translatable(line):
             yield Segment(line.strip())
 
 
-def write(path: Path, translations: Sequence[str], result: Path, bounds: Bounds) -> None:
+def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
     """The file with its lines translated: encoding, byte-order mark, line ends and indentation stay."""
-    text = read_text(path, "txt")
+    text = read_text(source)
     remaining = iter(translations)
     lines = []
     for line in text.characters.splitlines(keepends=True):

@@ -1,7 +1,7 @@
 """Errors as each dialect writes them: the one place that knows which client reads which status and shape.
 
-Our own shape is right for LibreTranslate's JSON clients too. Its form clients expect other statuses, and DeepL's
-clients other statuses and another shape; which dialect a request speaks shows in its path and content type.
+Our own shape is right for LibreTranslate's JSON clients too. Its form clients expect other statuses, and DeepL's and
+OpenAI's clients other statuses and another shape; which dialect a request speaks shows in its path and content type.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from service.http.dialects.openai.document import fault_type
 from service.http.errors import ErrorReply
 
 DEEPL_PREFIXES = ("/v2/", "/v3/")
+OPENAI_PREFIX = "/v1/"
 LIBRETRANSLATE_PATHS = frozenset(("/translate", "/detect", "/translate_file", "/suggest"))
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _QUOTA = "quota_exceeded"
@@ -44,6 +46,18 @@ _DEEPL_STATUSES: Mapping[str, int] = {
     "deadline": 503,
     _QUOTA: 456,
 }
+_OPENAI_REPLIES: Mapping[str, tuple[int, str]] = {
+    "key_missing": (401, "invalid_api_key"),
+    "key_invalid": (401, "invalid_api_key"),
+    "language_not_served": (400, "language_not_served"),
+    "pair_not_served": (400, "pair_not_served"),
+    "invalid_field": (400, "invalid_field"),
+    "unsupported_media_type": (400, "unsupported_media_type"),
+    "too_large": (400, "context_length_exceeded"),
+    "rate_limited": (429, "rate_limit_exceeded"),
+    _QUOTA: (429, "insufficient_quota"),
+}
+"""Status and code, where they are others than ours."""
 _OF_FILES = ("unsupported_file", "broken_file", "file_too_complex")
 _DEEPL_FIELDS: Mapping[str, str] = {"q": "text", "source": "source_lang", "target": "target_lang"}
 _KEY_MISSING = "this server asks for a key; send it as 'Authorization: DeepL-Auth-Key KEY'"
@@ -60,6 +74,8 @@ def in_dialect(reply: ErrorReply, scope: Scope) -> tuple[ErrorReply, dict[str, A
     request_id: str = scope["state"]["request_id"]
     if speaks_deepl(scope):
         return _of_deepl(reply, request_id)
+    if scope["path"].startswith(OPENAI_PREFIX):
+        return _of_openai(reply)
     if _is_form(scope):
         reply = _of_form(reply, scope["path"])
     return reply, reply.body(request_id)
@@ -99,6 +115,15 @@ def _of_deepl(reply: ErrorReply, request_id: str) -> tuple[ErrorReply, dict[str,
     if reply.code in _OF_FILES:
         message = f"Invalid file: {message}"
     return replace(reply, status=status, headers=headers), {"message": message}
+
+
+def _of_openai(reply: ErrorReply) -> tuple[ErrorReply, dict[str, Any]]:
+    """An object within ``error``, as OpenAI's clients make exceptions of it."""
+    status, code = _OPENAI_REPLIES.get(reply.code, (reply.status, reply.code))
+    faults = reply.detail if isinstance(reply.detail, list) else []
+    param = str(faults[0]["field"]) if faults else None
+    fault = {"message": reply.message, "type": fault_type(status), "param": param, "code": code}
+    return replace(reply, status=status), {"error": fault}
 
 
 def _named_as_sent(message: str) -> str:

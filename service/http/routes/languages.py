@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -10,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from service.api.replies import DetectedLanguage, Language
 from service.api.schemas import DetectRequest
 from service.bundles.catalog import ServedLanguage
-from service.http.credentials import caller_of
+from service.http.credentials import caller_of, sender_of
 from service.http.dependencies import PartsDep, fields_of
 from service.http.openapi import error_responses, request_body
 
@@ -34,7 +33,7 @@ async def detect(
     caller = caller_of(request, parts.access, fields.api_key)
     parts.texts.detector.check(fields.q)
     await parts.access.charge(caller, 0)  # a request, but no characters: nothing is decoded
-    guesses = await asyncio.to_thread(parts.texts.detector.detect, fields.q)
+    guesses = await parts.texts.detect(fields.q, sender_of(request).caller)
     return [DetectedLanguage(language=guess.language, confidence=guess.confidence) for guess in guesses]
 
 

@@ -13,7 +13,7 @@ from service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequ
 from service.http.dependencies import (
     PartsDep,
     PosteditFields,
-    RequestId,
+    SenderDep,
     SummarizeFields,
     TranslateFields,
     charged,
@@ -49,7 +49,7 @@ async def translate(
     fields: TranslateFields,
     caller: Annotated[Caller, Depends(charged(translate_request))],
     parts: PartsDep,
-    request_id: RequestId,
+    sender: SenderDep,
     request: Request,
 ) -> TranslateReply | Response:
     """Translate a text or several. Paragraphs, lists and indentation come back as they were.
@@ -65,7 +65,7 @@ async def translate(
     """
 
     async def answer(progress: Progress | None = None) -> TranslateReply:
-        task = translate_task(fields, request_id, memory_of(parts, caller.name))
+        task = translate_task(fields, sender, memory_of(parts, caller.name))
         return translate_reply(fields, await parts.texts.translate(task, progress))
 
     if not wants_events(request, fields.stream):
@@ -81,7 +81,7 @@ async def translate(
     response_model_exclude_none=True,
     openapi_extra=request_body(PosteditRequest),
 )
-async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestId) -> PosteditReply:
+async def postedit(fields: PosteditFields, parts: PartsDep, sender: SenderDep) -> PosteditReply:
     """Correct the machine translation of a text or several.
 
     A line is split into sentences where text and translation have equally many in it, and else read as one sentence.
@@ -89,7 +89,7 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
     words, or else equally many sentences. Where they have neither, the whole is read as one sentence: the corrected
     translation then stands on one line. A translation comes back as it was where it or its text has no words.
     """
-    return postedit_reply(fields, await parts.texts.postedit(postedit_task(fields, request_id)))
+    return postedit_reply(fields, await parts.texts.postedit(postedit_task(fields, sender)))
 
 
 @router.post(
@@ -101,7 +101,7 @@ async def postedit(fields: PosteditFields, parts: PartsDep, request_id: RequestI
     openapi_extra=request_body(SummarizeRequest),
 )
 async def summarize(
-    fields: SummarizeFields, parts: PartsDep, request_id: RequestId, request: Request
+    fields: SummarizeFields, parts: PartsDep, sender: SenderDep, request: Request
 ) -> SummarizeReply | Response:
     """Summarize a text or several, of any length within the server's limit of characters.
 
@@ -116,6 +116,6 @@ async def summarize(
     """
 
     async def answer(progress: Progress | None = None) -> SummarizeReply:
-        return summarize_reply(fields, await parts.texts.summarize(summarize_task(fields, request_id), progress))
+        return summarize_reply(fields, await parts.texts.summarize(summarize_task(fields, sender), progress))
 
     return await stream(answer, request) if wants_events(request, fields.stream) else await answer()

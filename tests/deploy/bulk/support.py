@@ -20,7 +20,7 @@ from models.search import Graphs
 from tests.service.support import copying
 
 
-def open_copying(bundle: Bundle, runtime: str, precision: str, threads: int) -> Graphs:
+def open_copying(bundle: Bundle, *_: object) -> Graphs:
     """Graphs that copy, as an opener."""
     return copying(bundle)
 

@@ -22,7 +22,7 @@ class Opener:
 
     graphs: list[CopyGraphs] = field(default_factory=list)
 
-    def __call__(self, bundle: Bundle, runtime: str, precision: str, threads: int) -> Graphs:
+    def __call__(self, bundle: Bundle, *_: object) -> Graphs:
         self.graphs.append(copying(bundle))
         return self.graphs[-1]
 

@@ -134,9 +134,8 @@ def ask_everything(client: httpx.Client, *, briefly: bool = False) -> dict[int, 
 def misbehave(url: str) -> None:
     """What no client library sends."""
     address = (httpx.URL(url).host, httpx.URL(url).port)
-    head = (
-        f"POST /translate HTTP/1.1\r\nHost: service\r\nX-Request-ID: {TEXT} {FAR}\r\nContent-Type: application/json\r\n"
-    )
+    name = f"X-Request-ID: {TEXT} {FAR}\r\n"
+    head = f"POST /translate HTTP/1.1\r\nHost: localhost\r\n{name}Content-Type: application/json\r\n"
     for message in (
         f"{TEXT}\r\n\r\n",
         f"GET /{TEXT} HTTP/1.1\r\nX: {'a' * 40_000}\r\n\r\n",

@@ -112,11 +112,17 @@ def test_a_gpu_computes_in_narrow_types_and_the_cpu_does_not(tmp_path: Path) -> 
             backend_of(bundle, runtime, "bf16")
 
 
-def test_devices_belong_to_the_torch_runtime() -> None:
+def test_devices_belong_to_the_runtimes_that_can_use_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_device("onnx", "auto") == resolve_device("onnx", "cpu") == resolve_device("torch", "cpu") == "cpu"
-    for runtime in ("onnx", "torchscript"):
-        with pytest.raises(ConfigError, match="runtime must be torch where device is 'cuda'"):
-            resolve_device(runtime, "cuda")
+    with pytest.raises(ConfigError, match="runtime must be torch or onnx where device is 'cuda', but is 'torchscript'"):
+        resolve_device("torchscript", "cuda")
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(ConfigError, match="'cuda' needs onnxruntime-gpu"):
+        resolve_device("onnx", "cuda")
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: ["CUDAExecutionProvider"])
+    assert [resolve_device("onnx", name) for name in ("cuda", "cuda:1")] == ["cuda:0", "cuda:1"]
+    with pytest.raises(ConfigError, match="bf16 needs torch"):
+        backend_of(holding(tmp_path / "both", "int8"), "onnx", "bf16", "cuda:0")
     for wrong in ("gpu", "cuda:", "cuda:x", "cpu:0"):
         with pytest.raises(ValidationError, match="device"):
             Settings(device=wrong)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import docx
 
-from service.files.bounds import Bounds, Segment
+from service.files.bounds import Bounds, Segment, SourceFile
 from service.files.formats import FORMATS
 
 BOUNDS = Bounds(characters=100_000, slice_characters=1_000, markup_characters=4_000)
@@ -26,19 +26,28 @@ def blank() -> bytes:
 def with_body(body: str) -> bytes:
     """A document with that XML as its body; the prefix ``w`` is Word's."""
     xml = f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><w:document xmlns:w="{WORD}" xmlns:r="urn:r">'
-    return changed(blank(), {"word/document.xml": f"{xml}<w:body>{body}</w:body></w:document>".encode()})
+    return with_members(blank(), {"word/document.xml": f"{xml}<w:body>{body}</w:body></w:document>".encode()})
 
 
-def changed(document: bytes, members: Mapping[str, bytes | None]) -> bytes:
-    """A document with some members of its archive replaced, added, or (None) left out."""
+def run(text: str, properties: str = "") -> str:
+    return f'<w:r>{properties}<w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def paragraph(*parts: str) -> str:
+    return f"<w:p>{''.join(parts)}</w:p>"
+
+
+def with_members(document: bytes, members: Mapping[str, bytes | str | None]) -> bytes:
+    """An archive with some members in place of others; nothing else of it changes."""
     written = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(document)) as old, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as new:
-        kept = [name for name in old.namelist() if name not in members]
-        for name in kept:
-            new.writestr(name, old.read(name))
-        for name, content in members.items():
+    with zipfile.ZipFile(io.BytesIO(document)) as old, zipfile.ZipFile(written, "w") as new:
+        names = [member.filename for member in old.infolist()]
+        for member in old.infolist():
+            content = members.get(member.filename, old.read(member))
             if content is not None:
-                new.writestr(name, content)
+                new.writestr(member, content)
+        for name in members.keys() - set(names):
+            new.writestr(name, members[name] or b"", zipfile.ZIP_DEFLATED)
     return written.getvalue()
 
 
@@ -53,10 +62,14 @@ def body_of(document: bytes) -> str:
     return xml[xml.index("<w:body>") + len("<w:body>") : xml.index("</w:body>")]
 
 
+def source_file(path: Path, bounds: Bounds = BOUNDS) -> SourceFile:
+    return SourceFile(path, path.suffix[1:], "en", bounds)
+
+
 def segments(folder: Path, ending: str, content: bytes, bounds: Bounds = BOUNDS) -> list[Segment]:
     path = folder / f"read.{ending}"
     path.write_bytes(content)
-    return list(FORMATS[ending].read(path, bounds))
+    return list(FORMATS[ending].read(source_file(path, bounds)))
 
 
 def translated(
@@ -66,5 +79,5 @@ def translated(
     texts = [one.text for one in segments(folder, ending, content, bounds)] if translations is None else translations
     path, result = folder / f"source.{ending}", folder / f"result.{ending}"
     path.write_bytes(content)
-    FORMATS[ending].write(path, texts, result, bounds)
+    FORMATS[ending].write(source_file(path, bounds), texts, result)
     return result.read_bytes()

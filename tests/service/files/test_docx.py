@@ -15,7 +15,18 @@ from docx.shared import Inches
 
 from service.files.bounds import FileRefused, Segment
 from service.http.errors import reply_for
-from tests.service.files.documents import BOUNDS, blank, body_of, changed, members, segments, translated, with_body
+from tests.service.files.documents import (
+    BOUNDS,
+    blank,
+    body_of,
+    members,
+    paragraph,
+    run,
+    segments,
+    translated,
+    with_body,
+)
+from tests.service.files.documents import with_members as changed
 
 BOLD = "<w:rPr><w:b/></w:rPr>"
 
@@ -31,14 +42,6 @@ def png() -> bytes:
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(written)
-
-
-def run(text: str, properties: str = "") -> str:
-    return f'<w:r>{properties}<w:t xml:space="preserve">{text}</w:t></w:r>'
-
-
-def paragraph(*parts: str) -> str:
-    return f"<w:p>{''.join(parts)}</w:p>"
 
 
 def test_a_document_of_another_library(tmp_path: Path) -> None:
@@ -238,7 +241,10 @@ DEEP = with_body(paragraph("<w:smartTag>" * 300 + run("wort") + "</w:smartTag>" 
         pytest.param(changed(blank(), {"word/document.xml": b"<w:document"}), 422, "cannot be read", id="broken XML"),
         pytest.param(changed(blank(), {"word/document.xml": ENTITIES.encode()}), 422, "document type", id="entity"),
         pytest.param(
-            changed(blank(), {"word/document.xml": ENTITIES.encode("utf-16")}), 422, "document type", id="hidden entity"
+            changed(blank(), {"word/document.xml": ENTITIES.encode("utf-16")}),
+            422,
+            "document type",
+            id="hidden entity",
         ),
         pytest.param(DEEP, 422, "nested too deeply", id="deep"),
         pytest.param(BOMB, 413, "at most 200 unpacked bytes per packed one", id="bomb"),

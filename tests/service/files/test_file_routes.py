@@ -16,8 +16,8 @@ from service.access.keys import CallerLimits
 from service.files.jobs import FileJobs
 from service.files.records import FileJob
 from service.settings import Settings
-from tests.service.files.documents import members, with_body
-from tests.service.files.test_docx import BOLD, paragraph, run
+from tests.service.files.documents import members, paragraph, run, with_body
+from tests.service.files.test_docx import BOLD
 from tests.service.files.working import finished, sent
 from tests.service.support import PATIENCE, Served, assert_error, served, until
 
@@ -118,7 +118,7 @@ async def test_markup_and_subtitles_through_the_whole_pipeline(service: Served, 
 @pytest.mark.parametrize(
     ("request_", "status", "code", "says"),
     [
-        (sent(name="a.pdf"), 415, "unsupported_file", "send one of .docx, .html, .srt, .txt"),
+        (sent(name="a.doc"), 415, "unsupported_file", "send one of .csv, .docx, .epub, .htm, .html"),
         (sent(name="a"), 415, "unsupported_file", "files without a file extension"),
         (sent(b"%PDF-1.7", "a.txt"), 415, "unsupported_file", "holds a PDF document"),
         (sent(b"wort", "a.docx"), 415, "unsupported_file", "holds no office document"),
@@ -221,7 +221,7 @@ async def test_libretranslate_waits_for_the_file(service: Served) -> None:
     assert reply.status_code == 200
     url = reply.json()["translatedFileUrl"]
     assert list(reply.json()) == ["translatedFileUrl"]
-    assert url.startswith("http://service/download_file/") and url.endswith(".brief%20%C3%BCber%20uns.en.txt")
+    assert url.startswith("http://localhost/download_file/") and url.endswith(".brief%20%C3%BCber%20uns.en.txt")
     result = await service.client.get(url)
     assert result.content == b"wo ist der bahnhof heute\n"
     assert result.headers["content-disposition"].startswith("attachment; ")

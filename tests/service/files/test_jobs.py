@@ -15,10 +15,12 @@ from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed
 from service.files.bounds import FileRefused
 from service.files.disk import DataInUse
+from service.files.formats import FORMATS
 from service.files.records import FileJob, FilesFull, TooManyFiles
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
-from tests.service.files.documents import BOUNDS
+from tests.service.files.documents import BOUNDS, segments
+from tests.service.files.samples import SAMPLES
 from tests.service.files.working import ANNA, BEN, file_jobs
 from tests.service.support import Clock, until
 
@@ -59,6 +61,21 @@ async def test_a_file_goes_through_the_model(bundles: dict[str, Bundle], tmp_pat
         assert running.files(done) == {"result"}  # the upload and the texts are gone
         assert done.bytes == len(LINES)
         assert running.store.next_slice(job.id) is None
+
+
+@pytest.mark.parametrize("ending", SAMPLES)
+async def test_a_file_of_every_type_goes_through_the_model(
+    bundles: dict[str, Bundle], tmp_path: Path, ending: str
+) -> None:
+    content, texts = SAMPLES[ending]
+    async with file_jobs(bundles["de-en"], tmp_path / "data", file_slice_characters=1000) as running:
+        done = await running.finished(await running.accept(content, f"brief.{ending}"))
+        assert (done.status, done.error) == ("done", None)
+        result = running.result(done)
+    shown = FORMATS[ending].result or ending
+    assert done.result_name == f"brief.en.{shown}"
+    again = [] if ending in ("po", "xliff") else texts  # every message of these has its translation now
+    assert len(segments(tmp_path, shown, result)) == len(again)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -281,6 +298,6 @@ async def test_only_the_owner_and_an_administrator_find_a_file(bundles: dict[str
 async def test_reading_takes_bounded_time(tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(b"wort")
     with pytest.raises(FileRefused, match="too much time or memory"):
-        await Sandbox(BOUNDS, seconds=0.0).read("txt", tmp_path / "source", tmp_path / "slices")
-    found = await Sandbox(BOUNDS).read("txt", tmp_path / "source", tmp_path / "slices")
+        await Sandbox(BOUNDS, seconds=0.0).read("txt", "en", tmp_path / "source", tmp_path / "slices")
+    found = await Sandbox(BOUNDS).read("txt", "en", tmp_path / "source", tmp_path / "slices")
     assert (found.characters, found.slices) == (4, 1)

@@ -67,11 +67,13 @@ def test_subtitles_keep_numbers_times_positions_lines_and_tags(tmp_path: Path) -
     content = SUBTITLES.encode("utf-8-sig")
     assert segments(tmp_path, "srt", content) == [
         Segment("wo ist der bahnhof heute"),
-        Segment("- <i>guten</i> morgen &amp; gruss", markup=True),
+        Segment('- <span id="s1">guten</span> morgen &amp; gruss', markup=True),
         Segment("- wie geht es?"),
     ]
     assert translated(tmp_path, "srt", content) == content
-    new = translated(tmp_path, "srt", content, ["where is the station", "- good <i>morning</i> &amp; bye", "- how?"])
+    new = translated(
+        tmp_path, "srt", content, ["where is the station", '- good <span id="s1">morning</span> &amp; bye', "- how?"]
+    )
     assert new.decode("utf-8-sig").split("\r\n") == [
         "7", "00:00:01,250 --> 00:00:03,999 X1:10 X2:20", "where is", "the station", "",
         "9", "01:02:03,004 --> 01:02:05,006", "- good <i>morning</i> & bye", "- how?", "",

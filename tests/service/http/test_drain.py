@@ -94,7 +94,8 @@ async def held(service: Live) -> AsyncIterator[Held]:
 async def test_a_request_that_was_not_yet_submitted_ends(service: Live) -> None:
     """The signal comes while its text waits to be split: it has begun, so it is answered."""
     split = threading.Event()
-    service.app.state.parts.texts._threads.submit(split.wait, PATIENCE)
+    other = asyncio.ensure_future(service.app.state.parts.texts._threads.run("other", split.wait, PATIENCE))
+    await asyncio.sleep(0)
     request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
     engine = service.app.state.parts.engine
     async with asyncio.timeout(PATIENCE):
@@ -109,6 +110,7 @@ async def test_a_request_that_was_not_yet_submitted_ends(service: Live) -> None:
     assert int(refused.headers["retry-after"]) >= 1
     assert not request.done()
     split.set()
+    assert await other
     assert (await request).json() == {"translatedText": "das haus"}
     await service.serving
     assert not service.server.signalled_twice
@@ -159,7 +161,7 @@ BOTH_LOOPS = pytest.mark.parametrize(
 async def test_who_connects_as_it_ends_is_answered_once(service: Live, path: str) -> None:
     """The kernel takes connections in before the service does: none of them may be reset."""
     body = json.dumps(FIELDS).encode() if path == "/translate" else b""
-    head = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nhost: tandem\r\ncontent-type: application/json\r\n"
+    head = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
     with socket.socket() as late:
         late.settimeout(PATIENCE)
@@ -186,7 +188,7 @@ async def test_who_is_accepted_as_it_ends_is_answered_once(service: Live) -> Non
 
         asyncio.get_running_loop().call_soon(busy)
         await told_to_end(service)
-        late.sendall(b"GET /languages HTTP/1.1\r\nhost: tandem\r\n\r\n")
+        late.sendall(b"GET /languages HTTP/1.1\r\nhost: localhost\r\n\r\n")
         reply = await asyncio.to_thread(everything, late)
     await service.serving
     assert reply.startswith(b"HTTP/1.1 200")

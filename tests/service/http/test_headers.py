@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -139,3 +140,38 @@ def test_depth_is_that_of_the_value_whatever_its_strings_hold(value: Any, plain:
 def test_the_length_of_a_number_is_bounded(digits: int, signed: bool) -> None:
     number = "-" * signed + "9" * digits
     assert accepts(f'{{"a": [{number}, "{"9" * 50}"]}}') == (digits <= BOUNDS.number)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("settings", "host", "answered"),
+    [
+        ({}, "localhost:8000", True),
+        ({}, "LOCALHOST.", True),
+        ({}, "tandem.localhost", True),
+        ({}, socket.gethostname(), True),
+        ({}, "127.0.0.1:8000", True),
+        ({}, "[::1]:8000", True),
+        ({}, "192.0.2.7", True),  # no name, so nobody's page leads here by it
+        ({}, "pages.example", False),
+        ({}, "localhost.pages.example:8000", False),
+        ({}, "127.0.0.1.pages.example", False),
+        ({}, "[pages.example", False),
+        ({"host": "::1"}, "pages.example", False),
+        ({"host": "localhost"}, "pages.example", False),
+        ({"host": "0.0.0.0"}, "pages.example", True),
+        ({"host": "0.0.0.0", "allowed_hosts": ("a.example",)}, "pages.example", False),
+        ({"host": "0.0.0.0", "allowed_hosts": ("A.example",)}, "a.example:443", True),
+        ({"allowed_hosts": "a.example, *"}, "pages.example", True),
+        ({"require_key": True, "admin_key": "a" * 20}, "pages.example", True),
+    ],
+)
+async def test_a_server_without_keys_answers_for_its_own_names(
+    bundles: dict[str, Bundle], settings: dict[str, Any], host: str, answered: bool
+) -> None:
+    async with served(bundles, Settings(shutdown_timeout=5, **settings)) as service:
+        response = await service.client.get("/languages", headers={"Host": host})
+    if answered:
+        assert response.status_code == 200
+    else:
+        assert "TANDEM_ALLOWED_HOSTS" in assert_error(response, 421, "host_not_allowed")["error"]

@@ -248,7 +248,7 @@ async def test_what_cannot_be_kept_is_logged_with_its_cause() -> None:
         raise StorageError("jobs.db cannot be used now (database or disk is full)")
 
     transport = httpx.ASGITransport(RequestContext(fails, Metrics()))
-    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         with capture_logs() as lines:
             body = assert_error(await client.get("/files"), 503, "storage_unavailable")
     assert "jobs.db" not in json.dumps(body)

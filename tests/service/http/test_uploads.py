@@ -88,9 +88,9 @@ def sandboxed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     read = Sandbox.read
 
-    async def noted(self: Sandbox, form: str, *paths: Path) -> Any:
+    async def noted(self: Sandbox, form: str, target: str, *paths: Path) -> Any:
         seen.append(form)
-        return await read(self, form, *paths)
+        return await read(self, form, target, *paths)
 
     monkeypatch.setattr(Sandbox, "read", noted)
     return seen

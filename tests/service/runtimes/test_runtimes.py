@@ -25,12 +25,9 @@ SOURCE, TRANSLATION = "one two three", "das haus ist alt"
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """A post-editor with random weights, float32 ONNX graphs and TorchScript."""
+    """A post-editor with random weights and TorchScript."""
     from models.loading import load_bundle_model, model_tensors
     from models.registry import build_model, load_config
-    from models.search.graphs import specs_to_json
-    from training.export.external import pack
-    from training.export.onnx_graphs import export_graphs
     from training.export.torchscript import trace_graphs
 
     size = tiny_vocabulary().size
@@ -56,10 +53,22 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
         decoding=SearchOptions(beam_size=3, max_length=12),
     )
     final = load_bundle_model(made)
-    graphs, specs = export_graphs(final)
-    add_built(made.path, "onnx/float32", pack(graphs) | {"graphs.json": specs_to_json(specs).encode()})
     add_built(made.path, "torchscript", trace_graphs(final))
     return Bundle.load(made.path)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("onnx", marks=pytest.mark.slow), "torchscript", "torch"],  # exporting is slow
+)
+def runtime(request: pytest.FixtureRequest, bundle: Bundle) -> Runtime:
+    """Each runtime, with the graphs that it runs."""
+    runtime: Runtime = request.param
+    if runtime == "onnx":
+        from training.export.bundle import add_precision
+
+        add_precision(bundle.path, "float32")
+    return runtime
 
 
 def settings(path: Path, runtime: Runtime) -> Settings:
@@ -87,14 +96,12 @@ def check(reply: Any, wanted: tuple[str, float]) -> None:
     assert reply.json()["details"][0]["sentences"][0]["score"] == pytest.approx(wanted[1], abs=1e-3)
 
 
-@pytest.mark.parametrize("runtime", ["onnx", "torchscript", "torch"])
 async def test_postedit(bundle: Bundle, runtime: Runtime) -> None:
     async with running(create_app(settings(bundle.path, runtime))) as client:
         fields = {"q": SOURCE, "translation": TRANSLATION, "scores": True}
         check(await client.post("/postedit", json=fields), expected(bundle, SOURCE, TRANSLATION))
 
 
-@pytest.mark.parametrize("runtime", ["onnx", "torchscript", "torch"])
 async def test_two_languages_at_once(bundle: Bundle, runtime: Runtime, tmp_path: Path) -> None:
     """The same model as a translator from English and German together."""
     copy = tmp_path / "together"

@@ -82,7 +82,7 @@ async def test_a_stream_that_breaks_off_has_failed_whatever_its_status(
         await service.app(scope, receive, watched)
 
     transport = httpx.ASGITransport(decode_once_the_reply_has_begun)
-    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         response = await client.post("/translate", json={"q": "haus", "stream": True, **PAIR})
     assert response.status_code == 200 and "decoding_failed" in response.text
     assert outcomes(await metrics(service.client)) == {"failed": 1}

@@ -30,7 +30,7 @@ def submissions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Served], list[Any]
     """Notes what an app's text threads are given from here on."""
 
     def of(service: Served) -> list[Any]:
-        threads, noted = service.app.state.parts.texts._threads, []
+        threads, noted = service.app.state.parts.texts._threads._threads, []
         submit = threads.submit
 
         def noting(work: Any, *args: Any) -> Any:

@@ -91,8 +91,8 @@ def exports(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
     return export
 
 
-# Exporting takes seconds: one that decodes over pools and one that is recurrent are for every day.
-EVERYDAY = ("dpn", "memd")
+# Exporting takes seconds: one that decodes over pools is for every day. (tests/deploy has a recurrent one.)
+EVERYDAY = ("dpn",)
 
 
 @pytest.fixture(

@@ -184,7 +184,7 @@ def test_it_is_served_like_any_other(together: Exported) -> None:
         app = create_app(settings)
         async with app.router.lifespan_context(app):
             transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 fields = {"q": text, "source": "de", "target": "en", "scores": True}
                 return await client.post("/translate", json=fields), await client.get("/models")
 

@@ -25,7 +25,7 @@ def model() -> AnyModel:
     return model
 
 
-@pytest.fixture(scope="module", params=["onnx", "torchscript"])
+@pytest.fixture(scope="module", params=[pytest.param("onnx", marks=pytest.mark.slow), "torchscript"])
 def graphs(request: pytest.FixtureRequest, model: AnyModel, tmp_path_factory: pytest.TempPathFactory) -> Graphs:
     if request.param == "torchscript":
         return ScriptGraphs(trace_graphs(model), {name: module.spec for name, module in graph_modules(model).items()})

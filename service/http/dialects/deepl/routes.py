@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from service.access.access import Caller
-from service.http.credentials import caller_of
+from service.http.credentials import caller_of, sender_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.dialects.deepl.document import deepl_body, deepl_errors
 from service.http.dialects.deepl.intake import read_request
@@ -99,7 +99,6 @@ async def translate_texts(
     request: Request,
     given: Annotated[tuple[Caller, DeepLTranslateRequest], keyed(DeepLTranslateRequest)],
     parts: PartsDep,
-    request_id: RequestId,
     response: Response,
 ) -> DeepLTranslateReply:
     """Translate texts as DeepL does. What is asked for and has no effect here is named in `X-Tandem-Notice`."""
@@ -107,7 +106,7 @@ async def translate_texts(
     characters = sum(map(len, fields.text))
     note_priority(request, priority_of(characters, None, parts.settings.bulk_characters))
     async with parts.access.charged(caller, characters):
-        reply, notices = await translate(fields, parts, caller.name, request_id)
+        reply, notices = await translate(fields, parts, caller.name, sender_of(request))
     note(response, notices)
     return reply
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
+from service.http.credentials import Sender
 from service.http.dependencies import Parts, memory_of
 from service.http.dialects.deepl.schemas import (
     DeepLTranslateReply,
@@ -43,9 +44,9 @@ _NAMED = ("formality", "model_type")  # whose values are a few words
 
 
 async def translate(
-    fields: DeepLTranslateRequest, parts: Parts, owner: str, tag: str
+    fields: DeepLTranslateRequest, parts: Parts, owner: str, sender: Sender
 ) -> tuple[DeepLTranslateReply, list[str]]:
-    """Translate a request's texts; ``owner`` is the caller whose glossaries and memory count, ``tag`` is for logs.
+    """Translate a request's texts; ``owner`` is the caller whose glossaries and memory count.
 
     Returns:
         The reply, and what the client should know besides.
@@ -69,7 +70,8 @@ async def translate(
         memory=memory_of(parts, owner),
         postprocess=preserve if fields.preserve_formatting else None,
         timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
-        tag=tag,
+        tag=sender.tag,
+        caller=sender.caller,
     )
     try:
         result = await parts.texts.translate(task)

@@ -1,0 +1,124 @@
+"""The end of a step as one Triton kernel: log-softmax, bans and top-k in one pass over the logits.
+
+In torch these are some ten passes over R x V numbers and a top-k of a dozen kernels. Here one program reads a row once,
+keeps the running log-sum-exp (Milakov & Gimelshein 2018, "Online normalizer calculation for softmax", algorithm 3) and
+the best so far, and looks whether a token is banned only when it would be among them.
+
+Imported where it is asked for: Triton comes with PyTorch's CUDA builds. ``TRITON_INTERPRET=1`` runs it on a CPU.
+
+Shape suffixes: B slots, K rows of a slot, R = B x K rows, V vocabulary, L target positions, X best of one row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
+import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
+from torch import Tensor
+
+BLOCK = 1024  # logits that a program looks at together
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _best(  # type: ignore[no-untyped-def]  # what these are Triton infers
+    logits,
+    penalty,
+    early,
+    banned,
+    best,
+    token,
+    total,
+    size,
+    rows,
+    bans,
+    eos,
+    penalty_stride,
+    X: tl.constexpr,
+    XS: tl.constexpr,
+    BANS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    slot = row // rows
+    is_early = tl.load(early + slot)
+    ban = tl.arange(0, BANS)
+    banned_L = tl.load(banned + row * bans + ban, mask=ban < bans, other=-1)
+    place = tl.arange(0, XS)
+    inside_X = place < X
+    best_X = tl.full([XS], float("-inf"), tl.float32)
+    token_X = tl.zeros([XS], tl.int64)
+    lowest = tl.min(tl.where(inside_X, best_X, float("inf")), 0)
+    highest = tl.full([], float("-inf"), tl.float32)
+    summed = tl.zeros([], tl.float32)
+    for start in range(0, size, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        inside = at < size
+        x = tl.load(logits + row * size + at, mask=inside, other=float("-inf"))
+        higher = tl.maximum(highest, tl.max(x, 0))
+        base = tl.where(higher == float("-inf"), 0.0, higher)  # nothing but -inf so far
+        summed = summed * tl.exp(highest - base) + tl.sum(tl.exp(x - base), 0)
+        highest = higher
+        x += tl.load(penalty + slot * penalty_stride + at, mask=inside, other=float("-inf"))
+        x = tl.where((at == eos) & is_early, float("-inf"), x)
+        top = tl.max(x, 0)
+        while top > lowest:
+            found = tl.min(tl.where(x == top, at, size), 0)
+            is_banned = tl.max((banned_L == found).to(tl.int32), 0) > 0
+            spot = tl.min(tl.where(inside_X & (best_X == lowest), place, XS), 0)
+            put = (place == spot) & (is_banned == 0)
+            best_X = tl.where(put, top, best_X)
+            token_X = tl.where(put, found.to(tl.int64), token_X)
+            lowest = tl.min(tl.where(inside_X, best_X, float("inf")), 0)
+            x = tl.where(at == found, float("-inf"), x)
+            top = tl.max(x, 0)
+    normaliser = highest + tl.log(summed)
+    tl.store(total + row, normaliser)
+    tl.store(best + row * X + place, best_X - normaliser, mask=inside_X)
+    tl.store(token + row * X + place, token_X, mask=inside_X)
+
+
+def best_by_row(
+    logits_RV: Tensor, penalty_BV: Tensor, early_B: Tensor, banned_BKL: Tensor, *, count: int, eos: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The best ``count`` continuations of each row, in no order, without the banned.
+
+    Args:
+        logits_RV: float32.
+        penalty_BV: what is added to the logits of all rows of a slot once they are normalised, 0 or -inf; it may have
+            more columns than there are tokens.
+        early_B: whether the slot may not end yet.
+        banned_BKL: tokens that a row may not produce; negative ones stand for none.
+        count: X.
+        eos: the end.
+
+    Returns:
+        Log-probabilities B x K x X, -inf where there are fewer, the tokens, and each row's log-sum-exp B x K, which is
+        not finite where a logit is NaN or infinite, or all are -inf.
+    """
+    sentences, rows, bans = banned_BKL.shape
+    logits_RV = logits_RV.contiguous()
+    best_BKX = logits_RV.new_empty(sentences, rows, count)
+    token_BKX = torch.empty_like(best_BKX, dtype=torch.int64)
+    total_BK = logits_RV.new_empty(sentences, rows)
+    kernel: Any = _best[(sentences * rows,)]
+    kernel(
+        logits_RV,
+        penalty_BV,
+        early_B,
+        banned_BKL.contiguous(),
+        best_BKX,
+        token_BKX,
+        total_BK,
+        logits_RV.size(1),
+        rows,
+        bans,
+        eos,
+        penalty_BV.stride(0),
+        X=count,
+        XS=triton.next_power_of_2(count),
+        BANS=triton.next_power_of_2(max(1, bans)),
+        BLOCK=BLOCK,
+    )
+    return best_BKX, token_BKX, total_BK

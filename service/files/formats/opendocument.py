@@ -1,0 +1,53 @@
+"""OpenDocument texts, presentations and tables: paragraphs of the body, text boxes, notes, headers and footers.
+
+Deleted text of tracked changes, document properties, charts and scripts are copied as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from service.files.bounds import FileRefused, Segment, SourceFile
+from service.files.formats.archive import Package, encrypted, read_parts, write_parts
+from service.files.formats.encoding import Text
+from service.files.formats.passages import Parts
+from service.files.formats.xml import XmlRules, decode_xml, read_xml
+
+_KINDS = {"odt": "text", "odp": "presentation", "ods": "spreadsheet"}
+_TYPE = "application/vnd.oasis.opendocument."
+_MANIFEST = "META-INF/manifest.xml"
+_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+_RULES = XmlRules(
+    paragraphs=frozenset(("text:p", "text:h")),
+    inline=frozenset(("text:span", "text:a", "text:meta", "text:meta-field")),
+    borders=frozenset(("text:tab", "text:line-break")),
+    skipped=frozenset(("text:tracked-changes", "office:binary-data", "office:scripts")),
+)
+
+
+def read(source: SourceFile) -> Iterator[Segment]:
+    """The texts of a document's paragraphs. Raises FileRefused."""
+    return read_parts(source, _members)
+
+
+def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
+    """The document with its paragraphs translated; everything else stays."""
+    write_parts(source, translations, result, _members)
+
+
+def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
+    ending = package.source.ending
+    kind = package.archive.read("mimetype")[:200].decode("latin-1").strip() if package.has("mimetype") else ""
+    if not package.has("content.xml") or not (kind or _TYPE).startswith(_TYPE):
+        raise FileRefused.wrong_type(ending, "no OpenDocument file")
+    if kind and kind.removesuffix("-template") != _TYPE + _KINDS[ending]:
+        raise FileRefused.wrong_type(ending, f"a file of the type {kind}")
+    if package.has(_MANIFEST) and b"encryption-data" in package.read(_MANIFEST):
+        raise encrypted()
+    for name in filter(package.has, ("content.xml", "styles.xml")):
+        text = decode_xml(package.read(name), ending)
+        root = read_xml(text.characters)
+        if not any(element.token.attributes.get("xmlns:text") == _TEXT for element in root.elements):
+            raise FileRefused.broken("the document's XML has unusual prefixes; save it again with its own program")
+        yield name, text, tuple(_RULES.parts(root))

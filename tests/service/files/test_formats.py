@@ -1,0 +1,329 @@
+"""All file types: what is read of them, that the rest stays, that other programs open them, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import docx
+import odf.opendocument
+import odf.teletype
+import odf.text
+import openpyxl
+import polib
+import pptx
+import pytest
+
+from service.files.bounds import FileRefused
+from service.files.formats import FORMATS
+from service.http.errors import reply_for
+from tests.service.files.documents import BOUNDS, blank, members, segments, translated, with_members
+from tests.service.files.samples import CATALOGUE, SAMPLES, XLIFF2, inline_workbook, pdf
+
+PACKAGES = ("docx", "epub", "odp", "ods", "odt", "pptx", "xlsx")
+FILLED_IN = ("po", "xliff")
+_MARKUP = re.compile(r"(<code.*?</code>|<[^>]*>)")
+
+
+def upper(text: str) -> str:
+    """A translation: every word that is no markup in capitals."""
+    parts = _MARKUP.split(text)
+    parts[::2] = [html.escape(html.unescape(part).upper(), quote=False) for part in parts[::2]]
+    return "".join(parts)
+
+
+def unnumbered(text: str) -> str:
+    return re.sub(r'id="([so])\d+"', r"\1", text)
+
+
+def in_capitals(folder: Path, ending: str, content: bytes) -> bytes:
+    found = segments(folder, ending, content)
+    return translated(folder, ending, content, [upper(one.text) if one.markup else one.text.upper() for one in found])
+
+
+def test_every_type_has_a_sample() -> None:
+    assert {form.module for form in FORMATS.values()} == {FORMATS[ending].module for ending in SAMPLES}
+
+
+@pytest.mark.parametrize("ending", SAMPLES)
+def test_texts_are_replaced_and_all_else_stays(tmp_path: Path, ending: str) -> None:
+    content, texts = SAMPLES[ending]
+    assert [one.text for one in segments(tmp_path, ending, content)] == texts
+    new = in_capitals(tmp_path, ending, content)
+    again = [one.text for one in segments(tmp_path, FORMATS[ending].result or ending, new)]
+    expected = [] if ending in FILLED_IN else [upper(text) if "<" in text else text.upper() for text in texts]
+    assert list(map(unnumbered, again)) == list(map(unnumbered, expected))
+    if ending not in (*PACKAGES, *FILLED_IN, "pdf"):
+        assert translated(tmp_path, ending, content) == content
+        lines = [re.sub(r"\s|>\s+(?=zwei)", "", html.unescape(text.decode().lower())) for text in (new, content)]
+        assert lines[0] == lines[1] and new.count(b"\r") == content.count(b"\r")
+
+
+@pytest.mark.parametrize("ending", PACKAGES)
+def test_members_without_texts_stay_as_they_are(tmp_path: Path, ending: str) -> None:
+    content, _ = SAMPLES[ending]
+    same, new = translated(tmp_path, ending, content), in_capitals(tmp_path, ending, content)
+    if ending != "epub":  # which says that its language is another one
+        assert members(same) == members(content)
+    with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(io.BytesIO(new)) as after:
+        assert [one.filename for one in before.infolist()] == [one.filename for one in after.infolist()]
+        for old, kept in zip(before.infolist(), after.infolist(), strict=True):
+            assert (old.date_time, old.compress_type) == (kept.date_time, kept.compress_type)
+        if "mimetype" in before.namelist():
+            first = after.infolist()[0]
+            assert (first.filename, first.compress_type, first.extra) == ("mimetype", zipfile.ZIP_STORED, b"")
+    changed = {name for name, member in members(content).items() if members(new)[name] != member}
+    expected = {
+        "docx": r"word/document\.xml", "epub": r"OEBPS/(.*\.xhtml|toc\.ncx|book\.opf)", "odp": "content.xml",
+        "ods": "content.xml", "odt": "content.xml", "pptx": r"ppt/(slides|notesSlides)/\w+\.xml",
+        "xlsx": r"xl/(sharedStrings|worksheets/sheet1|comments/comment1)\.xml",
+    }  # fmt: skip
+    assert changed and all(re.fullmatch(expected[ending], name) for name in changed)
+
+
+def read_csv(content: bytes) -> str:
+    return " ".join("|".join(row) for row in csv.reader(io.StringIO(content.decode(), newline=""), delimiter=";"))
+
+
+def read_docx(content: bytes) -> str:
+    return "|".join(one.text for one in docx.Document(io.BytesIO(content)).paragraphs)
+
+
+def read_pptx(content: bytes) -> str:
+    slide = pptx.Presentation(io.BytesIO(content)).slides[0]
+    runs = slide.placeholders[1].text_frame.paragraphs[0].runs
+    assert [(run.text, run.font.bold) for run in runs] == [("WO IST ", None), ("DER BAHNHOF", True), (" HEUTE?", None)]
+    return f"{slide.shapes.title.text} {slide.notes_slide.notes_text_frame.text}"
+
+
+def read_xlsx(content: bytes) -> str:
+    book = openpyxl.load_workbook(io.BytesIO(content), rich_text=True)
+    sheet = book["Das Blatt"]
+    assert [cell.value for cell in sheet[1]] == ["Name", "Wert"]  # the table's columns have these names
+    assert [cell.value for cell in sheet[3]] == ["EINS\nZWEI", "=SUM(B2:B2)"] and sheet["B2"].value == 12
+    bold = sheet["A4"].value[1]
+    assert bold.text == "DER BAHNHOF" and bold.font.b
+    return f"{sheet['A2'].value} {sheet['A2'].comment.text}"
+
+
+def read_odt(content: bytes) -> str:
+    document = odf.opendocument.load(io.BytesIO(content))
+    (bold, *_) = document.getElementsByType(odf.text.Span)
+    assert odf.teletype.extractText(bold) == "DER BAHNHOF" and bold.getAttribute("stylename") == "Fett"
+    return " ".join(odf.teletype.extractText(one) for one in document.getElementsByType(odf.text.P))
+
+
+def read_epub(content: bytes) -> str:
+    parts = members(content)
+    for name, part in parts.items():
+        if name != "mimetype":
+            ElementTree.fromstring(part)
+    page = parts["OEBPS/seite 1.xhtml"].decode()
+    assert 'xml:lang="en"' in page and '<a id="seite2"/> HEUTE?' in page
+    return page + parts["OEBPS/book.opf"].decode()
+
+
+def read_po(content: bytes) -> str:
+    catalogue = polib.pofile(content.decode())
+    assert not catalogue.fuzzy_entries() and not catalogue.untranslated_entries()
+    assert catalogue.metadata["Language"] == "en"
+    return " ".join(text for entry in catalogue for text in (entry.msgstr, *entry.msgstr_plural.values()))
+
+
+def read_xliff(content: bytes) -> str:
+    root = ElementTree.fromstring(content)
+    (file,) = root
+    assert file.get("target-language") == "en"
+    targets = {unit.get("id"): unit.find("{*}target") for unit in root.findall(".//{*}trans-unit")}
+    assert [name for name, target in targets.items() if target is None] == ["4"]
+    return "|".join("".join(target.itertext()) for target in targets.values() if target is not None)
+
+
+def read_json(content: bytes) -> str:
+    found = json.loads(content)
+    assert found["liste"][1:4] == ["https://example.org/ein/weg", "BTN_OK", "#ff0000"] and found["zahl"] == 1.5
+    return str(found["titel"] + found["liste"][0] + found["tief"]["guten morgen"])
+
+
+OPENED: dict[str, tuple[Callable[[bytes], str], tuple[str, ...]]] = {
+    "csv": (read_csv, ('GUTEN "MORGEN"|1,5', "ZWEI\nZEILEN|")),
+    "docx": (read_docx, ("WO IST HEUTE DER BAHNHOF",)),
+    "epub": (
+        read_epub,
+        ("<title>DAS BUCH<", "<code>make test</code>", "code bleibt", "ZWEI &amp; DREI", ">bleibt</p>", "age>en</d"),
+    ),
+    "json": (read_json, ("GUTEN MORGEN", "WO IST {{name}}?", 'EINS\nZWEI "DREI"')),
+    "odt": (read_odt, ("WO IST DER BAHNHOF HEUTE", "EINE NOTIZ", "ZWEI & DREI")),
+    "pdf": (read_docx, ("WO IST DER BAHNHOF HEUTE ABEND DENN?|GUTEN MORGEN",)),
+    "po": (
+        read_po,
+        ("GUTEN MORGEN", "the house", "DIE DATEI %s HAT <b>%d</b> ZEILEN\n", "NEU %d", "EINE DATEI", "%d DATEIEN"),
+    ),
+    "pptx": (read_pptx, ("DAS HAUS", "KURZ\vLANG")),
+    "xliff": (read_xliff, ("GUTEN MORGEN|WO IST  HEUTE, {name}?|the house|EINS\nZWEI",)),
+    "xlsx": (read_xlsx, ("GUTEN MORGEN", "EINE NOTIZ")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", OPENED)
+def test_results_open_elsewhere(tmp_path: Path, ending: str) -> None:
+    opened, texts = OPENED[ending]
+    found = opened(in_capitals(tmp_path, ending, SAMPLES[ending][0]))
+    for text in texts:
+        assert text in found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+@pytest.mark.parametrize("ending", ["docx", "odp", "ods", "odt", "pptx", "xlsx"])
+def test_results_open_in_libreoffice(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"a.{ending}").write_bytes(in_capitals(tmp_path, ending, SAMPLES[ending][0]))
+    profile = f"-env:UserInstallation=file://{tmp_path}/profile"
+    command = ["soffice", profile, "--headless", "--convert-to", "pdf", "--outdir", str(tmp_path)]
+    command.append(str(tmp_path / f"a.{ending}"))
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    text = " ".join(one.text for one in segments(tmp_path, "pdf", (tmp_path / "a.pdf").read_bytes()))
+    assert SAMPLES[ending][1][0].upper().split()[0] in text
+
+
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="gettext is not installed")
+def test_catalogues_pass_gettext(tmp_path: Path) -> None:
+    (tmp_path / "a.po").write_bytes(in_capitals(tmp_path, "po", CATALOGUE.encode()))
+    command = ["msgfmt", "-c", "-o", str(tmp_path / "a.mo"), str(tmp_path / "a.po")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    missing = "header field 'PO-Revision-Date' missing"
+    assert done.returncode == 0 or missing in done.stderr, done.stderr
+    assert "format" not in done.stderr and "begin with" not in done.stderr and "end with" not in done.stderr
+
+
+def test_placeholders_that_changed_places_are_for_people_to_see(tmp_path: Path) -> None:
+    content = b'msgid "%d zeilen in %s"\nmsgstr ""\n\n#, c-format\nmsgid "haus"\nmsgstr ""\n'
+    turned = '<code id="o2">%s</code> with <code id="o0">%d</code> lines'
+    new = translated(tmp_path, "po", content, [turned, "house"]).decode()
+    assert new.startswith('#, fuzzy\nmsgid "%d zeilen in %s"\nmsgstr "%s with %d lines"\n')
+    assert new.endswith('#, c-format\nmsgid "haus"\nmsgstr "house"\n')
+
+
+def test_a_catalogue_in_another_language_is_translated_anew(tmp_path: Path) -> None:
+    content = CATALOGUE.replace("Language: ", "Language: fr").encode()
+    new = in_capitals(tmp_path, "po", content)
+    assert 'DAS "HAUS"' in [entry.msgstr for entry in polib.pofile(new.decode())]
+    assert b'"Language: en\\n"' in new
+
+
+def test_xliff_2(tmp_path: Path) -> None:
+    new = in_capitals(tmp_path, "xlf", XLIFF2.encode()).decode()
+    assert 'srcLang="de" trgLang="en">' in new
+    assert '<segment state="translated"><source>guten <pc id="1">morgen</pc></source>' in new
+    assert '</source><target>GUTEN <pc id="1">MORGEN</pc></target></segment>' in new
+    assert new.count("<target>") == 2 and "<target>the house</target>" in new
+
+
+def test_marks_and_what_is_kept_come_back_once_whatever_the_translation(tmp_path: Path) -> None:
+    content = b"**eins** `zwei` drei"
+    (found,) = segments(tmp_path, "md", content)
+    assert found.text == '<span id="s0">eins</span> <code id="o4">zwei</code> drei'
+    for new, written in (
+        ('x <span id="s0">a*b</span> <span id="s9">y</span></span>', "x **a\\*b** y`zwei`"),
+        ('<code id="o4">k</code><code id="o4">k</code> [x](y)<b>z', "`zwei` [x\\](y)z****"),
+    ):
+        assert translated(tmp_path, "md", content, [new]).decode() == written
+
+
+def test_markup_that_is_too_long_is_translated_piece_by_piece(tmp_path: Path) -> None:
+    bounds = replace(BOUNDS, markup_characters=20)
+    content = b"wo ist **der bahnhof** 12 `code` heute"
+    assert [one.text for one in segments(tmp_path, "md", content, bounds)] == ["wo ist", "der bahnhof", "heute"]
+    assert translated(tmp_path, "md", content, ["A", "B", "C"], bounds) == b"A **B** 12 `code` C"
+
+
+def test_cells_that_are_written_in_their_rows(tmp_path: Path) -> None:
+    new = in_capitals(tmp_path, "xlsx", inline_workbook())
+    sheet = openpyxl.load_workbook(io.BytesIO(new)).active
+    assert sheet is not None and [cell.value for cell in sheet[1]] == ["GUTEN MORGEN", 3]
+
+
+@pytest.mark.parametrize("text", ["a,b\nguten morgen,2\n", "sep=|\nwort, eins|zwei\n", "guten morgen\n"])
+def test_delimiters(tmp_path: Path, text: str) -> None:
+    new = translated(
+        tmp_path, "csv", text.encode(), ['x;"y"|z'] * len(segments(tmp_path, "csv", text.encode()))
+    ).decode()
+    assert '"x;""y""|z"' in new and new.count("\n") == text.count("\n")
+    assert new.startswith("sep=|\n") == text.startswith("sep=|\n")
+
+
+BOMB = {"bomb.bin": bytes(30 << 20)}
+ENTITY = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>'
+BODY = {
+    "docx": "word/document.xml", "epub": "OEBPS/seite 1.xhtml", "odp": "content.xml", "ods": "content.xml",
+    "odt": "content.xml", "pptx": "ppt/slides/slide1.xml", "xlsx": "xl/comments/comment1.xml",
+}  # fmt: skip
+WRAPPED = b"\xd0\xcf\x11\xe0" + bytes(100) + "EncryptedPackage".encode("utf-16-le")
+LOCKED = (
+    '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"><manifest:file-entry '
+    'manifest:full-path="content.xml"><manifest:encryption-data/></manifest:file-entry></manifest:manifest>'
+)
+RIGHTS = (
+    '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><EncryptedData '
+    'xmlns="http://www.w3.org/2001/04/xmlenc#"><CipherData><CipherReference URI="OEBPS/seite%201.xhtml"/></CipherData>'
+    "</EncryptedData></encryption>"
+)
+MACROS = {
+    "pptx": "application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml",
+    "xlsx": "application/vnd.ms-excel.sheet.macroEnabled.main+xml",
+}
+
+
+def with_macros(ending: str) -> bytes:
+    types = members(SAMPLES[ending][0])["[Content_Types].xml"].decode()
+    main = next(kind for kind in re.findall('"([^"]*)"', types) if kind.endswith(".main+xml"))
+    return with_members(SAMPLES[ending][0], {"[Content_Types].xml": types.replace(main, MACROS[ending])})
+
+
+REFUSED = [
+    *((ending, with_members(SAMPLES[ending][0], BOMB), 413, "unpacked bytes per packed one") for ending in PACKAGES),
+    *((ending, with_members(SAMPLES[ending][0], {BODY[ending]: ENTITY}), 422, "declares") for ending in PACKAGES),
+    *((ending, with_members(SAMPLES[ending][0], {BODY[ending]: "<x>"}), 422, "again") for ending in PACKAGES),
+    *((ending, SAMPLES[ending][0][:-100], 422, "damaged") for ending in PACKAGES),
+    *((ending, WRAPPED, 422, "encrypted") for ending in PACKAGES),
+    *((ending, SAMPLES["epub"][0], 415, f"named .{ending}, but holds") for ending in PACKAGES if ending != "epub"),
+    ("epub", SAMPLES["odt"][0], 415, "no EPUB book"),
+    *((ending, with_macros(ending), 415, "or one with macros") for ending in MACROS),
+    ("odt", with_members(SAMPLES["odt"][0], {"META-INF/manifest.xml": LOCKED}), 422, "encrypted"),
+    ("odt", SAMPLES["odp"][0], 415, "opendocument.presentation"),
+    ("epub", with_members(SAMPLES["epub"][0], {"META-INF/encryption.xml": RIGHTS}), 422, "encrypted"),
+    ("epub", with_members(SAMPLES["epub"][0], {"OEBPS/seite 1.xhtml": None}), 422, "lacks a part"),
+    ("pdf", pdf("wort", encrypt=True), 422, "encrypted"),
+    ("pdf", pdf(), 422, "no text layer"),
+    ("pdf", b"%PDF-1.4\nnichts", 422, "damaged"),
+    ("pdf", blank(), 415, "a zip archive"),
+    ("json", b'{"a": wort}', 422, "line 1, column 7"),
+    ("csv", b'a,b\nc,"wort\n', 422, "begins in line 2"),
+    ("po", b'msgid "a"\nmsgstr "b\n', 422, "line 2"),
+    ("po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=KOI8-R\\n"\n', 422, "written in KOI8-R"),
+    ("vtt", b"1\n00:01.000 --> 00:02.000\nwort\n", 415, "WEBVTT"),
+    ("vtt", b"WEBVTT\n\n1\n00:01 --> 00:02.000\nwort\n", 422, "line 4"),
+    ("xliff", ENTITY.encode(), 422, "declares entities"),
+    ("xliff", b"<tmx/>", 415, "no XLIFF"),
+    ("xliff", b"<xliff><file>", 422, "well-formed"),
+    ("xliff", b'<?xml version="1.0" encoding="EBCDIC"?><xliff/>', 422, "written in ebcdic"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ending", "content", "status", "says"), REFUSED, ids=lambda value: str(value)[:30])
+def test_what_is_refused(tmp_path: Path, ending: str, content: bytes, status: int, says: str) -> None:
+    with pytest.raises(FileRefused) as caught:
+        segments(tmp_path, ending, content)
+    assert says in str(caught.value)
+    assert reply_for(caught.value).status == status
+    assert str(tmp_path) not in str(caught.value)
