@@ -33,6 +33,7 @@ def new(
 ) -> None:
     """Begin with text of your own: two parallel files become corpora/NAME and a recipe that suits their size.
 
+    A translation memory (`--source memory.tmx`, without `--target`) is written as two such files beside it first.
     The files are checked; what is held out for validation and test shares no sentence with what is trained on.
     docs/training.md goes on from there.
 
@@ -40,7 +41,10 @@ def new(
     tandem new mine --source mine.de --target mine.en --from bundles/de-en
     """
     bundle = Bundle.load(start) if start is not None else None
-    languages = _languages(replace(job, languages=(source_language, target_language)), bundle)
+    job = replace(job, languages=(source_language, target_language))
+    if job.source.suffix == ".tmx" and job.target is None:
+        job = _of_memory(job, bundle)
+    languages = _languages(job, bundle)
     made = make_corpus(replace(job, bundle=bundle, languages=languages))
     _tell(job, made)
     _tell_next(job, start)
@@ -52,13 +56,8 @@ def _languages(job: StarterRequest, bundle: Bundle | None) -> tuple[str, str]:
     Raises:
         ConfigError: a language is not given and stands nowhere, or is no code.
     """
-    own = ("", "")
-    if bundle is not None:
-        own = (bundle.manifest.source_languages[0], bundle.manifest.target_language)
-    found = []
-    for side, path, given, started in zip(
-        ("source", "target"), (job.source, job.target), job.languages, own, strict=True
-    ):
+    own, found = _of_bundle(bundle), []
+    for side, path, given, started in zip(("source", "target"), job.texts, job.languages, own, strict=True):
         code = given or _ending(path) or started
         if not code:
             raise ConfigError(f"--{side}-language is needed: {path.name} does not end in a language's code")
@@ -66,6 +65,38 @@ def _languages(job: StarterRequest, bundle: Bundle | None) -> tuple[str, str]:
             raise ConfigError(f"--{side}-language must be a code such as de or pt-BR, but is {code!r}")
         found.append(code)
     return found[0], found[1]
+
+
+def _of_bundle(bundle: Bundle | None) -> tuple[str, str]:
+    return ("", "") if bundle is None else (bundle.manifest.source_languages[0], bundle.manifest.target_language)
+
+
+def _of_memory(job: StarterRequest, bundle: Bundle | None) -> StarterRequest:
+    """The job with two files in the place of a translation memory, one line of each a pair of that.
+
+    Raises:
+        ConfigError: the languages are not given, the memory cannot be read or has none of their pairs, or one of the
+            files is there already.
+    """
+    from service.text.tmx import TmxError, read_tmx  # needs lxml, which machines that only train may lack
+
+    source, target = (given or own for given, own in zip(job.languages, _of_bundle(bundle), strict=True))
+    if not source or not target:
+        raise ConfigError("--source-language and --target-language are needed: a memory may hold several languages")
+    files = tuple(job.source.with_suffix(f".{code}") for code in (source, target))
+    for file in files:
+        if file.exists() and not job.force:
+            raise ConfigError(f"{file} is there already: add --force to write the memory's texts there")
+    try:
+        with job.source.open("rb") as memory:
+            pairs = [(pair.text, pair.translation) for pair in read_tmx(memory, source, target)]
+    except (OSError, TmxError) as error:
+        raise ConfigError(f"{job.source}: {error}") from error
+    if not pairs:
+        raise ConfigError(f"{job.source} has no texts in {source} with a translation into {target}")
+    for file, texts in zip(files, zip(*pairs, strict=True), strict=True):
+        file.write_text("".join(f"{' '.join(text.split())}\n" for text in texts), encoding="utf-8", newline="\n")
+    return replace(job, source=files[0], target=files[1], languages=(source, target))
 
 
 def _ending(path: Path) -> str:

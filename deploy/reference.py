@@ -84,7 +84,7 @@ def _routes() -> Iterator[str]:
         for method, operation in operations.items():
             text = " ".join(str(operation.get("description") or operation["summary"]).split("\n\n")[0].split())
             kinds = operation["security"]
-            key = "" if not kinds else "where asked for" if {} in kinds else "admin"
+            key = "" if not kinds else "where asked for" if {} in kinds else "admin" if len(kinds) == 1 else "needed"
             yield f"| `{method.upper()} {path}` | {_cell(text)} | {key} |"
 
 

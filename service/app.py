@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -40,13 +41,16 @@ from service.http.mcp import McpRoute
 from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
 from service.http.routes import files as file_routes
 from service.http.routes import languages, models, operations, page, texts
+from service.http.routes import memory as memory_routes
 from service.http.tracing import OFF, TraceContext, open_tracing
 from service.http.uploads import UNKNOWN_UPLOADS
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
+from service.storage.memory import Memory
 from service.telemetry.metrics import Metrics
 from service.translation.texts import TextService
 
+_LARGE = re.compile(rf"{GLOSSARY_PATHS.pattern}|/memory\.tmx")
 ROUTERS = (
     texts.router,
     languages.router,
@@ -54,6 +58,7 @@ ROUTERS = (
     operations.router,
     page.router,
     libretranslate.router,
+    memory_routes.router,
     deepl.router,
     deepl_glossaries.router,
     deepl_documents.router,
@@ -108,7 +113,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         others={"/v2/translate": min(MAX_BODY_BYTES, settings.max_body_bytes)},
         json_bounds=JsonBounds(settings.max_json_depth, settings.max_number_length),
         streamed=file_routes.upload_bounds(settings),
-        large=(GLOSSARY_PATHS, max(MAX_GLOSSARY_BYTES, settings.max_body_bytes)),
+        large=(_LARGE, max(MAX_GLOSSARY_BYTES, settings.max_body_bytes)),
     )
     app.add_middleware(LoadShedding, paths=DECODING_PATHS)
     app.add_middleware(ConnectionLimit)
@@ -134,9 +139,10 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
     text_service = TextService(engine, settings)
     glossaries = await asyncio.to_thread(Glossaries, settings)
+    memory = await asyncio.to_thread(Memory, settings)
     access = await asyncio.to_thread(Access, settings)
     manager = await asyncio.to_thread(ModelManager, engine, settings)
-    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, glossaries, explain)
+    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, glossaries, memory, explain)
     parts = Parts(
         engine,
         text_service,
@@ -144,6 +150,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         metrics,
         settings,
         glossaries,
+        memory,
         access,
         manager,
         files,
@@ -167,6 +174,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         await files.close()
         parts.texts.close()
         glossaries.close()
+        memory.close()
         await access.close()
         counts = {name: getattr(engine.counters, name) for name in ("finished", "cancelled", "expired", "failed")}
         _log.info("stopped", everything_finished=finished, sentences=counts)

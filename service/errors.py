@@ -6,7 +6,8 @@
     │   ├── TooLarge           over a limit of size
     │   ├── LanguageNotServed, PairNotServed, ModelNotFound
     │   ├── ModelInUse, ModelRefused      a change of what is loaded
-    │   └── GlossaryNotFound, GlossaryLimit
+    │   ├── GlossaryNotFound, GlossaryLimit
+    │   └── MemoryEntryNotFound, MemoryLimit
     ├── OptionError            of a search option (``models.errors``)
     └── Overloaded, Draining, DeadlinePassed, DecodingFailed, ...      (``service.engine.errors``)
 
@@ -83,9 +84,21 @@ class GlossaryNotFound(ServiceError):
     """The caller has stored no such glossary, or it has no dictionary for that language pair."""
 
 
-class GlossaryLimit(ServiceError):
+class MemoryEntryNotFound(ServiceError):
+    """The caller's translation memory has no such entry."""
+
+
+class StoreFull(ServiceError):
     """The caller stores as much as it may; names the bound and the value."""
 
     def __init__(self, what: str, bound: int, value: int) -> None:
         message = f"a caller may store at most {bound} {what}, and this would make {value}; delete some first"
         super().__init__(message, {"bound": bound, "value": value})
+
+
+class GlossaryLimit(StoreFull):
+    """Of glossaries."""
+
+
+class MemoryLimit(StoreFull):
+    """Of the translation memory."""

@@ -108,7 +108,8 @@ class Settings(BaseSettings):
 
     data: Path | None = Field(
         default=None,
-        description="Folder of what outlives a restart (keys, quotas, glossaries, file jobs); none = nothing does.",
+        description="Folder of what outlives a restart (keys, quotas, glossaries, memories, file jobs); none = nothing"
+        " does.",
     )
 
     require_key: bool = Field(
@@ -215,6 +216,12 @@ class Settings(BaseSettings):
     max_glossaries: int = Field(default=1_000, ge=0, le=100_000, description="Glossaries that a caller may store.")
     max_glossary_characters: int = Field(
         default=20_000_000, ge=0, le=1 << 30, description="Characters of all glossaries that a caller may store."
+    )
+    max_memory_entries: int = Field(
+        default=100_000, ge=0, le=10_000_000, description="Sentences in the translation memory of a key."
+    )
+    max_memory_characters: int = Field(
+        default=20_000_000, ge=0, le=1 << 30, description="Characters of these sentences and their translations."
     )
 
     file_bytes: int = Field(default=10 << 20, ge=1024, le=1 << 30, description="Bytes of a file to translate.")

@@ -53,11 +53,16 @@ class SentenceDetail(BaseModel):
 
     source: CharacterRange
     target: CharacterRange
-    score: float = Field(description="Log-probability of the whole sentence.")
+    score: float | None = Field(
+        default=None, description="Log-probability of the whole sentence; absent where `match` is given."
+    )
     tokens: list[str]
     token_scores: list[float] | None = Field(default=None, description="Per token and for the end of the sentence.")
     alignment: SentenceAlignment | None = Field(default=None, description="Where `alignments` were asked for.")
     repetition: bool | None = Field(default=None, description="True where the model repeated itself and was cut.")
+    match: int | None = Field(
+        default=None, description="100 where the caller's translation memory had the sentence, and nothing was decoded."
+    )
 
 
 class TextDetail(BaseModel):
@@ -137,6 +142,33 @@ class SummaryEvent(BaseModel):
     text: int = Field(description="Which of the texts, from 0.")
     source: CharacterRange = Field(description="What of the text sent was read, after Unicode NFC.")
     summary: str
+
+
+class RememberedSentence(BaseModel):
+    """An entry of a translation memory."""
+
+    id: str = Field(examples=["0b3f1c52-8d7e-4a35-9c2f-6f1f5a0c9d11"])
+    source: str = Field(examples=["de"])
+    target: str = Field(examples=["en"])
+    text: str = Field(examples=["Wo ist der Bahnhof?"])
+    translation: str = Field(examples=["Where is the station, please?"])
+    changed: datetime = Field(examples=["2030-01-31T12:00:00Z"])
+
+
+class MemoryPage(BaseModel):
+    """Some entries, those that were changed last first, and how many there are in all."""
+
+    entries: list[RememberedSentence]
+    total: int = Field(examples=[1])
+
+
+class MemoryImport(BaseModel):
+    """What came of a TMX."""
+
+    stored: int = Field(examples=[2], description="Pairs that are entries now; of equal texts the last one counts.")
+    skipped: int = Field(
+        examples=[0], description="Pairs that were left out: empty, or over 5,000 characters on a side."
+    )
 
 
 class SourceCombination(BaseModel):

@@ -172,6 +172,10 @@ class TranslateRequest(DecodingFields):
         description="Whether a pair that no model translates may go through a third language, where two do; the "
         "reply's `via` names that.",
     )
+    memory: bool = Field(
+        default=True,
+        description="Whether sentences that the translation memory of the caller's key has are answered from it.",
+    )
     stream: bool = Field(default=False, description=STREAM)
 
     @property
@@ -226,4 +230,16 @@ class DetectRequest(BaseModel):
         validation_alias=AliasChoices("q", "text"),
         description="The text; `text` is an alias of `q`.",
     )
+    api_key: ApiKey = None
+
+
+class SuggestRequest(BaseModel):
+    """A translation that is to take the place of the model's."""
+
+    model_config = _shown(q="Wo ist der Bahnhof?", s="Where's the station?", source="de", target="en")
+
+    q: str = Field(description="The text.")
+    s: str = Field(description="How it is to be translated.")
+    source: str = Field(max_length=35, description="Language code of `q`; `auto` = detected.")
+    target: str = Field(max_length=35, description="Language code of `s`.")
     api_key: ApiKey = None

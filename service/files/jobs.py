@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -27,6 +28,7 @@ from service.files.store import JobStore
 from service.settings import Settings
 from service.storage.database import Database, StorageError
 from service.storage.glossaries import Glossaries
+from service.storage.memory import Memory
 from service.text.markup import MarkupOptions
 from service.translation.plans import guessed_route
 from service.translation.requests import TranslateTask
@@ -50,6 +52,7 @@ class FileJobs:
         engine: Engine,
         access: Access,
         glossaries: Glossaries,
+        memory: Memory,
         explain: Explain,
         clock: Callable[[], float] = time.time,
         retry_seconds: float = 1.0,
@@ -62,6 +65,7 @@ class FileJobs:
             engine: whose shutdown ends the work.
             access: charges callers.
             glossaries: stored ones, which uploads may name.
+            memory: of translations; each caller's own answers its files.
             explain: says of an error what the one who sent the file is told.
             clock: seconds since 1970.
             retry_seconds: before a slice that was refused or failed is tried again; doubled each time.
@@ -71,7 +75,7 @@ class FileJobs:
             DataInUse: another process uses it.
         """
         self._settings, self._texts, self._engine, self._access, self._clock = settings, texts, engine, access, clock
-        self._glossaries = glossaries
+        self._glossaries, self._memory = glossaries, memory
         self._data = settings.data or Path(tempfile.mkdtemp(prefix="tandem-files-"))
         folder = self._data / "files"
         try:
@@ -273,6 +277,7 @@ class FileJobs:
             target=job.target,
             model=job.model,
             markup=MarkupOptions() if one.markup else None,
+            memory=None if job.owner == ANONYMOUS else partial(self._memory.find, job.owner),
             priority="bulk",
             tag=f"file-{job.id[:8]}",
             caller=job.owner,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 from pydantic import BaseModel
 
-from service.access.access import Access, Caller
+from service.access.access import ANONYMOUS, Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
@@ -20,8 +21,9 @@ from service.http.credentials import Sender, admin_of, caller_of, sender_of
 from service.http.intake import read_fields
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
+from service.storage.memory import Memory
 from service.telemetry.metrics import Metrics
-from service.translation.requests import priority_of
+from service.translation.requests import Recall, priority_of
 from service.translation.texts import TextService
 
 Fields = TypeVar("Fields", bound=BaseModel)
@@ -37,6 +39,7 @@ class Parts:
     metrics: Metrics
     settings: Settings
     glossaries: Glossaries
+    memory: Memory
     access: Access
     models: ModelManager
     files: FileJobs
@@ -90,6 +93,11 @@ def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..
 def note_priority(request: Request, priority: Priority) -> None:
     """Tell the metrics whether somebody waits for the reply, or it is a piece of bulk work."""
     request.scope["state"]["priority"] = priority.name.lower()
+
+
+def memory_of(parts: Parts, caller: str) -> Recall | None:
+    """The translation memory of a caller; None where it has no key, and so no memory."""
+    return None if caller == ANONYMOUS else partial(parts.memory.find, caller)
 
 
 async def admin(request: Request) -> Caller:

@@ -24,7 +24,7 @@ from service.api.schemas import DecodingFields, PosteditRequest, SamplingFields,
 from service.http.credentials import Sender
 from service.text.markup import MarkupOptions
 from service.translation.progress import Event
-from service.translation.requests import PosteditTask, SummarizeTask, TranslateTask
+from service.translation.requests import PosteditTask, Recall, SummarizeTask, TranslateTask
 from service.translation.results import DecodeResult, FinishedSentence
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -35,8 +35,8 @@ _SHARED = (
 )  # fmt: skip
 
 
-def translate_task(fields: TranslateRequest, sender: Sender) -> TranslateTask:
-    """The request that the fields of ``POST /translate`` make."""
+def translate_task(fields: TranslateRequest, sender: Sender, memory: Recall | None) -> TranslateTask:
+    """The request that the fields of ``POST /translate`` make, with the memory of its caller, if that has one."""
     others = {name.removeprefix("others."): texts for name, texts in fields.further_texts.items()}
     return TranslateTask(
         source=fields.source,
@@ -46,6 +46,7 @@ def translate_task(fields: TranslateRequest, sender: Sender) -> TranslateTask:
         glossary=fields.glossary,
         protect=fields.protect,
         pivot=fields.pivot,
+        memory=memory if fields.memory else None,
         **_shared(fields, sender),
     )
 

@@ -20,6 +20,7 @@ from service.api.schemas import (
     OBJECT_FIELDS,
     DetectRequest,
     PosteditRequest,
+    SuggestRequest,
     SummarizeRequest,
     TranslateRequest,
 )
@@ -40,6 +41,7 @@ FORM = "Form"
 TAGS: list[dict[str, str]] = [
     {"name": "text", "description": "Translate, post-edit, summarize, detect languages."},
     {"name": "files", "description": "Translate documents, in the background."},
+    {"name": "memory", "description": "Corrections that a key's callers have stored; these routes need a key."},
     {"name": "information", "description": "What is served."},
     {"name": "models", "description": "The loaded models; changing them takes an admin key."},
     {"name": "operations", "description": "For those who run the service."},
@@ -83,6 +85,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     PosteditRequest,
     SummarizeRequest,
     DetectRequest,
+    SuggestRequest,
     DeepLTranslateRequest,
     DocumentKey,
     GlossaryRequest,
@@ -269,7 +272,11 @@ def _security(path: str, operation: Document) -> list[Document]:
         return [{}, {"bearer": []}]
     if "401" not in operation["responses"]:
         return []
-    return [{"bearer": []}] if "models" in operation.get("tags", ()) else [{}, {"bearer": []}, {"deepl": []}]
+    tags = operation.get("tags", ())
+    keys: list[Document] = [{"bearer": []}, {"deepl": []}]
+    if "models" in tags:
+        return keys[:1]
+    return keys if "memory" in tags else [{}, *keys]
 
 
 def _headers(status: str) -> Document:

@@ -19,7 +19,7 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to, a new folder.")],
     data: DataFolder = None,
 ) -> None:
-    """Copy what a server keeps (keys, quotas, glossaries, file jobs), also while it runs.
+    """Copy what a server keeps (keys, quotas, glossaries, translation memories, file jobs), also while it runs.
 
     First each database is copied, as of one moment and checked, then the files that they speak of.
 

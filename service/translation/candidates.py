@@ -26,6 +26,7 @@ class Candidate:
         kept: of each hidden part, whether the text has it.
         complete: whether it has them all, and ended by itself.
         repetition: whether a loop was cut out of it.
+        remembered: whether it is from the caller's translation memory.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Candidate:
     kept: tuple[bool, ...] = ()
     complete: bool = True
     repetition: bool = False
+    remembered: bool = False
 
 
 def candidates_of_whole(

@@ -5,7 +5,7 @@ Routes, dialects, file jobs and benchmarks make these; none of them knows how an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -19,6 +19,7 @@ from service.text.markup import MarkupOptions
 AUTO = "auto"
 """In the place of a language code: to be detected, text by text."""
 Postprocess: TypeAlias = Callable[[str, str], str]
+Recall: TypeAlias = Callable[[str, str, Collection[str]], Mapping[str, str]]
 PriorityName: TypeAlias = Literal["interactive", "bulk"]
 
 
@@ -105,6 +106,8 @@ class TranslateTask(DecodeRequest):
         splitting: where texts are split.
         postprocess: what is made of a sentence and its translation before that takes its place; None = nothing.
         pivot: whether a pair that no model translates may go through a third language.
+        memory: of the languages and sentences that it is asked for, the translations that the caller wants for some;
+            None = there is none, or it is not to be used. It may block.
     """
 
     target: str
@@ -117,6 +120,7 @@ class TranslateTask(DecodeRequest):
     splitting: Splitting = "lines"
     postprocess: Postprocess | None = None
     pivot: bool = True
+    memory: Recall | None = None
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:

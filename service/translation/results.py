@@ -49,7 +49,7 @@ class AlignedSource:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSentence:
-    """A sentence that was decoded.
+    """A sentence that was decoded, or that the caller's memory had: then it has no score, and no tokens.
 
     Attributes:
         source, target: where it stands in the text sent, and in the one that came of it.
@@ -57,15 +57,17 @@ class WrittenSentence:
         tokens: pieces that the model wrote.
         token_scores: of each, and of the end; None where nobody asked.
         repetition: True where a loop was cut out of it, else None.
+        match: percent of the source that the memory's entry has, 100; None where it was decoded.
     """
 
     source: Span
     target: Span
-    score: float
+    score: float | None
     tokens: list[str]
     token_scores: list[float] | None = None
     alignment: AlignedSource | None = None
     repetition: bool | None = None
+    match: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from service.text.markup import MarkupError
 from service.translation.masker import Masker
 from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
+from service.translation.recall import recall
 from service.translation.requests import (
     AUTO,
     DecodeRequest,
@@ -260,6 +261,8 @@ class TextService:
             for number in numbers:
                 markup = documents[number] if documents else None
                 parsed.append(parse_text(plan, number, masker, tokens, markup))
+        if isinstance(request, TranslateTask):
+            recall(request, parsed)
         jobs = ((text.plan, job) for text in parsed for unit in text.units for job in unit.attempt.jobs)
         check_cost(jobs, self._limits)
         return parsed

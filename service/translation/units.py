@@ -49,6 +49,7 @@ class Attempt:
             as a whole.
         cuts: of each that was read, how many jobs in a row it is: more than one where it was too long for the model.
         before: how it got into the language that its jobs read; None = they read the text itself.
+        remembered: the translation, where the caller's memory has it: there is nothing to decode.
     """
 
     jobs: tuple[Job, ...]
@@ -57,9 +58,12 @@ class Attempt:
     pieces: tuple[str | int | Hidden, ...] | None = None
     cuts: tuple[int, ...] = ()
     before: FirstHop | None = None
+    remembered: str | None = None
 
     def candidates(self, model: ServedModel, masked: Masked, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of the jobs say, best first, at least one; ``masked``: of the unit."""
+        if self.remembered is not None:
+            return [Candidate(self.remembered, None, remembered=True)]
         if self.cuts:
             remaining = iter(decoded)
             decoded = [joined([*islice(remaining, cut)]) for cut in self.cuts]
@@ -216,6 +220,11 @@ class Unit:
         in_parts = wanted == covered or not plan.placeholders
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, frozenset(wanted))
         return True
+
+    def recall(self, translation: str | None) -> None:
+        """Take what the caller's memory has for it, if anything, as its translation."""
+        if translation is not None:
+            self.attempt = Attempt((), (), remembered=translation)
 
     def align(self, plan: Plan, written: str, hypothesis: Hypothesis) -> tuple[Alignment, ...]:
         """Per source what its tokens and words align with in a translation, whose hypothesis has its attention."""

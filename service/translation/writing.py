@@ -30,6 +30,8 @@ from service.translation.units import ParsedText, SegmentedText
 Align: TypeAlias = Callable[[str, Hypothesis], Sequence[Alignment]]
 MAX_WEIGHTS = 250_000
 """Numbers in all of an answer's attention matrices: some 2 MB of JSON."""
+EXACT = 100
+"""Percent of a sentence that an entry of a translation memory matches: no others are taken."""
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class SentenceWriter:
         written: str,
         align: Align | None = None,
     ) -> list[WrittenSentence]:
-        """A translated sentence; none where nothing was decoded.
+        """A translated sentence; none where nothing was decoded or remembered.
 
         Args:
             route: how it was decoded.
@@ -64,6 +66,8 @@ class SentenceWriter:
             align: what a hypothesis with its attention aligns with; None = the sentence alone, by that model.
         """
         hypothesis, (source, target) = best.hypothesis, spans
+        if best.remembered:
+            return [WrittenSentence(source, target, None, [], match=EXACT)]
         if hypothesis is None:
             return []
         scores = [round(score, 6) for score in hypothesis.token_scores] if self.request.scores else None

@@ -1,6 +1,6 @@
-// Other wordings of a sentence, in a small panel beside it.
+// Other wordings of a sentence, in a small panel beside it, and one of the user's own, where a key keeps it.
 
-import { superseded } from "./api.js";
+import { key, superseded } from "./api.js";
 import { byId, icon, make } from "./dom.js";
 import { inWords } from "./problems.js";
 import { t } from "./strings.js";
@@ -10,13 +10,22 @@ export class Alternatives {
   #list = byId("alternatives-list");
   #find;
   #pick;
+  #number = 0; // of the sentence
   #anchor = null;
   #running = null;
 
-  /** `find(sentence, signal)`: a promise of its wordings. `pick(number, text)`: one was chosen. */
-  constructor(find, pick) {
+  /**
+   * `find(sentence, signal)`: a promise of its wordings. `pick(number, text)`: one was chosen. `correct(number, text)`:
+   * a promise that one of the user's own was kept.
+   */
+  constructor(find, pick, correct) {
     this.#find = find;
     this.#pick = pick;
+    byId("correct-open").addEventListener("click", () => this.#correcting(true));
+    byId("correct").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#correct(correct);
+    });
     this.#panel.addEventListener("toggle", ({ newState }) => this.#toggled(newState === "open"));
     this.#panel.addEventListener("keydown", (event) => this.#move(event));
     window.addEventListener("resize", () => this.close());
@@ -26,6 +35,10 @@ export class Alternatives {
   async open(number, sentence, anchor) {
     this.close();
     this.#anchor = anchor;
+    this.#number = number;
+    byId("correct").hidden = !key.get();
+    byId("correct-text").value = sentence.text;
+    this.#correcting(false);
     const running = (this.#running = new AbortController());
     this.#list.replaceChildren(make("li", { class: "muted" }, t("alternativesLoading")));
     this.#panel.showPopover();
@@ -65,6 +78,27 @@ export class Alternatives {
     return button;
   }
 
+  #correcting(open) {
+    byId("correct-open").hidden = open;
+    for (const id of ["correct-field", "correct-save"]) byId(id).hidden = !open;
+    byId("correct-problem").textContent = "";
+    if (!open) return;
+    this.#place();
+    byId("correct-text").focus();
+  }
+
+  async #correct(correct) {
+    const [number, text] = [this.#number, byId("correct-text").value.trim()];
+    if (!text) return;
+    try {
+      await correct(number, text);
+      this.close();
+      this.#pick(number, text);
+    } catch (error) {
+      byId("correct-problem").textContent = inWords(error);
+    }
+  }
+
   #toggled(open) {
     if (open || !this.#anchor) return;
     this.#running?.abort();
@@ -88,6 +122,7 @@ export class Alternatives {
   }
 
   #move(event) {
+    if (event.target === byId("correct-text")) return;
     const buttons = [...this.#list.querySelectorAll("button")];
     const at = buttons.indexOf(document.activeElement);
     const next = { ArrowDown: at + 1, ArrowUp: at < 0 ? buttons.length - 1 : at - 1, Home: 0, End: buttons.length - 1 }[event.key];

@@ -52,6 +52,9 @@ export default {
   alternativesLoading: "Andere Formulierungen werden gesucht …",
   alternativesNone: "Für diesen Satz hat das Modell keine andere Formulierung.",
   chosen: "Formulierung geändert: {text}",
+  correct: "Verbessern…",
+  correctText: "Ihre Übersetzung dieses Satzes",
+  remembered: "Ein Satz ist so übersetzt, wie Sie ihn verbessert haben.",
 
   already: "Dieser Text scheint schon in der Zielsprache zu sein ({language}).",
   through: "Kein Modell übersetzt hier dieses Paar unmittelbar: Zwischensprache war {language}.",

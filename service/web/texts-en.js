@@ -52,6 +52,9 @@ export default {
   alternativesLoading: "Looking for other wordings…",
   alternativesNone: "The model has no other wording for this sentence.",
   chosen: "Wording changed: {text}",
+  correct: "Correct…",
+  correctText: "Your translation of this sentence",
+  remembered: "A sentence is translated as you corrected it.",
 
   already: "This text seems to be in {language} already.",
   through: "No model here translates this pair directly: it went through {language}.",

@@ -52,6 +52,9 @@ export default {
   alternativesLoading: "Recherche d’autres formulations…",
   alternativesNone: "Le modèle n’a pas d’autre formulation pour cette phrase.",
   chosen: "Formulation changée : {text}",
+  correct: "Corriger…",
+  correctText: "Votre traduction de cette phrase",
+  remembered: "Une phrase est traduite comme vous l’avez corrigée.",
 
   already: "Ce texte semble déjà être dans la langue demandée ({language}).",
   through: "Aucun modèle ne traduit directement cette paire ici : langue intermédiaire, {language}.",

@@ -37,6 +37,7 @@ export class TranslateTab {
     this.#alternatives = new Alternatives(
       (sentence, signal) => this.#wordings(sentence, signal),
       (number, text) => this.#reword(number, text),
+      (number, text) => this.#correct(number, text),
     );
     this.#output = new Output(
       (number, element) => this.#alternatives.open(number, this.#output.translation.sentences[number], element),
@@ -135,7 +136,7 @@ export class TranslateTab {
   /** Send a request, with the user's terms; fields that ask for nothing are left out. */
   #ask(fields, signal, watch = null) {
     const all = { ...fields, ...this.#terms.fields(this.#languages.knownPair) };
-    const body = Object.fromEntries(Object.entries(all).filter(([, value]) => value));
+    const body = Object.fromEntries(Object.entries(all).filter(([, value]) => value || value === false));
     return watch ? postForEvents("translate", body, watch, signal) : postJson("translate", body, signal);
   }
 
@@ -205,6 +206,7 @@ export class TranslateTab {
       lost.length ? t("notKept", { texts: lost.join(", ") }) : "",
       missing.length ? t("notFound", { terms: missing.join(", ") }) : "",
       translation?.sentences.some(({ repetition }) => repetition) ? t("repetition") : "",
+      translation?.sentences.some(({ reworded }) => reworded) ? t("remembered") : "",
     ];
     byId("notes").textContent = notes.filter(Boolean).join(" ");
   }
@@ -217,11 +219,18 @@ export class TranslateTab {
   /** The other translations of one sentence, best first. */
   async #wordings(sentence, signal) {
     if (sentence.wordings === null) {
-      const fields = { ...this.#pair, q: sentence.source, alternatives: 4, beam_size: 5 };
+      const fields = { ...this.#pair, q: sentence.source, alternatives: 4, beam_size: 5, memory: false };
       const reply = await this.#ask(fields, signal);
       sentence.wordings = [...new Set([sentence.text, reply.translatedText, ...(reply.alternatives ?? [])])];
     }
     return sentence.wordings;
+  }
+
+  /** Keep the user's own wording of a sentence with the key. */
+  #correct(number, text) {
+    const sentence = this.#output.translation.sentences[number];
+    sentence.wordings = null;
+    return postJson("suggest", { ...this.#pair, q: sentence.source, s: text });
   }
 
   #reword(number, text) {

@@ -11,6 +11,7 @@ import { offsetsOf } from "./dom.js";
  * @property {Link[]|null} links words that belong together; null = not asked for yet
  * @property {object|null} tokens {source, target, weights} of the attention
  * @property {string[]|null} wordings the other translations, once they were asked for
+ * @property {boolean} reworded whether the text is no longer the model's: chosen, or of the user's own corrections
  */
 
 /**
@@ -41,6 +42,7 @@ export class Translation {
         links: linksOf(detail.alignment, places, ends, at[0], start),
         tokens: detail.alignment?.tokens ?? null,
         wordings: null,
+        reworded: detail.match === 100,
         repetition: detail.repetition === true,
       });
       cursor = end;

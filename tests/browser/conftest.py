@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.support import Visit, browsing, find_browser, serving
+from tests.browser.support import KEY, Visit, browsing, find_browser, serving
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a server with the shipped bundles."""
     if find_browser() is None:
         pytest.skip("needs Chromium or Chrome on the path, or its path in the variable CHROMIUM")
-    with serving(tmp_path_factory.mktemp("page")) as found:
+    with serving(tmp_path_factory.mktemp("page"), TANDEM_ADMIN_KEY=KEY) as found:
         yield found
 
 

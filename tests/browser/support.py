@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 30.0  # seconds after which a test that waits for something has failed
 GERMAN = "Wo ist der nächste Bahnhof? Ich habe meinen Schlüssel im Zug vergessen."
+KEY = "a-key-that-the-server-knows"
 Handler = Callable[[Route], None]
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.support import GERMAN, Visit, texts_of
+from tests.browser.support import GERMAN, KEY, Visit, texts_of
 
 TURNED = [{"code": code, "name": name, "targets": [other]} for code, name, other in
           (("de", "German", "en"), ("en", "English", "de"))]  # fmt: skip
@@ -188,6 +188,30 @@ def test_another_wording_of_one_sentence(visit: Visit) -> None:
     expect(page.locator("#output .sentence").nth(1)).to_be_focused()
     page.locator("#output .sentence").nth(1).hover()
     expect(page.locator("#output .sentence").nth(1).locator(".word").first).to_be_visible()  # aligned anew
+
+
+def test_a_correction_is_kept_with_the_key(visit: Visit) -> None:
+    """Without a key there is nothing to correct with; with one, the same sentence comes back as it was corrected."""
+    page = visit.translate(GERMAN)
+    page.locator("#output .sentence").nth(1).click()
+    expect(page.locator("#alternatives button").first).to_be_visible()
+    expect(page.get_by_role("button", name="Correct…")).to_be_hidden()
+    page.evaluate("key => sessionStorage.setItem('tandem.key', JSON.stringify(key))", KEY)
+    first, second = texts_of(page, "#output .sentence")
+    page.locator("#output .sentence").nth(1).click()
+    page.get_by_role("button", name="Correct…").click()
+    field = page.get_by_label("Your translation of this sentence")
+    expect(field).to_have_value(second)
+    field.fill("My key <is> still on the train!")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#alternatives")).to_be_hidden()
+    wanted = [first, "My key <is> still on the train!"]
+    assert texts_of(page, "#output .sentence") == wanted
+    visit.translate(GERMAN)
+    assert texts_of(page, "#output .sentence") == wanted
+    expect(page.locator("#notes")).to_contain_text("as you corrected it")
+    page.locator("#output .sentence").nth(1).click()
+    expect(page.locator("#alternatives-list button").nth(1)).to_be_visible()  # the model's own
 
 
 @pytest.mark.slow

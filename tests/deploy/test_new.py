@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from deploy.cli import app, main
 from models.bundle import Bundle
+from service.text.tmx import TmxPair, write_tmx
 from training.recipe import load_recipe
 
 WORDS = ["".join(word) for word in np.random.default_rng(4).choice(list("abcdefghijklmnoprstuvwz"), (400, 6))]
@@ -43,6 +44,22 @@ def test_it_tells_what_was_found_and_how_to_go_on() -> None:
     assert load_recipe(Path("mine.toml")).languages == ("de", "en")
     (prepare,) = re.findall(r"^ +tandem (prepare .*)$", output, re.MULTILINE)
     assert "960 pairs" in run(*shlex.split(prepare))
+
+
+@pytest.mark.usefixtures("texts")
+def test_a_translation_memory_becomes_two_files() -> None:
+    """As a server exports it, with pairs of other languages, and line ends within a segment."""
+    lines = Path("mine.de").read_text(encoding="utf-8").splitlines()
+    pairs = [TmxPair("de", "en", line.replace(" ", "\n", 1), line.upper()) for line in lines]
+    pairs += [TmxPair("de", "fr", "haus", "maison"), TmxPair("en", "de", "HOUSE", "haus")]
+    Path("memory.tmx").write_text("".join(write_tmx([(pair, 0.0) for pair in pairs], "1")), encoding="utf-8")
+    languages = ("--source-language", "de", "--target-language", "en")
+    output = run("new", "mine", "--source", "memory.tmx", *languages)
+    assert "1,201 lines; left out: none" in output
+    assert Path("memory.de").read_text(encoding="utf-8").splitlines() == [*lines, "haus"]
+    for arguments, fault in ((languages, "memory.de is there already"), ((), "--source-language and --target")):
+        refused = CliRunner().invoke(app, ["new", "mine", "--source", "memory.tmx", *arguments])
+        assert fault in str(refused.exception)
 
 
 @pytest.mark.usefixtures("texts")

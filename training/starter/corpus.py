@@ -55,7 +55,7 @@ def make_corpus(job: StarterRequest) -> MadeCorpus:
         CorpusError: the files cannot be read or are not parallel, or hold too little.
     """
     _check(job)
-    screened = screen(job.source, job.target, same_language=job.languages[0] == job.languages[1])
+    screened = screen(*job.texts, same_language=job.languages[0] == job.languages[1])
     least = LEAST if job.bundle is None else LEAST_TO_TUNE
     if len(screened.pairs) < least:
         raise CorpusError(_too_few(job, len(screened.pairs), least))
@@ -105,7 +105,7 @@ def _check(job: StarterRequest) -> None:
 
 def _write(job: StarterRequest, folder: Path, splits: Splits, screened: Screened) -> None:
     origin = {
-        "files": {str(path): file_digest(path) for path in (job.source, job.target)},
+        "files": {str(path): file_digest(path) for path in job.texts},
         "languages": list(job.languages),
         "lines": screened.lines,
         "left_out": screened.dropped,
@@ -125,9 +125,8 @@ def _write(job: StarterRequest, folder: Path, splits: Splits, screened: Screened
 def _too_few(job: StarterRequest, pairs: int, least: int) -> str:
     remedy = "" if job.bundle is not None else ", or let a bundle of these languages go on learning (--from BUNDLE)"
     kind = "training from scratch" if job.bundle is None else "fine-tuning"
-    return (
-        f"{kind} needs at least {least:,} pairs, but {job.source} and {job.target} hold {pairs:,}: collect more{remedy}"
-    )
+    source, target = job.texts
+    return f"{kind} needs at least {least:,} pairs, but {source} and {target} hold {pairs:,}: collect more{remedy}"
 
 
 def _few(job: StarterRequest, pairs: int) -> list[str]:

@@ -45,7 +45,7 @@ class StarterRequest:
 
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the corpus, the recipe, the run and the bundle.")]
     source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz; UTF-8).")]
-    target: Annotated[Path, typer.Option(help="Their translations, line by line.")]
+    target: Annotated[Path | None, typer.Option(help="Their translations, line by line.", show_default=False)] = None
     corpora: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora")
     recipe: Annotated[Path | None, typer.Option(help="Recipe to write. [NAME.toml]")] = None
     architecture: Annotated[str, typer.Option(help="convs2s, dpn or transformer, for a model from scratch.")] = (
@@ -60,6 +60,13 @@ class StarterRequest:
     force: Annotated[bool, typer.Option(help="Replace an earlier corpus and recipe of this name.")] = False
     languages: tuple[str, str] = ("", "")
     bundle: Bundle | None = None
+
+    @property
+    def texts(self) -> tuple[Path, Path]:
+        """The two files. Raises ConfigError where the second one is not given."""
+        if self.target is None:
+            raise ConfigError("--target is needed, with the translations of --source")
+        return self.source, self.target
 
     @property
     def recipe_file(self) -> Path:

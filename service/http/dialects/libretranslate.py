@@ -5,26 +5,26 @@ Differences of errors for its form clients are in ``service.http.dialects.errors
 
 from __future__ import annotations
 
-from typing import NoReturn
+import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
-from service.api.replies import ErrorBody, Status
+from service.api.replies import Status
+from service.api.schemas import SuggestRequest
 from service.bundles.catalog import ServedLanguage
 from service.files.formats import FORMATS
-from service.http.dependencies import PartsDep
-from service.http.errors import HttpError
+from service.http.credentials import key_before_body
+from service.http.dependencies import PartsDep, fields_of
+from service.http.openapi import error_responses, request_body
+from service.http.routes.memory import memory_caller
+from service.storage.memory import Correction
 from service.text.languages import language_name
+from service.translation.requests import AUTO
 
 _TYPING_PAUSE = 500
 """Milliseconds that LibreTranslate's page waits after a key before it translates."""
-
-_REFUSED = {
-    "error": "suggestions are switched off on this server",
-    "code": "suggestions_off",
-    "request_id": "5f0c7e…",
-}
 
 router = APIRouter(tags=["LibreTranslate"])
 
@@ -52,7 +52,9 @@ class FrontendSettings(BaseModel):
     )
     apiKeys: bool = Field(examples=[False], description="Whether keys mean anything here.")
     keyRequired: bool = Field(examples=[False])
-    suggestions: bool = Field(examples=[False], description="Never: POST /suggest is off.")
+    suggestions: bool = Field(
+        examples=[False], description="Whether POST /suggest works: with a key, so where one is required or was sent."
+    )
     filesTranslation: bool = Field(examples=[True])
     supportedFilesFormat: list[str] = Field(
         examples=[[".docx", ".html", ".srt", ".txt"]], description="File name endings."
@@ -60,16 +62,22 @@ class FrontendSettings(BaseModel):
     language: DefaultLanguages
 
 
+class Suggested(BaseModel):
+    """What was sent is stored."""
+
+    success: bool = Field(examples=[True])
+
+
 @router.get("/frontend/settings")
-async def frontend_settings(parts: PartsDep) -> FrontendSettings:
+async def frontend_settings(request: Request, parts: PartsDep) -> FrontendSettings:
     """Limits, and what is switched on."""
-    settings = parts.settings
+    settings, known = parts.settings, parts.access.find(key_before_body(request))
     return FrontendSettings(
         charLimit=settings.max_characters,
         frontendTimeout=_TYPING_PAUSE,
         apiKeys=settings.require_key,
         keyRequired=settings.require_key,
-        suggestions=False,
+        suggestions=settings.require_key or known is not None,
         filesTranslation=True,
         supportedFilesFormat=[f".{ending}" for ending in sorted(FORMATS)],
         language=_defaults(parts.texts.catalog.languages()),
@@ -78,14 +86,27 @@ async def frontend_settings(parts: PartsDep) -> FrontendSettings:
 
 @router.post(
     "/suggest",
-    status_code=403,
-    response_model=ErrorBody,
-    response_description="Suggestions are off.",
-    responses={403: {"content": {"application/json": {"example": _REFUSED}}}},
+    tags=["memory"],
+    responses=error_responses(400, 401, 403, 413, 415, 422, 429, 500, 503),
+    openapi_extra=request_body(SuggestRequest),
 )
-async def suggest() -> NoReturn:
-    """Always refused: translations are not collected here, and models learn from corpora only."""
-    raise HttpError(403, _REFUSED["code"], _REFUSED["error"])
+async def suggest(
+    request: Request, fields: Annotated[SuggestRequest, Depends(fields_of(SuggestRequest))], parts: PartsDep
+) -> Suggested:
+    """Store how a text is to be translated, in the translation memory of the caller's key, which is needed.
+
+    Where text and translation have equally many sentences, each becomes an entry: translations are asked for sentence
+    by sentence. One that is there already takes the new translation. Models learn nothing from it by themselves.
+    """
+    caller = await memory_caller(request, parts, fields.api_key)
+    parts.texts.detector.check(fields.q)
+
+    def store() -> None:
+        source = parts.texts.detector.detect(fields.q)[0].language if fields.source == AUTO else fields.source
+        parts.memory.add(caller.name, Correction.of(source, fields.target, fields.q, fields.s).sentences())
+
+    await asyncio.to_thread(store)
+    return Suggested(success=True)
 
 
 @router.get("/health")

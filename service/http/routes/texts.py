@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Depends, Request, Response
 
+from service.access.access import Caller
 from service.api.examples import SUMMARIZE_EVENTS, TRANSLATE_EVENTS
 from service.api.replies import PosteditReply, SummarizeReply, TranslateReply
 from service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequest
@@ -14,6 +17,7 @@ from service.http.dependencies import (
     SummarizeFields,
     TranslateFields,
     charged,
+    memory_of,
     postedit_request,
     summarize_request,
     translate_request,
@@ -36,14 +40,17 @@ router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 
 
 @router.post(
     "/translate",
-    dependencies=[Depends(charged(translate_request))],
     response_model=TranslateReply,
     response_model_exclude_none=True,
     responses=streamed(TRANSLATE_EVENTS),
     openapi_extra=request_body(TranslateRequest),
 )
 async def translate(
-    fields: TranslateFields, parts: PartsDep, sender: SenderDep, request: Request
+    fields: TranslateFields,
+    caller: Annotated[Caller, Depends(charged(translate_request))],
+    parts: PartsDep,
+    sender: SenderDep,
+    request: Request,
 ) -> TranslateReply | Response:
     """Translate a text or several. Paragraphs, lists and indentation come back as they were.
 
@@ -58,7 +65,8 @@ async def translate(
     """
 
     async def answer(progress: Progress | None = None) -> TranslateReply:
-        return translate_reply(fields, await parts.texts.translate(translate_task(fields, sender), progress))
+        task = translate_task(fields, sender, memory_of(parts, caller.name))
+        return translate_reply(fields, await parts.texts.translate(task, progress))
 
     if not wants_events(request, fields.stream):
         return await answer()

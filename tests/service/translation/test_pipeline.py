@@ -116,6 +116,8 @@ REPLIES = [
     (errors.ModelRefused("de-en@2", "broken"), 422, "model_refused"),
     (errors.GlossaryNotFound("no"), 404, "glossary_not_found"),
     (errors.GlossaryLimit("glossaries", 3, 4), 400, "glossary_limit"),
+    (errors.MemoryEntryNotFound("no"), 404, "memory_entry_not_found"),
+    (errors.MemoryLimit("entries", 3, 4), 400, "memory_limit"),
 ]
 
 

@@ -106,11 +106,11 @@ def test_what_cannot_be_made_is_refused(job: StarterRequest, changes: dict[str, 
 
 
 def test_too_little_text_is_refused(job: StarterRequest, tmp_path: Path) -> None:
-    for path in (job.source, job.target):
+    for path in job.texts:
         write_lines(path, path.read_text(encoding="utf-8").splitlines()[:400])
     with pytest.raises(CorpusError, match=r"from scratch needs at least 1,000 pairs, but .* hold 400.*--from BUNDLE"):
         make_corpus(job)
-    for path in (job.source, job.target):
+    for path in job.texts:
         write_lines(path, path.read_text(encoding="utf-8").splitlines()[:90])
     with pytest.raises(CorpusError, match="fine-tuning needs at least 100 pairs"):
         make_corpus(tuning(job, tmp_path))

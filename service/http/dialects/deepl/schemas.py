@@ -74,7 +74,9 @@ class StyleFields(DeepLFields):
     formality: Formality = Field(default=None, description="Taken, without effect: no model here has it.")
     style_id: Ignored = Field(default=None, description="Taken, without effect: there are no style rules here.")
     style: Ignored = Field(default=None, description="As `style_id`.")
-    translation_memory_id: Ignored = Field(default=None, description="Taken, without effect: there are none here.")
+    translation_memory_id: Ignored = Field(
+        default=None, description="Taken, without effect: a key has one memory, which is always looked at."
+    )
 
 
 class DeepLTranslateRequest(StyleFields):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from service.http.credentials import Sender
-from service.http.dependencies import Parts
+from service.http.dependencies import Parts, memory_of
 from service.http.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
@@ -38,7 +38,7 @@ _WITHOUT_EFFECT = {
     "style_id": "there are no style rules here",
     "style": "there are no styles here",
     "custom_instructions": "no model here follows instructions",
-    "translation_memory_id": "there are no translation memories here",
+    "translation_memory_id": "a key has one memory, which is always looked at",
 }
 _NAMED = ("formality", "model_type")  # whose values are a few words
 
@@ -46,7 +46,7 @@ _NAMED = ("formality", "model_type")  # whose values are a few words
 async def translate(
     fields: DeepLTranslateRequest, parts: Parts, owner: str, sender: Sender
 ) -> tuple[DeepLTranslateReply, list[str]]:
-    """Translate a request's texts; ``owner`` is the caller whose glossaries count.
+    """Translate a request's texts; ``owner`` is the caller whose glossaries and memory count.
 
     Returns:
         The reply, and what the client should know besides.
@@ -67,6 +67,7 @@ async def translate(
         glossary=glossary,
         likeliest=True,
         splitting=_splitting(fields),
+        memory=memory_of(parts, owner),
         postprocess=preserve if fields.preserve_formatting else None,
         timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
         tag=sender.tag,

@@ -153,14 +153,19 @@ def test_settings_of_a_page(server: Live, keyed: Keyed) -> None:
     assert {".txt", ".html", ".srt", ".docx"} <= set(found["supportedFilesFormat"])
     assert found["language"]["source"]["code"] == "auto"
     assert found["language"]["target"] == {"code": "de", "name": "German"}
-    assert httpx.get(f"{keyed.live.url}/frontend/settings").json()["keyRequired"] is True
+    of_keys = httpx.get(f"{keyed.live.url}/frontend/settings").json()
+    assert (of_keys["keyRequired"], of_keys["suggestions"]) == (True, True)
 
 
-def test_suggestions_are_off(server: Live) -> None:
-    form = {"q": "Haus", "s": "home", "source": "de", "target": "en"}
-    for reply in (httpx.post(f"{server.url}/suggest", data=form), httpx.post(f"{server.url}/suggest", json=form)):
-        assert reply.status_code == 403
-        assert "switched off" in reply.json()["error"]
+def test_suggestions_of_its_page(server: Live, keyed: Keyed) -> None:
+    """LibreTranslate's page sends a form, and looks at ``success`` alone."""
+    form = {"q": "das haus am see", "s": "the house by the lake", "source": "de", "target": "en", "api_key": keyed.good}
+    reply = httpx.post(f"{keyed.live.url}/suggest", data=form)
+    assert (reply.status_code, reply.json()) == (200, {"success": True})
+    client = LibreTranslateAPI(keyed.live.url, api_key=keyed.good)
+    assert client.translate("das haus am see", "de", "en") == "the house by the lake"
+    refused = httpx.post(f"{server.url}/suggest", json={**form, "api_key": ""})
+    assert refused.status_code == 403 and "key" in refused.json()["error"]
 
 
 def test_health(server: Live) -> None:

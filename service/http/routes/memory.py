@@ -1,0 +1,126 @@
+"""The caller's translation memory: ``GET /memory``, ``DELETE /memory/{id}``, and TMX in and out.
+
+``POST /suggest`` adds to it (``service.http.dialects.libretranslate``), and ``POST /translate`` answers from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from models.command import installed_version
+from service.access.access import ANONYMOUS, Caller
+from service.api.replies import MemoryImport, MemoryPage, RememberedSentence
+from service.errors import InvalidOption
+from service.http.credentials import caller_of
+from service.http.dependencies import Parts, PartsDep
+from service.http.errors import BadRequest, HttpError
+from service.http.openapi import error_responses
+from service.settings import Settings
+from service.storage.memory import Correction
+from service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
+
+_TMX = "application/x-tmx+xml"
+_EXAMPLE = '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">…</tmx>'
+_ERRORS = (400, 401, 403, 429, 500, 503)
+
+
+async def memory_caller(request: Request, parts: Parts, api_key: str | None = None) -> Caller:
+    """Whose memory a request is about; the request is counted.
+
+    Raises:
+        HttpError: 403, it has no key.
+        KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
+    """
+    caller = caller_of(request, parts.access, api_key)
+    if caller.name == ANONYMOUS:
+        message = "corrections are kept per key, and this request has none; send a key (`tandem keys add` makes them)"
+        raise HttpError(403, "key_needed", message)
+    await parts.access.charge(caller, 0)
+    return caller
+
+
+async def _caller(request: Request, parts: PartsDep) -> Caller:
+    return await memory_caller(request, parts)
+
+
+CallerDep = Annotated[Caller, Depends(_caller)]
+Language = Annotated[str, Query(max_length=35)]
+
+router = APIRouter(tags=["memory"], responses=error_responses(*_ERRORS))
+
+
+@router.get("/memory")
+def entries(
+    caller: CallerDep,
+    parts: PartsDep,
+    source: Language = "",
+    target: Language = "",
+    offset: Annotated[int, Query(ge=0, le=1 << 31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> MemoryPage:
+    """The entries of the caller's memory, those that were changed last first; of one language pair, or of all."""
+    found = parts.memory.entries(caller.name, source, target, offset, limit)
+    listed = [RememberedSentence.model_validate(entry, from_attributes=True) for entry in found]
+    return MemoryPage(entries=listed, total=parts.memory.count(caller.name, source, target))
+
+
+@router.delete("/memory/{id}", status_code=204, responses=error_responses(404))
+def delete(identifier: Annotated[str, Path(alias="id", max_length=64)], caller: CallerDep, parts: PartsDep) -> None:
+    """Delete an entry."""
+    parts.memory.delete(caller.name, identifier)
+
+
+@router.get("/memory.tmx", response_class=Response, responses={200: {"content": {_TMX: {"example": _EXAMPLE}}}})
+def export(caller: CallerDep, parts: PartsDep, source: Language = "", target: Language = "") -> Response:
+    """The caller's memory as TMX 1.4, of one language pair or of all: other tools read it, and `tandem new` does."""
+    found = parts.memory.entries(caller.name, source, target)
+    pairs = ((TmxPair(one.source, one.target, one.text, one.translation), one.changed) for one in found)
+    name = {"Content-Disposition": 'attachment; filename="memory.tmx"'}
+    return Response("".join(write_tmx(pairs, installed_version())), media_type=_TMX, headers=name)
+
+
+@router.post(
+    "/memory.tmx",
+    responses=error_responses(413),
+    openapi_extra={
+        "requestBody": {"required": True, "content": {_TMX: {"schema": {"type": "string", "examples": [_EXAMPLE]}}}}
+    },
+)
+async def add(
+    request: Request, caller: CallerDep, parts: PartsDep, source: Language = "", target: Language = ""
+) -> MemoryImport:
+    """Add a TMX to the caller's memory, all of it or, where something is refused, nothing.
+
+    Each pair of texts becomes an entry as it is, with inline codes left out. `source` is the texts' language where the
+    file names none; with `target` only the translations into that language are taken.
+    """
+    body = await request.body()
+    return await asyncio.to_thread(_add, parts, caller.name, body, source, target)
+
+
+def _add(parts: Parts, owner: str, body: bytes, source: str, target: str) -> MemoryImport:
+    corrections, skipped = _read(body, source, target, parts.settings)
+    parts.memory.add(owner, corrections)
+    return MemoryImport(stored=len(corrections), skipped=skipped)
+
+
+def _read(body: bytes, source: str, target: str, settings: Settings) -> tuple[list[Correction], int]:
+    """The pairs of a TMX that can be entries, and how many cannot. Raises BadRequest."""
+    corrections: list[Correction] = []
+    skipped = 0
+    try:
+        for pair in read_tmx(io.BytesIO(body), source, target):
+            try:
+                corrections.append(Correction.of(*pair))
+            except InvalidOption:
+                skipped += 1
+            if len(corrections) > settings.max_memory_entries:
+                bound = settings.max_memory_entries
+                raise BadRequest(f"a TMX may hold at most {bound} pairs here, and this one has more", {"bound": bound})
+    except TmxError as error:
+        raise BadRequest(str(error)) from error
+    return corrections, skipped

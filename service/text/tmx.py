@@ -1,0 +1,129 @@
+"""TMX 1.4: translation memories as other tools read and write them.
+
+Read with lxml, an event at a time, and nothing of what an XML document may pull in or blow up: entities are refused.
+translate-toolkit reads TMX too, whole and with a dozen other formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import BinaryIO, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from models.errors import TandemError
+from service.text.languages import base_code
+
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_ANY = "*all*"  # TMX's word for a memory without one source language
+_CODES = frozenset(("bpt", "ept", "it", "ph", "ut", "sub"))  # markup of some other format, which is no text
+
+
+class TmxError(TandemError):
+    """A file is no TMX, or not one that is read here."""
+
+
+class TmxPair(NamedTuple):
+    """A text and its translation; languages as the file has them."""
+
+    source: str
+    target: str
+    text: str
+    translation: str
+
+
+def read_tmx(file: BinaryIO, source: str = "", target: str = "") -> Iterator[TmxPair]:
+    """The pairs of a memory, in order.
+
+    Args:
+        file: TMX of any version, in any encoding that XML may have.
+        source: language of the texts; empty = the one that the file names as its source.
+        target: language of the translations; empty = every other one.
+
+    Raises:
+        TmxError: it is no TMX, is broken, declares entities, or names no source language where none is given.
+    """
+    events = etree.iterparse(
+        file, events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
+    header, seen = "", False
+    try:
+        for event, element in events:
+            if event == "start":
+                if not seen:
+                    seen = _check_root(element)
+            elif element.tag == "header":
+                header = element.get("srclang", "")
+            elif element.tag == "tu":
+                yield from _pairs(element, source or element.get("srclang") or header, target)
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+    except etree.XMLSyntaxError as error:
+        raise TmxError(f"the TMX cannot be read as XML: {error.msg}") from error
+
+
+def write_tmx(pairs: Iterable[tuple[TmxPair, float]], version: str) -> Iterator[str]:
+    """A memory as TMX 1.4, piece by piece.
+
+    Args:
+        pairs: each with the time of its last change, in seconds since 1970.
+        version: of the program that writes.
+    """
+    yield (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
+        f'<header creationtool="Tandem" creationtoolversion={quoteattr(version)} segtype="sentence" o-tmf="Tandem"'
+        f' adminlang="en" srclang="{_ANY}" datatype="plaintext"/>\n<body>\n'
+    )
+    for pair, changed in pairs:
+        date = datetime.fromtimestamp(changed, UTC).strftime("%Y%m%dT%H%M%SZ")
+        yield (
+            f'<tu srclang={quoteattr(pair.source)} changedate="{date}">'
+            f"{_variant(pair.source, pair.text)}{_variant(pair.target, pair.translation)}</tu>\n"
+        )
+    yield "</body>\n</tmx>\n"
+
+
+def _variant(language: str, text: str) -> str:
+    return f"<tuv xml:lang={quoteattr(language)}><seg>{escape(text)}</seg></tuv>"
+
+
+def _check_root(root: etree._Element) -> bool:
+    if root.tag != "tmx":
+        raise TmxError(f"the document must be TMX, but its outermost element is {str(root.tag)[:80]!r}")
+    declared = root.getroottree().docinfo.internalDTD
+    if declared is not None and any(True for _ in declared.iterentities()):
+        raise TmxError("the TMX declares entities, which are not read here; write it without them")
+    return True
+
+
+def _pairs(unit: etree._Element, source: str, target: str) -> Iterator[TmxPair]:
+    """The pairs of a unit; none where it lacks one of the languages."""
+    if source in ("", _ANY):
+        raise TmxError("the TMX names no source language: say which one is the source")
+    texts: list[tuple[str, str]] = []
+    for variant in unit.iterchildren("tuv"):
+        segment = variant.find("seg")
+        if segment is not None:
+            texts.append((variant.get(_LANGUAGE) or variant.get("lang") or "", _text(segment)))
+    leading = next(((code, text) for code, text in texts if base_code(code) == base_code(source)), None)
+    if leading is None:
+        return
+    for code, text in texts:
+        wanted = not target or base_code(code) == base_code(target)
+        if code and wanted and base_code(code) != base_code(source):
+            yield TmxPair(leading[0], code, leading[1], text)
+
+
+def _text(segment: etree._Element) -> str:
+    """A segment's text without the codes in it; what is highlighted is text."""
+    parts = [segment.text or ""]
+    for child in segment:
+        if isinstance(child, etree._Entity):
+            raise TmxError(f"the TMX uses the entity {child.text[:80]}, which is not read here; write it without them")
+        if isinstance(child.tag, str) and child.tag not in _CODES:
+            parts.append(_text(child))
+        parts.append(child.tail or "")
+    return "".join(parts)

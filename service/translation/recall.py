@@ -1,0 +1,36 @@
+"""Recall: sentences that the caller's translation memory has are answered from it, before anything is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from service.text.languages import base_code
+from service.translation.requests import TranslateTask
+from service.translation.units import ParsedText, Unit
+
+
+def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
+    """Give the sentences that the memory has their translations.
+
+    A match is exact: the whole sentence, in Unicode NFC, as it is cut out of the text. What is not looked up: sentences
+    in which something is hidden (terms of a glossary, protected parts), blocks with inline markup, since nothing would
+    say where that belongs, texts in several languages, and where the answer is to be drawn or begins with a prefix.
+    """
+    if request.memory is None or request.sampling is not None:
+        return
+    units: dict[str, list[Unit]] = {}
+    for text in parsed:
+        units.setdefault(base_code(text.plan.route.languages[0]), []).extend(_plain_units(request, text))
+    for source, some in units.items():
+        found = request.memory(source, base_code(request.target), {unit.masked.text for unit in some})
+        for unit in some:
+            unit.recall(found.get(unit.masked.text))
+
+
+def _plain_units(request: TranslateTask, text: ParsedText) -> Iterator[Unit]:
+    for segment in text.segments:
+        if segment.attention:
+            continue
+        for unit in segment.units:
+            if len(unit.texts) == 1 and not unit.masked.hidden and not (unit.first and request.prefix):
+                yield unit
