@@ -247,11 +247,13 @@ def rendered(parts: Iterable[Part], following: Following, limit: int) -> str:
     return "".join(part if isinstance(part, str) else part.render(following, limit) for part in parts)
 
 
-def write_text(text: Text, parts: Parts, source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """Write a text file again, with the translations of its parts in its own encoding."""
+def write_text(
+    text: Text, parts: Parts, source: SourceFile, translations: Sequence[str], result: Path, errors: str = "strict"
+) -> None:
+    """Write a text file again, with the translations of its parts in its own encoding; ``errors``: see ``bytes_of``."""
     remaining = iter(translations)
     characters = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
-    result.write_bytes(text.bytes_of(characters))
+    result.write_bytes(text.bytes_of(characters, errors))
 
 
 _PROTECTED = Protector.of(("placeholders", "urls", "emails"))
