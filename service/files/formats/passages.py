@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -280,6 +281,7 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
     """
     found: list[PassagePiece] = []
     opened: list[tuple[int, str]] = []
+    names: Counter[str] = Counter()  # of what is open
     done = 0
     for start, end in places:
         if start > done:
@@ -287,15 +289,17 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
         raw, done = text[start:end], end
         tag = _TAG.fullmatch(raw)
         name = tag[2].partition(".")[0] if tag else ""  # a cue's <c.yellow> ends in </c>
-        if tag and tag[1] and any(name == other for _, other in opened):
+        if tag and tag[1] and names[name]:
             while opened[-1][1] != name:
-                opened.pop()  # never ends: stays kept
+                names[opened.pop()[1]] -= 1  # never ends: stays kept
+            names[name] -= 1
             place, _ = opened.pop()
             found[place] = found[place]._replace(role=PieceRole.OPEN)
             found.append(PassagePiece(PieceRole.CLOSE, raw))
             continue
         if tag and not tag[1] and not tag[3]:
             opened.append((len(found), name))
+            names[name] += 1
         found.append(PassagePiece(PieceRole.KEPT, raw, "" if tag else raw))
     return [*found, PassagePiece(PieceRole.TEXT, text[done:], read(text[done:]))] if done < len(text) else found
 
