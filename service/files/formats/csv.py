@@ -1,4 +1,4 @@
-"""Tables: the cells that hold words, the first row too; numbers, delimiter, quotes and line ends stay as they are."""
+"""Tables: the cells that hold words, the first row too; numbers, formulas, delimiter, quotes and line ends stay."""
 
 from __future__ import annotations
 
@@ -59,17 +59,18 @@ def _parts(characters: str, start: int, delimiter: str) -> Iterator[Part]:
             raise FileRefused.broken(f"the cell that begins in line {line} has a quote that does not end; correct it")
         in_quotes = found["plain"] is None
         value = found["quoted"].replace('""', '"') if in_quotes else found["plain"]
-        if is_prose(value):
+        if is_prose(value) and not value.startswith("="):
             end = found.end("quoted") + 1 if in_quotes else found.end("plain")
-            finish = partial(_cell, delimiter=delimiter, in_quotes=in_quotes)
-            yield Passage(message(value), finish=finish, raw=characters[place:end])
+            finish = partial(_cell, delimiter=delimiter, in_quotes=in_quotes, windows="\r\n" in value)
+            yield Passage(message(value.replace("\r\n", "\n")), finish=finish, raw=characters[place:end])
             yield characters[end : found.end()]
         else:
             yield found[0]
         place = found.end()
 
 
-def _cell(value: str, delimiter: str, in_quotes: bool) -> str:
+def _cell(value: str, delimiter: str, in_quotes: bool, windows: bool) -> str:
+    value = value.replace("\n", "\r\n") if windows else value
     if in_quotes or any(character in value for character in (delimiter, '"', "\n", "\r")):
         return '"' + value.replace('"', '""') + '"'
     return value

@@ -26,7 +26,8 @@ def cue_parts(
         tags: matches what is no text.
         read, escape: resolves a text's entities, and writes them.
     """
-    lines = content.split("\n")
+    whole = content.rstrip("\n")
+    lines = whole.split("\n")
     apart = any(_SPEAKER.match(line) for line in lines[1:])
     for number, group in enumerate([line] for line in lines) if apart else ((0, lines),):
         text = " ".join(line.strip() for line in group).strip()
@@ -35,6 +36,7 @@ def cue_parts(
         broken = partial(_broken, lines=len(group), tags=tags)
         yield "\n" if number else ""
         yield Passage(pieces, lambda new: escape(one_line(new)), broken, raw="\n".join(group))
+    yield content[len(whole) :]
 
 
 def _broken(text: str, lines: int, tags: re.Pattern[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -32,8 +33,11 @@ from service.files.formats.passages import (
 from service.files.formats.txt import one_line
 
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
-_SIGNS = re.compile(r"\[\^[^\]\n]+\]|^\[[ xX]\](?= )|^:{3,}.*|\{[#.:][^{}\n]*\}|\$(?! )[^$\n]+(?<! )\$(?!\d)")
+_SIGNS = re.compile(
+    r"^\[\^[^\]\n]+\]:|\[\^[^\]\n]+\]|^\[[ xX]\](?= )|^:{3,}.*|\{[#.:][^{}\n]*\}|\$(?! )[^$\n]+(?<! )\$(?!\d)"
+)
 """What dialects have: footnotes, tasks, containers, attributes, formulas."""
+_FORMULA = re.compile(r"\$\$[^$]*\$\$\s*")  # on lines of its own
 _SPECIAL = r"[\\`*]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|\](?=[(\[:])|~(?=~)|&(?=#?\w+;)"
 _WRITTEN = {
     "paragraph_open": re.compile(rf"{_SPECIAL}|^[#>+-](?=[\s#])|(?<=^\d)[.)](?=\s)|(?<=^\d\d)[.)](?=\s)"),
@@ -105,13 +109,14 @@ def _parts(characters: str) -> Iterator[Part]:
         if token.type != "inline" or not token.map:
             continue
         places = _places(token, lines, starts, done if kind.startswith("t") else None)
-        if places is None or places[0] < done:
+        if places is None or places[0] < done or (kind == "paragraph_open" and _FORMULA.fullmatch(token.content)):
             continue
         yield characters[done : places[0]]
         content = "\n".join(line.lstrip(" \t") for line in token.content.split("\n"))
         found: list[Token] = []
         parser.inline.parse(content, parser, environment, found)
-        yield Passage(list(_pieces(found, content, characters, places)), partial(_escape, _WRITTEN[kind]))
+        pieces = list(_pieces(found, content, characters, places))
+        yield Passage(pieces, partial(_escape, _WRITTEN[kind]), raw=characters[places[0] : places[-1]])
         done = places[-1]
     yield characters[done:]
 
@@ -119,7 +124,7 @@ def _parts(characters: str) -> Iterator[Part]:
 def _places(token: Token, lines: Sequence[str], starts: Sequence[int], done: int | None) -> list[int] | None:
     """Where each character of a token's text stands in the file, and its end; None = not as it is in the file.
 
-    A line's text is the end of its line; of cells, the next one behind ``done``.
+    A line's text is the end of its line; of cells, the next one behind ``done``, where a backslash stands before ``|``.
     """
     found: list[int] = []
     first = (token.map or [0])[0]
@@ -127,16 +132,20 @@ def _places(token: Token, lines: Sequence[str], starts: Sequence[int], done: int
         text = line.lstrip(" \t")
         begin = starts[number]
         row = lines[number]
-        place = row.rfind(text) if done is None else row.find(text, max(0, done - begin))
+        if done is None:
+            widths, place = [1] * len(text), row.rfind(text)
+        else:
+            widths = [1 + (sign == "|") for sign in text]
+            place = row.find(text.replace("|", r"\|"), max(0, done - begin))
         if place < 0:
             return None
-        found += [begin + place + offset for offset in range(len(text) + 1)]
+        found += accumulate(widths, initial=begin + place)
     return found
 
 
 def _pieces(tokens: Sequence[Token], content: str, characters: str, places: Sequence[int]) -> Iterator[PassagePiece]:
     """The tokens of a text with what they were written as; markers, and text between noted tokens, are literal."""
-    place = 0
+    place = label = 0
 
     def written(start: int, end: int) -> str:
         return characters[places[start] : places[end]]
@@ -153,14 +162,20 @@ def _pieces(tokens: Sequence[Token], content: str, characters: str, places: Sequ
             end = tokens[number].meta[_AT][1]
             yield PassagePiece(PieceRole.KEPT, written(place, end), content[place + 1 : end - 1])
         elif token.type == "link_open":
-            end = place + 1
+            label = end = place + 1
             yield PassagePiece(PieceRole.OPEN, written(place, end))
         elif token.type.endswith(("_open", "_close")):
             end = end or place + len(token.markup)
-            yield PassagePiece(PieceRole.OPEN if token.nesting > 0 else PieceRole.CLOSE, written(place, end))
+            raw = written(place, end)
+            if token.type == "link_close" and raw in ("]", "][]"):  # its text is also what it refers to
+                raw = f"][{one_line(content[label:place])}]"
+            yield PassagePiece(PieceRole.OPEN if token.nesting > 0 else PieceRole.CLOSE, raw)
         elif token.type == "text":
             end = place + len(token.content)
-            yield from _text(content[place:end])
+            for piece in _text(content[place:end]):
+                behind = place + len(piece.raw)
+                yield piece._replace(raw=written(place, behind))
+                place = behind
         elif token.type in ("text_special", "softbreak"):
             yield PassagePiece(PieceRole.TEXT, written(place, end), token.content or " ")
         else:

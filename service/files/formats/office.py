@@ -125,13 +125,19 @@ def _columns(package: Package, names: Sequence[str]) -> frozenset[str]:
 
 
 def _names(package: Package, kind: _Kind) -> dict[str, list[str]]:
-    """By content type the names of the parts of that type."""
+    """By content type the names of the parts of that type: their own, or that of their names' ending."""
     ending = package.source.ending
     if not package.has(_TYPES) or package.archive.getinfo(_TYPES).file_size > 1 << 20:
         raise FileRefused.wrong_type(ending, f"no {kind.program} document")
     found: dict[str, list[str]] = {}
-    for entry in parse_xml(package.read(_TYPES)).iter("{*}Override"):
-        found.setdefault(entry.get("ContentType", ""), []).append(entry.get("PartName", "").lstrip("/"))
+    listed = parse_xml(package.read(_TYPES))
+    endings = {entry.get("Extension", "").lower(): entry.get("ContentType", "") for entry in listed.iter("{*}Default")}
+    members = (name for name in package.archive.namelist() if name != _TYPES)
+    types = {name: endings.get(name.rpartition(".")[2].lower(), "") for name in members}
+    for entry in listed.iter("{*}Override"):
+        types[entry.get("PartName", "").lstrip("/")] = entry.get("ContentType", "")
+    for name, type_ in types.items():
+        found.setdefault(type_, []).append(name)
     if kind.main not in found:
         raise FileRefused.wrong_type(ending, f"no {kind.program} document, or one with macros")
-    return {type_: sorted(set(names), key=lambda name: (len(name), name)) for type_, names in found.items()}
+    return {type_: sorted(names, key=lambda name: (len(name), name)) for type_, names in found.items()}

@@ -5,6 +5,7 @@ Deleted text of tracked changes, document properties, charts and scripts are cop
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from service.files.bounds import FileRefused, Segment, SourceFile
 from service.files.formats.archive import Package, encrypted, read_parts, write_parts
 from service.files.formats.encoding import Text
 from service.files.formats.passages import Parts
-from service.files.formats.xml import XmlRules, decode_xml, read_xml
+from service.files.formats.xml import Element, XmlRules, decode_xml, read_xml
 
 _KINDS = {"odt": "text", "odp": "presentation", "ods": "spreadsheet"}
 _TYPE = "application/vnd.oasis.opendocument."
 _MANIFEST = "META-INF/manifest.xml"
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+_VALUE = re.compile(r"""\soffice:string-value\s*=\s*(?:"[^"]*"|'[^']*')""")
 _RULES = XmlRules(
     paragraphs=frozenset(("text:p", "text:h")),
     inline=frozenset(("text:span", "text:a", "text:meta", "text:meta-field")),
@@ -50,4 +52,18 @@ def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
         root = read_xml(text.characters)
         if not any(element.token.attributes.get("xmlns:text") == _TEXT for element in root.elements):
             raise FileRefused.broken("the document's XML has unusual prefixes; save it again with its own program")
+        _drop_values(root)
         yield name, text, tuple(_RULES.parts(root))
+
+
+def _drop_values(root: Element) -> None:
+    """Leave out what a cell says that its text is: programs would show that instead of its translation."""
+    left = [root]
+    while left:
+        element = left.pop()
+        left += element.elements
+        given = element.token.attributes
+        if "office:string-value" in given and "table:formula" not in given:
+            shown = "".join(child.text for child in element.elements if child.name == "text:p")
+            if "".join(shown.split()) == "".join(given["office:string-value"].split()):
+                element.token = element.token._replace(raw=_VALUE.sub("", element.token.raw))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -247,11 +248,13 @@ def rendered(parts: Iterable[Part], following: Following, limit: int) -> str:
     return "".join(part if isinstance(part, str) else part.render(following, limit) for part in parts)
 
 
-def write_text(text: Text, parts: Parts, source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """Write a text file again, with the translations of its parts in its own encoding."""
+def write_text(
+    text: Text, parts: Parts, source: SourceFile, translations: Sequence[str], result: Path, errors: str = "strict"
+) -> None:
+    """Write a text file again, with the translations of its parts in its own encoding; ``errors``: see ``bytes_of``."""
     remaining = iter(translations)
     characters = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
-    result.write_bytes(text.bytes_of(characters))
+    result.write_bytes(text.bytes_of(characters, errors))
 
 
 _PROTECTED = Protector.of(("placeholders", "urls", "emails"))
@@ -278,6 +281,7 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
     """
     found: list[PassagePiece] = []
     opened: list[tuple[int, str]] = []
+    names: Counter[str] = Counter()  # of what is open
     done = 0
     for start, end in places:
         if start > done:
@@ -285,15 +289,17 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
         raw, done = text[start:end], end
         tag = _TAG.fullmatch(raw)
         name = tag[2].partition(".")[0] if tag else ""  # a cue's <c.yellow> ends in </c>
-        if tag and tag[1] and any(name == other for _, other in opened):
+        if tag and tag[1] and names[name]:
             while opened[-1][1] != name:
-                opened.pop()  # never ends: stays kept
+                names[opened.pop()[1]] -= 1  # never ends: stays kept
+            names[name] -= 1
             place, _ = opened.pop()
             found[place] = found[place]._replace(role=PieceRole.OPEN)
             found.append(PassagePiece(PieceRole.CLOSE, raw))
             continue
         if tag and not tag[1] and not tag[3]:
             opened.append((len(found), name))
+            names[name] += 1
         found.append(PassagePiece(PieceRole.KEPT, raw, "" if tag else raw))
     return [*found, PassagePiece(PieceRole.TEXT, text[done:], read(text[done:]))] if done < len(text) else found
 

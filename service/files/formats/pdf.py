@@ -74,6 +74,9 @@ def _pages(source: SourceFile) -> list[list[str]]:
         pages = [_paragraphs(page.extract_text()) for page in reader.pages]
     except DependencyError as error:
         raise encrypted() from error
+    except NotImplementedError as error:
+        message = "the PDF is encrypted or packed in a way that is not read; save it again without protection"
+        raise FileRefused.broken(message) from error
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise FileRefused.broken("the PDF is damaged and cannot be read; save it again with its own program") from error
     if not any(is_translatable(text) for page in pages for text in page):

@@ -168,7 +168,8 @@ class _Entry:
             return before
         kept = before if fuzzy else _PREVIOUS.sub("", before)
         if _FLAGS.search(kept):
-            return _FLAGS.sub(f"#, {flags}\n" if flags else "", kept, count=1)
+            first = iter([f"#, {flags}\n"] if flags else [])
+            return _FLAGS.sub(lambda _: next(first, ""), kept)
         return f"{kept}#, {flags}\n"
 
 

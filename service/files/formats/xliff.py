@@ -42,7 +42,7 @@ def read(source: SourceFile) -> Iterator[Segment]:
 def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
     """The file with its targets filled in; everything else comes back byte for byte."""
     text, parts = _document(source)
-    write_text(text, parts, source, translations, result)
+    write_text(text, parts, source, translations, result, "xmlcharrefreplace")
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:

@@ -14,7 +14,7 @@ from service.files.formats.txt import one_line
 from service.text.markup import Kind, MarkupError, MarkupOptions, Token, scan_xml
 
 _DECLARED = re.compile(rb"""^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9_.-]{1,40})""")
-_ENCODINGS = {"utf-8": "utf-8", "us-ascii": "utf-8", "iso-8859-1": "iso-8859-1", "windows-1252": "cp1252"}
+_ENCODINGS = {"utf-8": "utf-8", "us-ascii": "ascii", "iso-8859-1": "iso-8859-1", "windows-1252": "cp1252"}
 _ENTITIES = re.compile(r"<!DOCTYPE[^>\[]{0,1000}\[|<!ENTITY")
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _OPTIONS = MarkupOptions(xml=True, max_elements=1_000_000)

@@ -326,7 +326,7 @@ SAMPLES: dict[str, tuple[bytes, list[str]]] = {
             'Wo ist <span id="s1">der bahnhof</span> <span id="s5">heute</span>? Siehe <code id="o9">make test</code>'
             '  <img id="o11">und <code id="o13">https://example.org</code>, <img id="o15"> *kein* stern &amp; rest'
             '<img id="o23">.',
-            'eins zwei <span id="s3">drei</span>', "vier", "Kopf", "zelle eins", "zwei",
+            'eins zwei <span id="s3">drei</span>', "vier", "Kopf", '<code id="o0">a</code> | b', "zelle eins", "zwei",
         ],
     ),
     "odp": (open_slides(), ["guten morgen"]),

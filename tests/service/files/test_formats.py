@@ -262,6 +262,57 @@ def test_delimiters(tmp_path: Path, text: str) -> None:
     assert new.startswith("sep=|\n") == text.startswith("sep=|\n")
 
 
+VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+SRT = "1\n00:00:01,000 --> 00:00:02,000\n"
+UNIT = '<xliff version="1.2"><file target-language="en"><trans-unit><source>{}</source></trans-unit></file></xliff>'
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "kept"),
+    [
+        pytest.param("vtt", f"{VTT}wo ist das\n", f"{VTT}WO IST DAS\n", id="last cue"),
+        pytest.param("srt", f"{SRT}wo ist das\n\n\n{SRT}12\n\n", f"{SRT}WO IST DAS\n\n\n{SRT}12\n\n", id="blank lines"),
+        pytest.param("csv", '"a b\r\nc";"=IF(A1;""x y"")"\r\n', '"A B\r\nC";"=IF(A1;""x y"")"\r\n', id="cells"),
+        pytest.param("po", '#, x\n#, fuzzy\nmsgid "a"\nmsgstr "b"\n', '#, x\nmsgid "a"\nmsgstr "A"\n', id="flags"),
+        pytest.param("md", "a\n\n$$\nx = y\n$$\n", "A\n\n$$\nx = y\n$$\n", id="formula"),
+        pytest.param("md", "[^a]: wo ist\n", "[^a]: WO IST\n", id="footnote"),
+        pytest.param("md", "|a|b\n|-|-\n|x \\| y|y\n", "|A|B\n|-|-\n|X \\| Y|Y\n", id="bar in a cell"),
+        pytest.param("md", "[a *b*], [c][]\n\n[a *b*]: x\n[c]: y\n",
+                     "[A *B*][a *b*], [C][c]\n\n[a *b*]: x\n[c]: y\n", id="reference"),
+    ],
+)  # fmt: skip
+def test_what_stands_around_texts_stays(tmp_path: Path, ending: str, text: str, kept: str) -> None:
+    assert in_capitals(tmp_path, ending, text.encode()).decode() == kept
+    assert ending == "po" or translated(tmp_path, ending, text.encode()) == text.encode()
+
+
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "us-ascii"])
+def test_xliff_writes_what_its_encoding_does_not_have(tmp_path: Path, encoding: str) -> None:
+    content = f'<?xml version="1.0" encoding="{encoding}"?>{UNIT.format("gr&#246;sse &#8364;")}'.encode()
+    new = in_capitals(tmp_path, "xliff", content)
+    assert ElementTree.fromstring(new).find(".//target").text == "GR\u00d6SSE \u20ac"  # type: ignore[union-attr]
+    assert b"&#8364;</target>" in new
+
+
+def test_parts_whose_type_is_that_of_their_ending(tmp_path: Path) -> None:
+    content = SAMPLES["docx"][0]
+    types = members(content)["[Content_Types].xml"].decode()
+    (main,) = re.findall(r'<Override PartName="/word/document.xml" ContentType="([^"]*)"/>', types)
+    types = re.sub(r'<Override PartName="/word/document.xml"[^>]*>', "", types)
+    types = re.sub(r'(Extension="xml" ContentType=)"[^"]*"', rf'\1"{main}"', types)
+    found = segments(tmp_path, "docx", with_members(content, {"[Content_Types].xml": types}))
+    assert [one.text for one in found] == SAMPLES["docx"][1]
+
+
+def test_a_cell_says_its_text_once(tmp_path: Path) -> None:
+    said = 'office:value-type="string" office:string-value="{}"'
+    table = members(SAMPLES["ods"][0])["content.xml"].decode()
+    for value, left in (("guten morgen", False), ("etwas anderes", True)):
+        changed = table.replace('office:value-type="string"', said.format(value))
+        new = in_capitals(tmp_path, "ods", with_members(SAMPLES["ods"][0], {"content.xml": changed}))
+        assert (b"string-value" in members(new)["content.xml"]) == left
+
+
 BOMB = {"bomb.bin": bytes(30 << 20)}
 ENTITY = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>'
 BODY = {
@@ -304,6 +355,7 @@ REFUSED = [
     ("epub", with_members(SAMPLES["epub"][0], {"META-INF/encryption.xml": RIGHTS}), 422, "encrypted"),
     ("epub", with_members(SAMPLES["epub"][0], {"OEBPS/seite 1.xhtml": None}), 422, "lacks a part"),
     ("pdf", pdf("wort", encrypt=True), 422, "encrypted"),
+    ("pdf", pdf("wort").replace(b"/Root", b"/Encrypt << /Filter /Adobe.PubSec >> /Root"), 422, "without protection"),
     ("pdf", pdf(), 422, "no text layer"),
     ("pdf", b"%PDF-1.4\nnichts", 422, "damaged"),
     ("pdf", blank(), 415, "a zip archive"),
