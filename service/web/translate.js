@@ -41,7 +41,7 @@ export class TranslateTab {
     );
     this.#output = new Output(
       (number, element) => this.#alternatives.open(this.#output.translation.sentences[number], element),
-      (number) => this.#align(number),
+      (number) => this.#align(this.#output.translation.sentences[number]),
     );
     this.#history = history;
     this.#listen();
@@ -235,7 +235,7 @@ export class TranslateTab {
   }
 
   #reword(sentence, text) {
-    const number = this.#output.translation?.sentences.indexOf(sentence) ?? -1;
+    const number = this.#place(sentence);
     if (number < 0) return; // another translation came meanwhile
     if (sentence.text !== text) Object.assign(sentence, { text, links: null, tokens: null, reworded: true });
     this.#output.redraw(number);
@@ -243,15 +243,20 @@ export class TranslateTab {
     announce(t("chosen", { text }));
   }
 
+  /** Which sentence of the translation that is shown it is; -1 = none. */
+  #place(sentence) {
+    return this.#output.translation?.sentences.indexOf(sentence) ?? -1;
+  }
+
   /** Ask which words of one sentence belong together; a wording that was chosen is given as what is to be written. */
-  async #align(number) {
-    const sentence = this.#output.translation.sentences[number];
+  async #align(sentence) {
     if (sentence.aligning === sentence.text) return sentence.waiting;
     sentence.aligning = sentence.text;
     sentence.waiting = this.#alignment(sentence).then(({ links, tokens }) => {
       if (sentence.aligning !== sentence.text) return;
       Object.assign(sentence, { links, tokens });
-      if (this.#output.translation?.sentences[number] === sentence) this.#output.redraw(number);
+      const number = this.#place(sentence);
+      if (number >= 0) this.#output.redraw(number);
     });
     return sentence.waiting;
   }
@@ -272,7 +277,7 @@ export class TranslateTab {
     const { translation, sentence } = this.#output;
     await this.#heat.open(translation.sentences, sentence, async (number) => {
       const one = translation.sentences[number];
-      if (!one.tokens?.weights) await this.#align(number);
+      if (!one.tokens?.weights) await this.#align(one);
       return one.tokens;
     });
   }
