@@ -168,7 +168,7 @@ async def test_a_piece_of_which_the_first_makes_no_words_stays_as_it_wrote_it(tm
 
 async def test_nothing_went_through_a_language_where_nothing_was_decoded(chain: Chain) -> None:
     body = (await chain.translate(["{n}", "Haus {n}"], protect=["{n}", "Haus"])).json()
-    assert (body["translatedText"], body["via"]) == (["{n}", "Haus {n}"], [None, None])
+    assert body["translatedText"] == ["{n}", "Haus {n}"] and "via" not in body
     assert "tandem_pivoted_sentences_total{" not in (await chain.client.get("/metrics")).text
 
 
