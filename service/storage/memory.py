@@ -60,7 +60,7 @@ class Correction:
     def of(cls, source: str, target: str, text: str, translation: str) -> Correction:
         """Checks languages and bounds; its fields are called as ``POST /suggest`` calls them. Raises InvalidOption."""
         for name, code in (("source", source), ("target", target)):
-            if not is_language_code(code):
+            if not is_language_code(code) or code.lower() == "auto":
                 raise InvalidOption(name, "must be a language code, such as de or pt-BR", code)
         made = cls(base_code(source), base_code(target), normalise(text).strip(), normalise(translation).strip())
         if made.source == made.target:

@@ -154,8 +154,8 @@ class TextService:
         """Count the sentences that went through a third language."""
         for text in parsed:
             route = text.plan.route
-            if route.via is not None:
-                self.pivoted[route.languages[0], route.via, text.plan.writer.target] += len(text.units)
+            if text.via is not None:
+                self.pivoted[route.languages[0], text.via, text.plan.writer.target] += len(text.decoded)
 
     def _admit(self, request: DecodeRequest) -> _Admission:
         """Check what can be told without looking at the texts."""

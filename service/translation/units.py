@@ -105,20 +105,24 @@ class Attempt:
         complete = not any(self.names) or len(best[0].tokens) < self.longest
         before = FirstHop(self, best, complete, repetition=any(looped for _, looped in cut))
         texts = [text for text, _ in cut]
-        if self.pieces is None and not self.names and not is_translatable(texts[0]):
-            return Attempt((), (), (), (texts[0],), before=before)
+        pieces = (0,) if self.pieces is None and not self.names and not is_translatable(texts[0]) else self.pieces
+        if pieces is not None:  # what has no words is not translated, as in the text itself
+            numbers = [number for number, text in enumerate(texts) if is_translatable(text)]
+            worded = {number: place for place, number in enumerate(numbers)}
+            pieces = tuple(worded.get(one, texts[one]) if isinstance(one, int) else one for one in pieces)
+            texts = [texts[number] for number in numbers]
         names = [*filter(None, dict.fromkeys(self.names))]
         encode = cache(lambda piece: following.model.encode((piece,), names))
         jobs, cuts = list[Job](), list[int]()
         for text in texts:
-            pieces = split_long(text, following.model.limit, lambda piece: len(encode(piece)[0]) - 1)
-            cuts.append(len(pieces))
-            for piece in pieces:
+            parts = split_long(text, following.model.limit, lambda piece: len(encode(piece)[0]) - 1)
+            cuts.append(len(parts))
+            for piece in parts:
                 reserved = [name for name in names for _ in range(piece.count(name))]
                 begins = first and not jobs
                 jobs.append(following.job(encode(piece), first=begins, reserved=reserved, attention=attention))
         read = tuple((text,) for text in texts)
-        return Attempt(tuple(jobs), read, self.names, self.pieces, tuple(cuts), before)
+        return Attempt(tuple(jobs), read, self.names, pieces, tuple(cuts), before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +310,16 @@ class ParsedText:
     def units(self) -> list[Unit]:
         """Those of all segments, in order."""
         return [unit for segment in self.segments for unit in segment.units]
+
+    @property
+    def decoded(self) -> list[Unit]:
+        """Those that a model translated: not those from a memory, nor of nothing but hidden parts."""
+        return [unit for unit in self.units if unit.attempt.first_jobs]
+
+    @property
+    def via(self) -> str | None:
+        """The language that any of it went through; None = none."""
+        return self.plan.route.via if self.decoded else None
 
 
 def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, markup: HtmlDocument | None) -> ParsedText:

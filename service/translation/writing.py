@@ -114,7 +114,7 @@ def _write_plain(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
     text, spans = _joined(segment, plan, 0)
     sentences = _sentences(segment, plan, writer, text, spans) if plan.request.wants_details else []
     others = [_joined(segment, plan, rank)[0] for rank in range(1, alternatives + 1)]
-    return WrittenText(text, others, sentences, *_reports(parsed), via=plan.route.via)
+    return WrittenText(text, others, sentences, *_reports(parsed), via=parsed.via)
 
 
 def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
@@ -127,8 +127,7 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
         text, spans = _joined(segment, parsed.plan, 0) if segment.units else (segment.text, [])
         sentences += _sentences(segment, parsed.plan, writer, text, spans, (source, target))
         source, target = source + len(segment.text) + 1, target + len(text) + 1
-    via = parsed.plan.route.via if parsed.units else None
-    return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed), via=via)
+    return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed), via=parsed.via)
 
 
 def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tuple[int, int]]]:

@@ -10,13 +10,13 @@ export class Alternatives {
   #list = byId("alternatives-list");
   #find;
   #pick;
-  #number = 0; // of the sentence
+  #sentence = null;
   #anchor = null;
   #running = null;
 
   /**
-   * `find(sentence, signal)`: a promise of its wordings. `pick(number, text)`: one was chosen. `correct(number, text)`:
-   * a promise that one of the user's own was kept.
+   * `find(sentence, signal)`: a promise of its wordings. `pick(sentence, text)`: one was chosen.
+   * `correct(sentence, text)`: a promise that one of the user's own was kept.
    */
   constructor(find, pick, correct) {
     this.#find = find;
@@ -32,10 +32,10 @@ export class Alternatives {
   }
 
   /** Show the wordings of a sentence next to its element. */
-  async open(number, sentence, anchor) {
+  async open(sentence, anchor) {
     this.close();
     this.#anchor = anchor;
-    this.#number = number;
+    this.#sentence = sentence;
     byId("correct").hidden = !key.get();
     byId("correct-text").value = sentence.text;
     this.#correcting(false);
@@ -47,7 +47,7 @@ export class Alternatives {
     anchor.setAttribute("aria-expanded", "true");
     try {
       const wordings = await this.#find(sentence, running.signal);
-      if (this.#running === running) this.#fill(number, sentence, wordings);
+      if (this.#running === running) this.#fill(sentence, wordings);
     } catch (error) {
       if (superseded(error) || this.#running !== running) return;
       this.#list.replaceChildren(make("li", { role: "alert" }, inWords(error)));
@@ -58,23 +58,23 @@ export class Alternatives {
     if (this.#panel.matches(":popover-open")) this.#panel.hidePopover();
   }
 
-  #fill(number, sentence, wordings) {
+  #fill(sentence, wordings) {
     const others = wordings.length > 1 ? wordings : [];
     this.#list.replaceChildren(
-      ...others.map((text) => make("li", {}, this.#button(number, text, text === sentence.text))),
+      ...others.map((text) => make("li", {}, this.#button(sentence, text))),
       ...(others.length ? [] : [make("li", { class: "muted" }, t("alternativesNone"))]),
     );
     this.#place();
     (this.#list.querySelector("[aria-current]") ?? this.#panel).focus();
   }
 
-  #button(number, text, current) {
+  #button(sentence, text) {
     const choose = () => {
       this.close();
-      this.#pick(number, text);
+      this.#pick(sentence, text);
     };
     const button = make("button", { type: "button", onclick: choose, dir: "auto" }, icon("check"), make("span", {}, text));
-    if (current) button.setAttribute("aria-current", "true");
+    if (text === sentence.text) button.setAttribute("aria-current", "true");
     return button;
   }
 
@@ -88,14 +88,14 @@ export class Alternatives {
   }
 
   async #correct(correct) {
-    const [number, text] = [this.#number, byId("correct-text").value.trim()];
+    const [sentence, text] = [this.#sentence, byId("correct-text").value.trim()];
     if (!text) return;
     try {
-      await correct(number, text);
-      this.close();
-      this.#pick(number, text);
+      await correct(sentence, text);
+      if (this.#sentence === sentence) this.close();
+      this.#pick(sentence, text);
     } catch (error) {
-      byId("correct-problem").textContent = inWords(error);
+      if (this.#sentence === sentence) byId("correct-problem").textContent = inWords(error);
     }
   }
 

@@ -36,12 +36,12 @@ export class TranslateTab {
     this.#problem = new Problem(byId("problem"), askForKey);
     this.#alternatives = new Alternatives(
       (sentence, signal) => this.#wordings(sentence, signal),
-      (number, text) => this.#reword(number, text),
-      (number, text) => this.#correct(number, text),
+      (sentence, text) => this.#reword(sentence, text),
+      (sentence, text) => this.#correct(sentence, text),
     );
     this.#output = new Output(
-      (number, element) => this.#alternatives.open(number, this.#output.translation.sentences[number], element),
-      (number) => this.#align(number),
+      (number, element) => this.#alternatives.open(this.#output.translation.sentences[number], element),
+      (number) => this.#align(this.#output.translation.sentences[number]),
     );
     this.#history = history;
     this.#listen();
@@ -150,6 +150,7 @@ export class TranslateTab {
       byId("output-empty").hidden = true;
       byId("output-pane").classList.remove("stale");
       this.#showActions(null);
+      this.#alternatives.close();
       this.#output.draft(written, language);
     };
   }
@@ -171,6 +172,7 @@ export class TranslateTab {
     this.#pair = pair && { ...pair, source: detected?.language ?? pair.source };
     if (translation || !this.#field.value) this.#languages.showDetected(detected);
     this.#terms.showCount();
+    this.#alternatives.close(); // of a sentence that goes now
     this.#output.show(translation, pair?.target);
     this.#field.lang = this.#pair?.source ?? "";
     byId("output-pane").classList.remove("stale");
@@ -227,29 +229,34 @@ export class TranslateTab {
   }
 
   /** Keep the user's own wording of a sentence with the key. */
-  #correct(number, text) {
-    const sentence = this.#output.translation.sentences[number];
+  #correct(sentence, text) {
     sentence.wordings = null;
     return postJson("suggest", { ...this.#pair, q: sentence.source, s: text });
   }
 
-  #reword(number, text) {
-    const sentence = this.#output.translation.sentences[number];
+  #reword(sentence, text) {
+    const number = this.#place(sentence);
+    if (number < 0) return; // another translation came meanwhile
     if (sentence.text !== text) Object.assign(sentence, { text, links: null, tokens: null, reworded: true });
     this.#output.redraw(number);
     this.#output.focus(number);
     announce(t("chosen", { text }));
   }
 
+  /** Which sentence of the translation that is shown it is; -1 = none. */
+  #place(sentence) {
+    return this.#output.translation?.sentences.indexOf(sentence) ?? -1;
+  }
+
   /** Ask which words of one sentence belong together; a wording that was chosen is given as what is to be written. */
-  async #align(number) {
-    const sentence = this.#output.translation.sentences[number];
+  async #align(sentence) {
     if (sentence.aligning === sentence.text) return sentence.waiting;
     sentence.aligning = sentence.text;
     sentence.waiting = this.#alignment(sentence).then(({ links, tokens }) => {
       if (sentence.aligning !== sentence.text) return;
       Object.assign(sentence, { links, tokens });
-      if (this.#output.translation?.sentences[number] === sentence) this.#output.redraw(number);
+      const number = this.#place(sentence);
+      if (number >= 0) this.#output.redraw(number);
     });
     return sentence.waiting;
   }
@@ -270,7 +277,7 @@ export class TranslateTab {
     const { translation, sentence } = this.#output;
     await this.#heat.open(translation.sentences, sentence, async (number) => {
       const one = translation.sentences[number];
-      if (!one.tokens?.weights) await this.#align(number);
+      if (!one.tokens?.weights) await this.#align(one);
       return one.tokens;
     });
   }

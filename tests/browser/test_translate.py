@@ -214,6 +214,21 @@ def test_a_correction_is_kept_with_the_key(visit: Visit) -> None:
     expect(page.locator("#alternatives-list button").nth(1)).to_be_visible()  # the model's own
 
 
+def test_a_new_translation_closes_the_wordings_of_the_old_one(visit: Visit) -> None:
+    """What was chosen for a sentence that is gone would else be put into another one."""
+    page = visit.translate(GERMAN)
+    held: list[Route] = []
+    visit.route("translate", lambda route: held.append(route))
+    page.fill("#source-text", "eins")
+    while not held:
+        page.wait_for_timeout(20)
+    page.locator("#output .sentence").first.click()
+    expect(page.locator("#alternatives")).to_be_visible()
+    held[0].fulfill(json={"translatedText": "one"})
+    expect(page.locator("#output")).to_have_text("one")
+    expect(page.locator("#alternatives")).to_be_hidden()
+
+
 @pytest.mark.slow
 def test_what_is_copied_is_what_is_shown(visit: Visit) -> None:
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -102,7 +102,7 @@ async def suggest(
     parts.texts.detector.check(fields.q)
 
     def store() -> None:
-        source = parts.texts.detector.detect(fields.q)[0].language if fields.source == AUTO else fields.source
+        source = parts.texts.detector.detect(fields.q)[0].language if fields.source.lower() == AUTO else fields.source
         parts.memory.add(caller.name, Correction.of(source, fields.target, fields.q, fields.s).sentences())
 
     await asyncio.to_thread(store)

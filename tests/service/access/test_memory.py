@@ -110,7 +110,7 @@ async def test_bounds(bundles: dict[str, Bundle], service: Served) -> None:
         reply = await service.client.post("/suggest", json=HOUSE | fields, headers=bearer(key))
         assert assert_error(reply, 400, "memory_limit")["detail"]["bound"] in (1, 40)
     assert (await translated(service, key))["translatedText"] == HOUSE["s"]
-    for fields in ({"s": "!"}, {"s": "x" * 5001}, {"target": "de"}, {"source": "?"}):
+    for fields in ({"s": "!"}, {"s": "x" * 5001}, {"target": "de"}, {"source": "?"}, {"target": "auto"}):
         reply = await service.client.post("/suggest", json=HOUSE | fields, headers=bearer(key))
         assert_error(reply, 422, "invalid_field")
 
