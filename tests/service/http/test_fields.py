@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import get_ident
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from service.api.schemas import MAX_PROTECT, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.http import intake
 from service.http.errors import BadRequest, HttpError, InvalidFields
 from service.http.intake import read_fields
 from service.text.glossary import MAX_GLOSSARY, MAX_TERM
@@ -150,3 +152,15 @@ async def test_a_file_in_a_form_is_a_field_with_its_content() -> None:
     body = part.format("q", '; filename="a.txt"', "Grüße") + part.format("target", "", "en") + "--x--\r\n"
     found = await read_fields(request(body.encode(), "multipart/form-data; boundary=x"), TranslateRequest)
     assert (found.q, found.target) == ("Grüße", "en")
+
+
+async def test_a_long_form_is_parsed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def parse(raw: bytes) -> list[tuple[str, str]]:
+        threads.append(get_ident())
+        return [("q", "x"), ("target", "en")]
+
+    monkeypatch.setattr(intake, "_query_pairs", parse)
+    await read_fields(request(b"%41" * 30_000, "application/x-www-form-urlencoded"), TranslateRequest)
+    assert threads[0] == get_ident() != threads[1]  # of the query string, which is short, and of the body
