@@ -158,10 +158,8 @@ def _opened(url: str, part: Path) -> http.client.HTTPResponse:
         response: http.client.HTTPResponse = urlopen(Request(url, headers=headers), timeout=_TIMEOUT)
     except HTTPError as error:
         error.close()
-        if (
-            error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and "Range" in headers
-        ):  # another file of the same tag
-            _forget(part)
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and "Range" in headers:
+            _forget(part)  # another file of the same tag
             return _opened(url, part)
         raise PullError(f"{_shown(url)}: the server answers {error.code} {error.reason}") from error
     return response

@@ -44,7 +44,8 @@ def read_tmx(file: BinaryIO, source: str = "", target: str = "") -> Iterator[Tmx
         target: language of the translations; empty = every other one.
 
     Raises:
-        TmxError: it is no TMX, is broken, declares entities, has a huge unit, or names no source language where none is given.
+        TmxError: it is no TMX, is broken, declares entities, has a huge unit, or names no source language where
+            none is given.
     """
     events = etree.iterparse(
         file, events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
