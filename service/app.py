@@ -46,7 +46,7 @@ from service.http.tracing import OFF, TraceContext, open_tracing
 from service.http.uploads import UNKNOWN_UPLOADS
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
-from service.storage.memory import Memory
+from service.storage.memory import TranslationMemory
 from service.telemetry.metrics import Metrics
 from service.translation.texts import TextService
 
@@ -140,7 +140,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
     text_service = TextService(engine, settings)
     glossaries = await asyncio.to_thread(Glossaries, settings)
-    memory = await asyncio.to_thread(Memory, settings)
+    memory = await asyncio.to_thread(TranslationMemory, settings)
     access = await asyncio.to_thread(Access, settings)
     manager = await asyncio.to_thread(ModelManager, engine, settings)
     files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, glossaries, memory, explain)

@@ -28,7 +28,7 @@ from service.files.store import JobStore
 from service.settings import Settings
 from service.storage.database import Database, StorageError
 from service.storage.glossaries import Glossaries
-from service.storage.memory import Memory
+from service.storage.memory import TranslationMemory
 from service.text.markup import MarkupOptions
 from service.translation.plans import guessed_route
 from service.translation.requests import TranslateTask
@@ -52,7 +52,7 @@ class FileJobs:
         engine: Engine,
         access: Access,
         glossaries: Glossaries,
-        memory: Memory,
+        memory: TranslationMemory,
         explain: Explain,
         clock: Callable[[], float] = time.time,
         retry_seconds: float = 1.0,

@@ -21,7 +21,7 @@ from service.http.credentials import Sender, admin_of, caller_of, sender_of
 from service.http.intake import read_fields
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
-from service.storage.memory import Memory
+from service.storage.memory import TranslationMemory
 from service.telemetry.metrics import Metrics
 from service.translation.requests import Recall, priority_of
 from service.translation.texts import TextService
@@ -39,7 +39,7 @@ class Parts:
     metrics: Metrics
     settings: Settings
     glossaries: Glossaries
-    memory: Memory
+    memory: TranslationMemory
     access: Access
     models: ModelManager
     files: FileJobs

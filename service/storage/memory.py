@@ -99,7 +99,7 @@ class MemoryEntry:
     changed: float
 
 
-class Memory:
+class TranslationMemory:
     """The memories of all callers. Calls block: they belong in threads.
 
     Every method but ``close`` raises StorageError where the database cannot be used now. Where ``source`` and

@@ -61,7 +61,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
     modules = {module for module, owners in owned if named.intersection(one.replace("_", "-") for one in owners)}
     absent = {module for module in modules if not module.startswith("_")}
     absent -= {"pydantic", "pydantic_core"}  # newer versions of Typer bring them, and need them
-    assert {"fastapi", "pydantic_settings", "structlog", "prometheus_client", "tomlkit", "transformers"} <= absent
+    assert {"fastapi", "pydantic_settings", "structlog", "prometheus_client", "tomlkit"} <= absent
     (tmp_path / "sitecustomize.py").write_text(WITHOUT.format(absent=absent))
     return {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
 

@@ -26,7 +26,7 @@ from service.files.store import JobStore
 from service.http.errors import explain
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
-from service.storage.memory import Memory
+from service.storage.memory import TranslationMemory
 from service.translation.texts import TextService
 from tests.service.support import PATIENCE, Clock, CopyGraphs, Served, copying, make_engine, until
 
@@ -102,7 +102,7 @@ async def file_jobs(
     chosen, graphs = Settings(data=data, **fields), copying(bundle)
     engine = make_engine((bundle, graphs))
     texts, access, glossaries = TextService(engine, chosen), Access(chosen), Glossaries(chosen)
-    stored = glossaries, Memory(chosen)
+    stored = glossaries, TranslationMemory(chosen)
     jobs = FileJobs(chosen, texts, engine, access, *stored, explain, clock or Clock(), retry_seconds=0.01)
     if translate is not None:
         jobs._runner._actions = replace(jobs._runner._actions, translate=translate)
