@@ -79,7 +79,7 @@ def pull(
         raise ConfigError(f"--sha256 must be 64 hexadecimal digits, but is {digest!r}")
     if remote and not wanted:
         raise ConfigError("what comes over a network needs --sha256, from whoever made the archive")
-    if remote and "@" in urlsplit(source).netloc:
+    if remote and "@" in _netloc(source):
         raise ConfigError("a URL with a name or a password is not read: fetch the archive with another program")
     into = _into(folder)
     with _scratch(into, wanted) as scratch:
@@ -90,6 +90,13 @@ def pull(
         if remote:
             _forget(given)
     print(f"{path}: {folder_size(path) / 1e6:.1f} MB, digest {sha256(path / MANIFEST)}")
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError as error:
+        raise ConfigError(f"{url!r} is no URL: {error}") from error
 
 
 def _into(folder: Path | None) -> Path:
@@ -151,8 +158,8 @@ def _opened(url: str, part: Path) -> http.client.HTTPResponse:
         response: http.client.HTTPResponse = urlopen(Request(url, headers=headers), timeout=_TIMEOUT)
     except HTTPError as error:
         error.close()
-        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # another file of the same tag
-            _forget(part)
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and "Range" in headers:
+            _forget(part)  # another file of the same tag
             return _opened(url, part)
         raise PullError(f"{_shown(url)}: the server answers {error.code} {error.reason}") from error
     return response
@@ -170,8 +177,7 @@ def _receive(response: http.client.HTTPResponse, part: Path, bound: int, shown: 
     _validator(part).write_text(validator, encoding="latin-1")
     if not validator:
         _validator(part).unlink()
-    length = response.headers["Content-Length"]
-    total = None if length is None else begun + int(length)
+    total = None if response.length is None else begun + response.length
     _check_room(max(0, (total or 0) - begun), total or 0, part.parent, bound, shown)
     report(
         f"{shown}: {'?' if total is None else f'{total / 1e6:.1f}'} MB" + (f", from byte {begun} on" if begun else "")

@@ -103,7 +103,8 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         telemetry=tracing.telemetry if tracing else OFF,
     )
     if MCP_INSTALLED:
-        app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
+        # A GET would be a stream that nothing ever comes on, held open until the client leaves.
+        app.router.routes.append(Route(MCP_PATH, mcp, methods=["POST"], include_in_schema=False))
     app.add_exception_handler(HTTPException, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_middleware(
@@ -124,7 +125,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "X-Request-ID"),
+            allow_headers=("Authorization", "Content-Type", "X-Request-ID", "MCP-Protocol-Version"),
             expose_headers=("X-Request-ID", "Retry-After", NOTICE),
         )
     app.add_middleware(SecurityHeaders)  # outermost but for tracing

@@ -269,10 +269,10 @@ class FileJobs:
             return list(one.texts)  # it is in that language already
         await self._count()
         named = tuple(job.glossaries.split(",")) if job.glossaries else ()
-        terms = await asyncio.to_thread(self._glossaries.terms, job.owner, named, job.source, job.target)
+        terms = self._glossaries.terms
         task = TranslateTask(
             texts=one.texts,
-            glossary=terms,
+            glossary=await asyncio.to_thread(terms, job.owner, named, job.source, job.target) if named else {},
             source=job.source,
             target=job.target,
             model=job.model,

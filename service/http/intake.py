@@ -23,7 +23,7 @@ T = TypeVar("T", bound=BaseModel)
 
 _MAX_FIELDS = 100_000
 IN_THREAD = 65_536
-"""Bytes of JSON from which on checking or parsing it would hold up the others."""
+"""Bytes of JSON or of a form from which on checking or parsing it would hold up the others."""
 _CHARSET = re.compile(r";\s*charset=[^;]*", re.I)
 _REPEATED = ("q", "text", "translation", *LIST_FIELDS)
 _TEXT_FIELDS = frozenset(("q", "text", "translation", "prefix"))
@@ -96,7 +96,7 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
         return await asyncio.to_thread(_json_object, body) if len(body) > IN_THREAD else _json_object(body)
     pairs = _query_pairs(request.scope["query_string"])
     if kind == "application/x-www-form-urlencoded":
-        pairs += _query_pairs(body)
+        pairs += await asyncio.to_thread(_query_pairs, body) if len(body) > IN_THREAD else _query_pairs(body)
     elif kind == "multipart/form-data":
         pairs += await _multipart_pairs(request, body)
     elif body:

@@ -21,6 +21,7 @@ from service.text.parallel import ParallelDocument
 
 MAX_SENTENCE = 5_000
 """Characters of a sentence, and of its translation."""
+_MAX_RAW = 4 * MAX_SENTENCE  # before what is composed is; what has more is not looked at
 _SCHEMA = """
 CREATE TABLE entry (
     id TEXT NOT NULL UNIQUE,
@@ -62,6 +63,9 @@ class Correction:
         for name, code in (("source", source), ("target", target)):
             if not is_language_code(code) or code.lower() == "auto":
                 raise InvalidOption(name, "must be a language code, such as de or pt-BR", code)
+        for name, side in (("q", text), ("s", translation)):
+            if len(side) > _MAX_RAW:
+                raise InvalidOption(name, f"must have 1 to {MAX_SENTENCE} characters", len(side))
         made = cls(base_code(source), base_code(target), normalise(text).strip(), normalise(translation).strip())
         if made.source == made.target:
             raise InvalidOption("target", "must be another language than source", target)

@@ -14,10 +14,11 @@ from xml.sax.saxutils import escape, quoteattr
 from lxml import etree  # type: ignore[import-untyped]
 
 from models.errors import TandemError
-from service.text.languages import base_code
+from service.text.languages import MAX_CODE_LENGTH, base_code
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _ANY = "*all*"  # TMX's word for a memory without one source language
+_MAX_ELEMENTS = 10_000  # of a unit, and of what stands before one: so much is in memory at a time
 _CODES = frozenset(("bpt", "ept", "it", "ph", "ut", "sub"))  # markup of some other format, which is no text
 
 
@@ -43,24 +44,29 @@ def read_tmx(file: BinaryIO, source: str = "", target: str = "") -> Iterator[Tmx
         target: language of the translations; empty = every other one.
 
     Raises:
-        TmxError: it is no TMX, is broken, declares entities, or names no source language where none is given.
+        TmxError: it is no TMX, is broken, declares entities, has a huge unit, or names no source language where
+            none is given.
     """
     events = etree.iterparse(
         file, events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
-    header, seen = "", False
+    header, seen, held = "", False, 0
     try:
         for event, element in events:
             if event == "start":
                 if not seen:
                     seen = _check_root(element)
+                held += 1
+                if held > _MAX_ELEMENTS:
+                    raise TmxError(f"a unit of the TMX may hold at most {_MAX_ELEMENTS} elements, and one holds more")
             elif element.tag == "header":
-                header = element.get("srclang", "")
+                header = _code(element, "srclang")
             elif element.tag == "tu":
-                yield from _pairs(element, source or element.get("srclang") or header, target)
+                yield from _pairs(element, source or _code(element, "srclang") or header, target)
                 element.clear()
                 while element.getprevious() is not None:
                     del element.getparent()[0]
+                held = 0
     except etree.XMLSyntaxError as error:
         raise TmxError(f"the TMX cannot be read as XML: {error.msg}") from error
 
@@ -107,7 +113,7 @@ def _pairs(unit: etree._Element, source: str, target: str) -> Iterator[TmxPair]:
     for variant in unit.iterchildren("tuv"):
         segment = variant.find("seg")
         if segment is not None:
-            texts.append((variant.get(_LANGUAGE) or variant.get("lang") or "", _text(segment)))
+            texts.append((_code(variant, _LANGUAGE) or _code(variant, "lang"), _text(segment)))
     leading = next(((code, text) for code, text in texts if base_code(code) == base_code(source)), None)
     if leading is None:
         return
@@ -115,6 +121,11 @@ def _pairs(unit: etree._Element, source: str, target: str) -> Iterator[TmxPair]:
         wanted = not target or base_code(code) == base_code(target)
         if code and wanted and base_code(code) != base_code(source):
             yield TmxPair(leading[0], code, leading[1], text)
+
+
+def _code(element: etree._Element, attribute: str) -> str:
+    """A language code; what is too long to be one stays so."""
+    return str(element.get(attribute, ""))[: MAX_CODE_LENGTH + 1]
 
 
 def _text(segment: etree._Element) -> str:

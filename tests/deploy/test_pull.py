@@ -61,12 +61,14 @@ class Files:
 
     Attributes:
         stops: after so many bytes of each answer; None = never.
+        refuses: answers with that status; None = it does not.
         ranges: of each request the first byte asked for.
     """
 
     content: bytes
     tag: str = '"1"'
     stops: int | None = None
+    refuses: int | None = None
     ranges: list[int] = field(default_factory=list)
     address: str = ""
 
@@ -76,8 +78,8 @@ class Files:
         if wanted and request.headers["If-Range"] == self.tag:
             first = int(wanted[1])
         self.ranges.append(first)
-        if request.path.partition("?")[0] != "/tiny.tar.gz":
-            request.send_error(404)
+        if self.refuses or request.path.partition("?")[0] != "/tiny.tar.gz":
+            request.send_error(self.refuses or 404)
             return
         rest = self.content[first:]
         request.send_response(206 if first else 200)
@@ -112,6 +114,14 @@ def files(archive: Path) -> Iterator[Files]:
         yield served
         server.shutdown()
         thread.join()
+
+
+def test_a_server_that_refuses_and_what_is_no_url(files: Files, run: Run) -> None:
+    files.refuses = 416  # though no range was asked for
+    status, _, error = run("pull", files.address, "--sha256", "0" * 64)
+    assert status == 1 and "answers 416" in error and files.ranges == [0]
+    status, _, error = run("pull", "https://[::1/tiny.tar.gz", "--sha256", "0" * 64)
+    assert status == 2 and "is no URL" in error
 
 
 def test_a_download_that_breaks_off_goes_on_where_it_stopped(

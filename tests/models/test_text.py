@@ -30,6 +30,17 @@ def test_removes_and_composes(given_text: str, wanted: str) -> None:
     assert normalise(given_text) == wanted
 
 
+@given(st.text(st.sampled_from("ae\u00e9\u0344\u0f73\u3099\u0301\u0316\u0345"), max_size=200))
+def test_marks_out_of_order_come_out_as_in_nfc(text: str) -> None:
+    run = "\u0316\u0301" * 20
+    assert normalise(run + text + run) == unicodedata.normalize("NFC", run + text + run)
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0f73", "\u0344\u0316"])
+def test_a_million_marks_out_of_order_take_no_hours(marks: str) -> None:
+    assert unicodedata.is_normalized("NFD", normalise("x" + marks * 300_000)[1:])
+
+
 @given(st.text(st.characters(codec=None)))
 def test_is_a_fixed_point_in_nfc_that_encodes(text: str) -> None:
     once = normalise(text)

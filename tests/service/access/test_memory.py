@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from models.bundle import Bundle
+from service.errors import InvalidOption
 from service.settings import Settings
+from service.storage.memory import Correction
 from tests.service.access.guarded import bearer, make_key
 from tests.service.support import Served, assert_error, served
 
@@ -120,3 +122,9 @@ async def test_without_a_key(bundles: dict[str, Bundle]) -> None:
         assert_error(await service.client.post("/suggest", json=HOUSE), 403, "key_needed")
         for method, path in (("GET", "/memory"), ("GET", "/memory.tmx"), ("POST", "/memory.tmx")):
             assert_error(await service.client.request(method, path), 403, "key_needed")
+
+
+def test_what_is_too_long_is_not_even_composed() -> None:
+    """A unit of a TMX may repeat a long text for each of its translations."""
+    with pytest.raises(InvalidOption, match="q: must have 1 to 5000 characters"):
+        Correction.of("de", "en", "a" + "\0" * 30_000, "b")

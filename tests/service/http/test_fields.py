@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from threading import get_ident
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from service.api.schemas import MAX_PROTECT, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.http import intake
+from service.http.dialects.deepl.schemas import DeepLTranslateRequest, GlossaryChange, MultilingualGlossaryRequest
+from service.http.dialects.openai.schemas import ChatRequest
 from service.http.errors import BadRequest, HttpError, InvalidFields
-from service.http.intake import read_fields
+from service.http.intake import read_fields, validate
 from service.text.glossary import MAX_GLOSSARY, MAX_TERM
 
 pytestmark = pytest.mark.anyio
@@ -150,3 +154,31 @@ async def test_a_file_in_a_form_is_a_field_with_its_content() -> None:
     body = part.format("q", '; filename="a.txt"', "Grüße") + part.format("target", "", "en") + "--x--\r\n"
     found = await read_fields(request(body.encode(), "multipart/form-data; boundary=x"), TranslateRequest)
     assert (found.q, found.target) == ("Grüße", "en")
+
+
+async def test_a_long_form_is_parsed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def parse(raw: bytes) -> list[tuple[str, str]]:
+        threads.append(get_ident())
+        return [("q", "x"), ("target", "en")]
+
+    monkeypatch.setattr(intake, "_query_pairs", parse)
+    await read_fields(request(b"%41" * 30_000, "application/x-www-form-urlencoded"), TranslateRequest)
+    assert threads[0] == get_ident() != threads[1]  # of the query string, which is short, and of the body
+
+
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        (ChatRequest, {"model": "m", "messages": [{"role": "user", "content": [{}] * 900}] * 900}),
+        (DeepLTranslateRequest, {"text": [1] * 900, "target_lang": "en"}),
+        (MultilingualGlossaryRequest, {"name": "n", "dictionaries": [1] * 900}),
+        (GlossaryChange, {"dictionaries": [1] * 900}),
+    ],
+)
+def test_a_list_is_checked_up_to_its_first_fault(model: type[BaseModel], fields: dict[str, Any]) -> None:
+    """A megabyte of them would hold up the event loop for seconds."""
+    with pytest.raises(InvalidFields) as refused:
+        validate(model, fields, strict=False)
+    assert len(refused.value.detail) <= 2  # what may be a text or a list is refused as either

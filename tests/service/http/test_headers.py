@@ -54,10 +54,11 @@ async def test_pages_of_other_origins_get_nothing_by_default(service: Served) ->
 async def test_pages_of_listed_origins_may_use_the_api(bundles: dict[str, Bundle]) -> None:
     settings = Settings(cors_origins=("https://pages.example", "https://other.example"), shutdown_timeout=5)
     async with served(bundles, settings) as service:
-        asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+        names = "authorization, mcp-protocol-version"
+        asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
         allowed = await service.client.options("/translate", headers={**PAGE, **asked})
         assert allowed.headers["access-control-allow-origin"] == PAGE["Origin"]
-        assert "authorization" in allowed.headers["access-control-allow-headers"].lower()
+        assert allowed.status_code == 200 and "authorization" in allowed.headers["access-control-allow-headers"].lower()
         error = await service.client.post("/translate", content=b"{", headers=PAGE)
         assert error.status_code == 415
         assert error.headers["access-control-allow-origin"] == PAGE["Origin"]

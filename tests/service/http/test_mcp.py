@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp.client.client import Client
@@ -93,3 +94,9 @@ async def test_pages_of_other_origins_are_refused(service: Served, origin: str, 
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     headers = {"Origin": origin, "Accept": "application/json, text/event-stream"}
     assert (await service.client.post("/mcp", json=request, headers=headers)).status_code == status
+
+
+async def test_no_stream_is_held_open_for_a_server_without_sessions(service: Served) -> None:
+    with anyio.fail_after(30):
+        reply = await service.client.get("/mcp", headers={"Accept": "text/event-stream"})
+    assert_error(reply, 405, "method_not_allowed")

@@ -56,9 +56,10 @@ BOMB = '<!DOCTYPE tmx [<!ENTITY a "{}"><!ENTITY b "&a;&a;&a;&a;">]>'.format("x" 
         ("<a>" * 300, "must be TMX"),
         ("<html/>", "must be TMX"),
         ("", "cannot be read as XML"),
+        (HEAD.format("de") + "<note/>" * 10_000 + UNIT.format("Haus"), "10000 elements"),
         (HEAD.format("*all*") + UNIT.format("Haus"), "source language"),
     ],
-    ids=["bomb", "file", "undefined", "encoding", "cut", "huge", "deep", "html", "nothing", "no-source"],
+    ids=["bomb", "file", "undefined", "encoding", "cut", "huge", "deep", "html", "nothing", "elements", "no-source"],
 )  # fmt: skip
 def test_refused(text: str, message: str) -> None:
     with pytest.raises(TmxError, match=message):

@@ -82,7 +82,7 @@ class StyleFields(DeepLFields):
 class DeepLTranslateRequest(StyleFields):
     """Texts to translate, as DeepL's clients send them."""
 
-    text: Annotated[list[str], BeforeValidator(_listed)] = Field(
+    text: Annotated[list[str], Field(fail_fast=True), BeforeValidator(_listed)] = Field(
         examples=[["Guten Morgen.", "Wie geht es dir?"]], min_length=1, description="A form repeats it."
     )
     target_lang: Language = Field(
@@ -272,14 +272,14 @@ class MultilingualGlossaryRequest(DeepLFields):
     """A new glossary of several language pairs."""
 
     name: str = Field(examples=["Railway"])
-    dictionaries: list[DictionaryFields]
+    dictionaries: Annotated[list[DictionaryFields], Field(fail_fast=True)]
 
 
 class GlossaryChange(DeepLFields):
     """A glossary's new name, and terms that it gets."""
 
     name: str | None = Field(default=None, examples=["Trains"])
-    dictionaries: list[DictionaryFields] = Field(default=[])
+    dictionaries: Annotated[list[DictionaryFields], Field(fail_fast=True)] = Field(default=[])
 
 
 class DeepLGlossary(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,7 +20,9 @@ class ChatMessage(BaseModel):
     """What was said; only the last one is read."""
 
     role: str = Field(examples=["user"])
-    content: str | list[ContentPart] | None = Field(default=None, examples=["Wo ist der Bahnhof?"])
+    content: str | Annotated[list[ContentPart], Field(fail_fast=True)] | None = Field(
+        default=None, examples=["Wo ist der Bahnhof?"]
+    )
 
 
 class StreamOptions(BaseModel):
@@ -35,7 +37,7 @@ class ChatRequest(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     model: str = Field(max_length=200, examples=["translate-de-en"], description="Says what to do; see GET /v1/models.")
-    messages: list[ChatMessage] = Field(min_length=1, max_length=_MAX_MESSAGES)
+    messages: Annotated[list[ChatMessage], Field(fail_fast=True)] = Field(min_length=1, max_length=_MAX_MESSAGES)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: int | None = Field(default=None, description="Refused beyond 1.")
