@@ -20,6 +20,7 @@ _FOLDERS = (
     "onnxruntime/tools",
     "onnxruntime/transformers",
 )
+_LEXERS = ("__init__", "_mapping", "python")  # of pygments, which colours a command's traceback
 _TESTS = ("tests", "test", "_tests")
 _SUFFIXES = (".pyi", ".h", ".hpp", ".pxd", ".pyx", ".a")
 
@@ -34,6 +35,9 @@ def main(environment: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     for path in list(packages.rglob("*")):
         if path.is_file() and path.suffix in _SUFFIXES:
+            path.unlink()
+    for path in (packages / "pygments" / "lexers").rglob("*.py*"):
+        if path.name.partition(".")[0] not in _LEXERS:
             path.unlink()
     print(
         f"{environment}: {before / 1e6:.0f} MB, {_bytes(environment) / 1e6:.0f} MB without what serving does not read"
