@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
 from mcp.client.client import Client
@@ -97,6 +97,6 @@ async def test_pages_of_other_origins_are_refused(service: Served, origin: str, 
 
 
 async def test_no_stream_is_held_open_for_a_server_without_sessions(service: Served) -> None:
-    with anyio.fail_after(30):
+    async with asyncio.timeout(30):
         reply = await service.client.get("/mcp", headers={"Accept": "text/event-stream"})
     assert_error(reply, 405, "method_not_allowed")
