@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -77,7 +77,23 @@ class Vocabulary(ABC):
 
 
 class StoredVocabulary(Vocabulary):
-    """A vocabulary that has a file of its own."""
+    """A vocabulary that has a file of its own, and its pieces in order of their ids."""
+
+    _pieces: Sequence[str]
+    _ids: Mapping[str, int]
+
+    def id_of(self, piece: str) -> int:
+        if piece not in self._ids:
+            raise VocabularyError(f"the vocabulary of {self.size} pieces has no piece {piece!r}")
+        return self._ids[piece]
+
+    def piece_of(self, token: int) -> str:
+        return self._pieces[self._checked(token)]
+
+    def _checked(self, token: int) -> int:
+        if not 0 <= token < self.size:
+            raise VocabularyError(f"token ids must be 0 to {self.size - 1}, but one is {token}")
+        return int(token)
 
     @classmethod
     @abstractmethod

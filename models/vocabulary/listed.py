@@ -130,21 +130,8 @@ class ListedVocabulary(StoredVocabulary):
     def decode(self, ids: Sequence[int]) -> str:
         return self._join([self._pieces[token] for token in map(self._checked, ids) if token not in self._silent])
 
-    def id_of(self, piece: str) -> int:
-        if piece not in self._ids:
-            raise VocabularyError(f"the vocabulary of {self.size} pieces has no piece {piece!r}")
-        return self._ids[piece]
-
-    def piece_of(self, token: int) -> str:
-        return self._pieces[self._checked(token)]
-
     def language_tag(self, code: str) -> int:
         if code not in self.languages:
             known = ", ".join(self.languages) or "none"
             raise VocabularyError(f"the vocabulary has no tag of the language {code!r}; it has those of: {known}")
         return self._ids[self.languages[code]]
-
-    def _checked(self, token: int) -> int:
-        if not 0 <= token < self.size:
-            raise VocabularyError(f"token ids must be 0 to {self.size - 1}, but one is {token}")
-        return int(token)

@@ -41,7 +41,7 @@ class SentencePieceVocabulary(StoredVocabulary):
         if not loaded:
             raise VocabularyError("not a readable sentencepiece model: it is empty")
         self.size: int = self._processor.get_piece_size()
-        self._pieces: list[str] = [self._processor.id_to_piece(token) for token in range(self.size)]
+        self._pieces = [self._processor.id_to_piece(token) for token in range(self.size)]
         self._ids = {piece: token for token, piece in enumerate(self._pieces)}
         self._bytes = [self._ids.get(f"<0x{value:02X}>", -1) for value in range(256)]
         self._check()
@@ -142,19 +142,6 @@ class SentencePieceVocabulary(StoredVocabulary):
     def decode(self, ids: Sequence[int]) -> str:
         kept = [self._checked(token) for token in ids]
         return str(self._processor.decode([token for token in kept if token not in (PAD, BOS, EOS)]))
-
-    def id_of(self, piece: str) -> int:
-        if piece not in self._ids:
-            raise VocabularyError(f"the vocabulary of {self.size} pieces has no piece {piece!r}")
-        return self._ids[piece]
-
-    def piece_of(self, token: int) -> str:
-        return self._pieces[self._checked(token)]
-
-    def _checked(self, token: int) -> int:
-        if not 0 <= token < self.size:
-            raise VocabularyError(f"token ids must be 0 to {self.size - 1}, but one is {token}")
-        return int(token)
 
     def _spell(self, character: str) -> list[int]:
         return [self._bytes[value] for value in character.encode()]

@@ -58,8 +58,3 @@ class WordVocabulary(StoredVocabulary):
         if piece not in self._ids:
             raise VocabularyError(f"the vocabulary of {self.size} words has no word {piece!r}")
         return self._ids[piece]
-
-    def piece_of(self, token: int) -> str:
-        if not 0 <= token < self.size:
-            raise VocabularyError(f"token ids must be 0 to {self.size - 1}, but one is {token}")
-        return self._pieces[token]
