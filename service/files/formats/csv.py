@@ -5,28 +5,16 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
-from service.files.bounds import FileRefused, Segment, SourceFile
+from service.files.bounds import FileRefused, SourceFile
 from service.files.formats.encoding import Text, read_text
-from service.files.formats.passages import Part, Parts, Passage, is_prose, message, segments_of, write_text
+from service.files.formats.passages import Part, Parts, Passage, is_prose, message, text_format
 
 _DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 _NAMED = re.compile(r"sep=(.)\r?\n")  # a first line for Excel
 _SAMPLE = 1 << 16  # characters by which the delimiter is told
-
-
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The cells. Raises FileRefused."""
-    return segments_of(_document(source)[1], source.bounds.markup_characters)
-
-
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The table with its cells translated; a cell gets quotes where it did not need them before."""
-    text, parts = _document(source)
-    write_text(text, parts, source, translations, result)
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:
@@ -35,6 +23,10 @@ def _document(source: SourceFile) -> tuple[Text, Parts]:
     start = named.end() if named else 0
     delimiter = named[1] if named else _delimiter(text.characters, _DELIMITERS[source.ending])
     return text, (text.characters[:start], *_parts(text.characters, start, delimiter))
+
+
+read, write = text_format(_document)
+"""The table with its cells translated; a cell gets quotes where it did not need them before."""
 
 
 def _delimiter(characters: str, candidates: str) -> str:

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
-from service.files.bounds import FileRefused, Segment, SourceFile
+from service.files.bounds import FileRefused, SourceFile
 from service.files.formats.encoding import Text, read_text
-from service.files.formats.passages import Part, Parts, Passage, is_prose, message, segments_of, write_text
+from service.files.formats.passages import Part, Parts, Passage, is_prose, message, text_format
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"(?P<name>\s*:)?')
 _HALF = re.compile("[\ud800-\udfff]")  # of a character: cannot be written but as an escape
-
-
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The strings. Raises FileRefused."""
-    return segments_of(_document(source)[1], source.bounds.markup_characters)
-
-
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The file with its strings translated, written with escapes for what is not ASCII if it had them."""
-    text, parts = _document(source)
-    write_text(text, parts, source, translations, result)
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:
@@ -35,6 +23,10 @@ def _document(source: SourceFile) -> tuple[Text, Parts]:
         where = f"line {error.lineno}, column {error.colno}"
         raise FileRefused.broken(f"the file is no JSON from {where} on ({error.msg}); correct it") from error
     return text, tuple(_parts(text.characters))
+
+
+read, write = text_format(_document)
+"""The file with its strings translated, written with escapes for what is not ASCII if it had them."""
 
 
 def _parts(characters: str) -> Iterator[Part]:

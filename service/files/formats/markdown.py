@@ -11,14 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it import rules_inline as rules
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from service.files.bounds import Segment, SourceFile
+from service.files.bounds import SourceFile
 from service.files.formats.encoding import Text, read_text
 from service.files.formats.passages import (
     Part,
@@ -27,8 +26,7 @@ from service.files.formats.passages import (
     PassagePiece,
     PieceRole,
     message,
-    segments_of,
-    write_text,
+    text_format,
 )
 from service.files.formats.txt import one_line
 
@@ -51,20 +49,13 @@ _AT = "tandem"
 Rule = Callable[[StateInline, bool], bool]
 
 
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The texts of a page. Raises FileRefused."""
-    return segments_of(_document(source)[1], source.bounds.markup_characters)
-
-
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The page with its texts translated, a paragraph on one line where it changed."""
-    text, parts = _document(source)
-    write_text(text, parts, source, translations, result)
-
-
 def _document(source: SourceFile) -> tuple[Text, Parts]:
     text = read_text(source).unix()
     return text, tuple(_parts(text.characters.replace("\r", "\n") if "\r" in text.characters else text.characters))
+
+
+read, write = text_format(_document)
+"""The page with its texts translated, a paragraph on one line where it changed."""
 
 
 def _parser() -> MarkdownIt:

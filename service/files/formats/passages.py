@@ -248,13 +248,26 @@ def rendered(parts: Iterable[Part], following: Following, limit: int) -> str:
     return "".join(part if isinstance(part, str) else part.render(following, limit) for part in parts)
 
 
-def write_text(
-    text: Text, parts: Parts, source: SourceFile, translations: Sequence[str], result: Path, errors: str = "strict"
-) -> None:
-    """Write a text file again, with the translations of its parts in its own encoding; ``errors``: see ``bytes_of``."""
-    remaining = iter(translations)
-    characters = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
-    result.write_bytes(text.bytes_of(characters, errors))
+def text_format(
+    document: Callable[[SourceFile], tuple[Text, Parts]], errors: str = "strict"
+) -> tuple[Callable[[SourceFile], Iterator[Segment]], Callable[[SourceFile, Sequence[str], Path], None]]:
+    """The two functions of a format whose files are text: ``read`` and ``write`` (see ``Format``).
+
+    Args:
+        document: a file's text, and its parts in order. Raises FileRefused.
+        errors: what becomes of characters that the file's encoding lacks: see ``bytes_of``.
+    """
+
+    def read(source: SourceFile) -> Iterator[Segment]:
+        return segments_of(document(source)[1], source.bounds.markup_characters)
+
+    def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
+        text, parts = document(source)
+        remaining = iter(translations)
+        characters = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
+        result.write_bytes(text.bytes_of(characters, errors))
+
+    return read, write
 
 
 _PROTECTED = Protector.of(("placeholders", "urls", "emails"))

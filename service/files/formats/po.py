@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from service.files.bounds import FileRefused, Segment, SourceFile
 from service.files.formats.encoding import Text, read_text
-from service.files.formats.passages import Following, Part, Parts, Passage, message, segments_of, write_text
+from service.files.formats.passages import Following, Part, Parts, Passage, message, segments_of, text_format
 from service.text.languages import base_code
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -38,20 +37,13 @@ _LANGUAGE = re.compile(r"(Language:[ ]?)([^\\\"\n]*)")
 _CHARSET = re.compile(r"charset=([^\\\"\s;]+)")
 
 
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The messages to translate. Raises FileRefused."""
-    return segments_of(_document(source)[1], source.bounds.markup_characters)
-
-
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The catalogue with those messages translated."""
-    text, parts = _document(source)
-    write_text(text, parts, source, translations, result)
-
-
 def _document(source: SourceFile) -> tuple[Text, Parts]:
     text = read_text(source).unix()
     return text, tuple(_parts(text.characters, source))
+
+
+read, write = text_format(_document)
+"""The catalogue with those messages translated."""
 
 
 def _parts(characters: str, source: SourceFile) -> Iterator[Part]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
-from service.files.bounds import FileRefused, Segment, SourceFile
+from service.files.bounds import FileRefused, SourceFile
 from service.files.formats.cues import cue_parts
 from service.files.formats.encoding import Text, read_text
-from service.files.formats.passages import Part, Parts, segments_of, write_text
+from service.files.formats.passages import Part, Parts, text_format
 
 _BORDER = re.compile(r"(\n{2,})")
 _OTHER = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)(?:\s|$)")
@@ -20,22 +19,15 @@ _TIMES = re.compile(rf"{_TIME}[ \t]+-->[ \t]+{_TIME}(?:[ \t].*)?")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]*>|</?>|<[\d:.]+>")
 
 
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The texts of the cues. Raises FileRefused."""
-    return segments_of(_document(source)[1], source.bounds.markup_characters)
-
-
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The file with its cues translated, each on as many lines as before."""
-    text, parts = _document(source)
-    write_text(text, parts, source, translations, result)
-
-
 def _document(source: SourceFile) -> tuple[Text, Parts]:
     text = read_text(source).unix()
     if not re.match(r"WEBVTT(?=[ \t\n]|$)", text.characters):
         raise FileRefused.wrong_type("vtt", "no subtitles (they begin with WEBVTT)")
     return text, tuple(_parts(text.characters))
+
+
+read, write = text_format(_document)
+"""The file with its cues translated, each on as many lines as before."""
 
 
 def _parts(characters: str) -> Iterator[Part]:

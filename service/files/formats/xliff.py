@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from service.files.bounds import FileRefused, Segment, SourceFile
+from service.files.bounds import FileRefused, SourceFile
 from service.files.formats.encoding import Text
 from service.files.formats.passages import (
     Part,
@@ -22,8 +21,7 @@ from service.files.formats.passages import (
     PassagePiece,
     PieceRole,
     message,
-    segments_of,
-    write_text,
+    text_format,
 )
 from service.files.formats.xml import Element, XmlRules, decode_xml, escape, read_xml
 from service.text.languages import base_code
@@ -34,17 +32,6 @@ _UNFINISHED = re.compile(r"new|initial|needs-(?:adaptation|l10n|translation)")
 _STATE = re.compile(r"""(\sstate\s*=\s*["'])[^"']*""")
 
 
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The sources of units without a finished target. Raises FileRefused."""
-    return segments_of(_document(source)[1], source.bounds.markup_characters)
-
-
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The file with its targets filled in; everything else comes back byte for byte."""
-    text, parts = _document(source)
-    write_text(text, parts, source, translations, result, "xmlcharrefreplace")
-
-
 def _document(source: SourceFile) -> tuple[Text, Parts]:
     text = decode_xml(source.path.read_bytes(), source.ending)
     document = read_xml(text.characters, "file")
@@ -53,6 +40,10 @@ def _document(source: SourceFile) -> tuple[Text, Parts]:
         raise FileRefused.wrong_type(source.ending, "no XLIFF (without an element xliff)")
     second = root.token.attributes.get("version", "").startswith("2")
     return text, tuple(_Xliff(source.target, second).parts(document))
+
+
+read, write = text_format(_document, "xmlcharrefreplace")
+"""The file with its targets filled in; everything else comes back byte for byte."""
 
 
 @dataclass(frozen=True, slots=True)
