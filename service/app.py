@@ -160,7 +160,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         asyncio.Semaphore(UNKNOWN_UPLOADS),
     )
     metrics.watch(engine, parts.readiness)
-    metrics.watch_texts(text_service)
+    metrics.watch_texts(text_service, memory)
     metrics.watch_files(files)
     engine.start()
     access.start()

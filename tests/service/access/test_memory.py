@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from service.errors import InvalidOption
@@ -61,6 +65,25 @@ async def test_never_across_keys(service: Served) -> None:
     assert_error(await service.client.delete(path, headers=bearer(other)), 404, "memory_entry_not_found")
     assert (await service.client.delete(path, headers=bearer(mine))).status_code == 204
     assert (await translated(service, mine))["translatedText"] == HOUSE["q"]
+
+
+async def test_translations_go_on_without_a_memory_that_cannot_be_read(service: Served, tmp_path: Path) -> None:
+    key = make_key(service)
+    await suggest(service, key)
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as other:
+        other.execute("ALTER TABLE entry RENAME TO lost")
+        with capture_logs() as logs:
+            for _ in range(2):  # the second time it is not asked
+                assert (await translated(service, key))["translatedText"] == HOUSE["q"]
+        assert [line["event"] for line in logs if line["log_level"] == "error"] == ["memory_not_readable"]
+        for method, path in (("POST", "/suggest"), ("GET", "/memory")):
+            fields = HOUSE if method == "POST" else None
+            reply = await service.client.request(method, path, json=fields, headers=bearer(key))
+            assert_error(reply, 503, "storage_unavailable")
+        assert "tandem_memory_failures_total 2.0" in (await service.client.get("/metrics")).text
+        other.execute("ALTER TABLE lost RENAME TO entry")
+    service.app.state.parts.memory._out_until = 0.0  # the pause is over
+    assert (await translated(service, key))["translatedText"] == HOUSE["s"]
 
 
 @pytest.mark.parametrize(
