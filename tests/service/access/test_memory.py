@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -84,6 +85,19 @@ async def test_translations_go_on_without_a_memory_that_cannot_be_read(service: 
         other.execute("ALTER TABLE lost RENAME TO entry")
     service.app.state.parts.memory._out_until = 0.0  # the pause is over
     assert (await translated(service, key))["translatedText"] == HOUSE["s"]
+
+
+async def test_chats_are_answered_from_it_too(service: Served) -> None:
+    mine, other = make_key(service, "mine"), make_key(service, "other")
+    await suggest(service, mine)
+    text = f"guten morgen\n{HOUSE['q']}"
+    for key, expected in ((mine, f"guten morgen\n{HOUSE['s']}"), (other, text)):
+        chat = {"model": "translate-de-en", "messages": [{"role": "user", "content": text}]}
+        reply = await service.client.post("/v1/chat/completions", json=chat, headers=bearer(key))
+        assert reply.json()["choices"][0]["message"]["content"] == expected
+        streamed = await service.client.post("/v1/chat/completions", json=chat | {"stream": True}, headers=bearer(key))
+        chunks = [json.loads(line[6:]) for line in streamed.text.splitlines() if line.startswith("data: {")]
+        assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == expected
 
 
 @pytest.mark.parametrize(

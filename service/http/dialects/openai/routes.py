@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from service.http.credentials import caller_of, counted_caller, sender_of
-from service.http.dependencies import PartsDep, note_priority
+from service.http.dependencies import PartsDep, memory_of, note_priority
 from service.http.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
 from service.http.dialects.openai.document import STREAM, chat_body, openai_errors
 from service.http.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
@@ -43,7 +43,7 @@ async def complete(
     sender = sender_of(request)
     name, errand = errand_of(parts.texts.catalog, fields.model)
     text, options = text_of(fields), fields.stream_options
-    task = errand.task(text, sender)
+    task = errand.task(text, sender, memory_of(parts, caller.name))
     replies = ChatReplies(name, sender.tag, include_usage=bool(options and options.include_usage))
     note_priority(request, priority_of(len(text), None, parts.settings.bulk_characters))
 
