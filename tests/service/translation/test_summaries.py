@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.service.support import Served, assert_error, served, tiny_bundle
 
 pytestmark = pytest.mark.anyio
 WORDS = ("one", "two", "three", "four")
-SENTENCES = [" ".join(WORDS[(number + word) % 4] for word in range(4)) + "." for number in range(40)]
+SENTENCES = [" ".join(words) + "." for words in (*permutations(WORDS), *permutations(WORDS))][:40]  # no equal parts
 TEXT = " ".join(SENTENCES)
 
 
