@@ -4,6 +4,8 @@
 #   docker build -t tandem:latest-gpu --build-arg VARIANT=gpu .   PyTorch and ONNX Runtime with CUDA from the wheels
 #   docker build -t tandem-loadtest --target loadtest .           `tandem loadtest`
 #
+# The first and the last are for x86-64 and arm64 (docker buildx build --platform linux/amd64,linux/arm64 …), the second
+# for x86-64: `make lock-check` asks for wheels of both.
 # docs/deploy.md says how to run them.
 
 ARG BASE_IMAGE=python:3.11-slim-bookworm
@@ -27,6 +29,10 @@ RUN python deploy/docker/slim.py /opt/loadtest
 
 FROM builder AS service-packages
 ARG VARIANT
+ARG TARGETARCH
+RUN if [ "$VARIANT-$TARGETARCH" = gpu-arm64 ]; then \
+        echo "The GPU image is for linux/amd64 only: build VARIANT=cpu for linux/arm64." >&2; exit 1; \
+    fi
 COPY requirements/image-${VARIANT}.txt requirements/
 # Wheels, each with the hash of the lock; srt alone, which is plain Python, has none. Nothing needs a compiler.
 RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=pip,target=/root/.config/pip/pip.conf \

@@ -120,6 +120,16 @@ lock: $(LOCK_VENV)/.stamp-uv ## pin the dependencies anew from pyproject.toml (A
 	$(pin) --python-platform x86_64-manylinux_2_28 --output-file requirements/image-gpu.txt --extra serve --extra mcp \
 		--extra redis --extra telemetry --extra build --constraints requirements/dev.txt pyproject.toml requirements/image-gpu.in
 	$(compile) --output-file requirements/loadtest.txt --constraints requirements/dev.txt requirements/loadtest.in
+	$(MAKE) lock-check
+
+.PHONY: lock-check
+lock-check: $(LOCK_VENV)/.stamp-uv ## ask the package index for wheels of the images' locks, for x86-64 and arm64
+	@for image in image-cpu:x86_64 image-cpu:aarch64 loadtest:x86_64 loadtest:aarch64 image-gpu:x86_64; do \
+		echo "$$image"; \
+		UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip install --quiet --dry-run --target build/lock-check --no-deps \
+			--require-hashes --only-binary :all: --no-binary srt --python-version 3.11 \
+			--python-platform "$${image#*:}-manylinux_2_28" -r "requirements/$${image%:*}.txt" || exit 1; \
+	done
 
 pin = UV_NO_CONFIG=1 $(LOCK_VENV)/bin/uv pip compile --quiet --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS)

@@ -91,6 +91,7 @@ scripts() {
 has hadolint "make install" && images
 has shellcheck "apt install shellcheck" && scripts
 has promtool "apt install promtool, or prometheus" && prometheus
+has helm "install Helm 3.17 or newer" && check "helm chart" helm lint --quiet --strict deploy/kubernetes
 has nginx "apt install nginx-light" && proxy
 if docker compose version >/dev/null 2>&1; then
   compose

@@ -1,8 +1,8 @@
-"""What kustomize makes of each overlay, with components on top: against the schemas, and against itself.
+"""What kustomize makes of each overlay, with components on top: against the schemas, against itself, and the chart's.
 
 kubernetes-validate brings the strict schemas of every version with it. What they cannot see is held here: selectors
 that select, ports and names that exist, settings, and times that fit one another. ``STRICT=1`` makes a missing
-kustomize a failure, as `make deploy-check STRICT=1` does.
+kustomize or Helm a failure, as `make deploy-check STRICT=1` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
@@ -50,11 +50,38 @@ def kustomize(folder: Path) -> list[Document]:
     commands = [["kustomize", "build"], ["kubectl", "kustomize"]]
     command = next((words for words in commands if shutil.which(words[0])), None)
     if command is None:
-        message = "neither kustomize nor kubectl is installed (apt install kustomize)"
-        (pytest.fail if os.environ.get("STRICT") else pytest.skip)(message)
+        _missing("neither kustomize nor kubectl is installed (apt install kustomize)")
     done = subprocess.run([*command, str(folder)], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "# Warning" not in done.stderr, done.stderr
     return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def _missing(message: str) -> NoReturn:
+    (pytest.fail if os.environ.get("STRICT") else pytest.skip)(message)
+
+
+def helm(values: Document, *options: str) -> subprocess.CompletedProcess[str]:
+    """Renders the chart with values. Skips where there is no Helm."""
+    if shutil.which("helm") is None:
+        _missing("helm is not installed")
+    command = ["helm", "template", "tandem", str(FOLDER), "--values", "-", *options]
+    return subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False)
+
+
+def charted(values: Document) -> dict[tuple[str, str], Document]:
+    """The chart's documents by kind and name, without the checksum that replaces pods when settings change."""
+    done = helm(values)
+    assert done.returncode == 0, done.stderr
+    documents = by_name([document for document in yaml.safe_load_all(done.stdout) if document])
+    template = documents["Deployment", "tandem"]["spec"]["template"]
+    assert re.fullmatch("[0-9a-f]{64}", template["metadata"]["annotations"].pop("checksum/settings"))
+    return documents
+
+
+def by_name(documents: list[Document]) -> dict[tuple[str, str], Document]:
+    named = {(document["kind"], document["metadata"]["name"]): document for document in documents}
+    assert len(named) == len(documents)
+    return named
 
 
 @functools.cache
@@ -72,8 +99,9 @@ def rendered(folder: Path, overlay: str, components: tuple[str, ...]) -> list[Do
 class Installation:
     """The documents of one overlay with components."""
 
-    def __init__(self, overlay: str, documents: list[Document]) -> None:
+    def __init__(self, overlay: str, components: tuple[str, ...], documents: list[Document]) -> None:
         self.overlay = overlay
+        self.components = components
         self.documents = documents
         (self.deployment,) = self.of_kind("Deployment")
         self.pod: Document = self.deployment["spec"]["template"]["spec"]
@@ -105,7 +133,8 @@ def each() -> Iterator[Any]:
 @pytest.fixture(scope="module", params=each())
 def installation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     overlay, components = request.param
-    return Installation(overlay, rendered(tmp_path_factory.mktemp("overlay").resolve(), overlay, components))
+    documents = rendered(tmp_path_factory.mktemp("overlay").resolve(), overlay, components)
+    return Installation(overlay, components, documents)
 
 
 @functools.cache
@@ -231,6 +260,110 @@ def test_ports_are_there(installation: Installation) -> None:
     assert {point["port"] for point in scraped} <= {port["name"] for port in offered}
 
 
+# --- the chart -------------------------------------------------------------------------------------------------------
+
+
+def test_chart_makes_what_kustomize_makes(installation: Installation) -> None:
+    """But for the hash in the settings' name, instead of which the chart's pods have a checksum."""
+    text = re.sub(r"tandem-settings-[a-z0-9]{10}", "tandem-settings", json.dumps(installation.documents))
+    values = {"variant": installation.overlay, "components": list(installation.components)}
+    assert charted(values) == by_name(json.loads(text))
+
+
+def test_chart_takes_values() -> None:
+    documents = charted(
+        {
+            "components": ["keys", "limits", "bundles"],
+            "image": {"repository": "registry.example.org/tandem", "tag": "1.2.3", "pullPolicy": "Always"},
+            "imagePullSecrets": [{"name": "registry"}],
+            "settings": {"TANDEM_MAX_CHARACTERS": 50_000_000, "TANDEM_PIVOT": False, "TANDEM_HOST": "::"},
+            "names": {"secrets": "mine", "keys": "my-keys", "bundles": "my-bundles"},
+            "autoscaling": {"maxReplicas": 20},
+            "resources": {"limits": {"cpu": "8"}, "requests": {"cpu": "8"}},
+            "serviceAccountName": "account",
+            "nodeSelector": {"disk": "fast"},
+            "tolerations": [{"key": "batch", "operator": "Exists"}],
+            "ingress": {"enabled": True, "className": "nginx", "host": "mt.example.org", "tlsSecret": "tls"},
+            "serviceMonitor": {"labels": {"release": "prometheus"}},
+            "networkPolicy": {"enabled": False},
+            "patches": [{"kind": "Service", "spec": {"type": "LoadBalancer", "ports": [{"name": "http", "port": 80}]}}],
+        }
+    )
+    assert not [fault for document in documents.values() for fault in schema_faults(json.dumps(document))]
+    assert {"ServiceAccount", "NetworkPolicy"}.isdisjoint(kind for kind, _ in documents)
+    pod = documents["Deployment", "tandem"]["spec"]["template"]["spec"]
+    (server,), (keys,) = pod["containers"], pod["initContainers"]
+    for container in (server, keys):
+        assert (container["image"], container["imagePullPolicy"]) == ("registry.example.org/tandem:1.2.3", "Always")
+    assert [source["secretRef"]["name"] for source in server["envFrom"] if "secretRef" in source] == ["mine"]
+    assert server["env"][0]["valueFrom"]["secretKeyRef"]["name"] == "mine"
+    sources = {volume["name"]: volume for volume in pod["volumes"]}
+    assert sources["keys"]["secret"]["secretName"] == "my-keys"
+    assert sources["bundles"]["persistentVolumeClaim"]["claimName"] == "my-bundles"
+    assert server["resources"]["limits"] == {"cpu": "8", "memory": "2Gi", "ephemeral-storage": "6Gi"}
+    assert (pod["serviceAccountName"], pod["nodeSelector"]) == ("account", {"disk": "fast"})
+    assert (pod["tolerations"], pod["imagePullSecrets"]) == (
+        [{"key": "batch", "operator": "Exists"}],
+        [{"name": "registry"}],
+    )
+    settings = documents["ConfigMap", "tandem-settings"]["data"]
+    assert (settings["TANDEM_MAX_CHARACTERS"], settings["TANDEM_PIVOT"]) == ("50000000", "false")
+    assert (settings["TANDEM_HOST"], settings["TANDEM_REQUIRE_KEY"]) == ("::", "true")
+    scaler = documents["HorizontalPodAutoscaler", "tandem"]["spec"]
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 20)
+    ingress = documents["Ingress", "tandem"]["spec"]
+    assert (ingress["ingressClassName"], ingress["rules"][0]["host"]) == ("nginx", "mt.example.org")
+    assert ingress["tls"] == [{"hosts": ["mt.example.org"], "secretName": "tls"}]
+    assert documents["ServiceMonitor", "tandem"]["metadata"]["labels"]["release"] == "prometheus"
+    service = documents["Service", "tandem"]["spec"]
+    assert service["type"] == "LoadBalancer"
+    assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(80, "http")]
+
+
+def test_chart_without_what_a_cluster_lacks() -> None:
+    off = {"enabled": False}
+    documents = charted({"autoscaling": off, "serviceMonitor": off, "replicas": 3})
+    assert {kind for kind, _ in documents}.isdisjoint({"HorizontalPodAutoscaler", "ServiceMonitor", "Ingress"})
+    assert documents["Deployment", "tandem"]["spec"]["replicas"] == 3
+    single = charted({"autoscaling": off, "components": ["single"], "state": {"size": "50Gi", "storageClassName": "x"}})
+    assert single["Deployment", "tandem"]["spec"]["replicas"] == 1
+    claim = single["PersistentVolumeClaim", "tandem-state"]["spec"]
+    assert (claim["resources"], claim["storageClassName"]) == ({"requests": {"storage": "50Gi"}}, "x")
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"setings": {}}, "setings"),
+        ({"variant": "tpu"}, "variant"),
+        ({"components": ["key"]}, "components"),
+        ({"settings": {"tandem_host": "x"}}, "tandem_host"),
+        ({"settings": {"TANDEM_BUNDLES": ["x"]}}, "TANDEM_BUNDLES"),
+        ({"autoscaling": {"maxReplicas": 0}}, "maxReplicas"),
+        ({"patches": [{"kind": "Pod"}]}, "kind"),
+        ({"ingress": {"enabled": True, "tlsSecret": "x"}}, "ingress.host"),
+    ],
+)
+def test_chart_names_a_wrong_value(values: Document, named: str) -> None:
+    done = helm(values)
+    assert done.returncode and named in done.stderr, done.stderr
+
+
+def test_chart_without_helm() -> None:
+    """What holds of the chart's files wherever the tests run."""
+    chart, values = (yaml.safe_load((FOLDER / name).read_text("utf-8")) for name in ("Chart.yaml", "values.yaml"))
+    assert chart["version"] == chart["appVersion"] == VERSION
+    assert chart["kubeVersion"] == f">={OLDEST}.0-0"
+    schema = Draft202012Validator(json.loads((FOLDER / "values.schema.json").read_text("utf-8")))
+    Draft202012Validator.check_schema(schema.schema)
+    assert schema.is_valid(values) and schema.is_valid({"components": COMPONENTS}) and not schema.is_valid({"x": 1})
+    for path in FOLDER.glob("*/**/kustomization.yaml"):  # the only patches that the templates read
+        own = yaml.safe_load(path.read_text("utf-8"))
+        assert all(
+            patch.keys() == {"path"} and (path.parent / patch["path"]).exists() for patch in own.get("patches", ())
+        )
+
+
 # --- what docs/kubernetes.md shows ----------------------------------------------------------------------------------
 
 
@@ -257,6 +390,16 @@ def test_the_overlay_of_the_guide_can_be_built(tmp_path: Path) -> None:
     assert spoken == made
     (settings,) = (one["data"] for one in documents if one["kind"] == "ConfigMap")
     assert settings["TANDEM_MAX_CHARACTERS"] == "50000" and settings["TANDEM_REQUIRE_KEY"] == "true"
+
+
+def test_the_values_of_the_guide_make_a_chart() -> None:
+    (example,) = re.findall(r"^```yaml\n# mine\.yaml\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+    documents = charted(yaml.safe_load(example))
+    assert not [fault for document in documents.values() for fault in schema_faults(json.dumps(document))]
+    assert documents["ConfigMap", "tandem-settings"]["data"]["TANDEM_MAX_CHARACTERS"] == "50000"
+    values = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", GUIDE, re.MULTILINE))))
+    schema = json.loads((FOLDER / "values.schema.json").read_text("utf-8"))
+    assert schema["properties"].keys() - {"global"} <= values
 
 
 def test_the_rules_become_prometheus_rules_as_the_guide_says(tmp_path: Path) -> None:
