@@ -143,7 +143,7 @@ def _judged(
     if not found:
         raise CorpusError("no line of the text could be decoded: it must have lines that are not empty on any side")
     metric = corpus_metrics("translate")["chrF"]
-    numbers, worth, words = [], [], []
+    numbers, worth, words = list[Floats](), list[float](), list[tuple[Floats, Floats]]()
     for (*sentence, reference), hypothesis in found:
         text = model.decode(hypothesis, sentence)
         numbers.append(sentence_numbers(hypothesis.token_scores))
