@@ -2,7 +2,7 @@
 
 import { offsetsOf } from "./dom.js";
 
-const DOUBTFUL = 0.5; // confidence below which a word is worth checking: a person would rather have written another
+const DOUBTFUL = 1 / 3; // confidence below which a word is worth checking: two of three are not what a person wrote
 
 /**
  * @typedef {object} Sentence
