@@ -59,7 +59,8 @@ def _regressed(numbers_TN: Floats, worth_T: Floats) -> Floats:
         weights += step
         if np.abs(step).max() < 1e-9:
             break
-    return weights[1:] / spread_N
+    weights_N: Floats = weights[1:] / spread_N
+    return weights_N
 
 
 def pooled(scores_B: Floats, values_B: Floats, counts_B: Floats) -> Floats:
@@ -73,7 +74,8 @@ def pooled(scores_B: Floats, values_B: Floats, counts_B: Floats) -> Floats:
             block = block + blocks.pop()
         blocks.append(block)
     sums = np.array(blocks).T
-    return sums[1:] / sums[0]
+    knots: Floats = sums[1:] / sums[0]
+    return knots
 
 
 def measure_reliability(confidence_T: Floats, worth_T: Floats, bad_T: NDArray[np.bool_]) -> Reliability:
