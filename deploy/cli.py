@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "describe": ("training.describe:describe", "Show architecture, configuration and parameter counts"),
     "evaluate": ("deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
+    "calibrate": (
+        "deploy.evaluation.calibration:calibrate",
+        "Learn how sure a bundle is of its sentences and words",
+    ),
     "compare": ("deploy.evaluation.comparison:compare", "Decode one test set with several bundles"),
     "analyse": ("deploy.evaluation.analysis:analyse", "Draw what the papers plot"),
     "robustness": ("deploy.evaluation.robustness:robustness", "Show what a bundle makes of untidy text"),

@@ -26,7 +26,18 @@ PACKAGES = ("models", "training", "service", "deploy", "benchmarks")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
-NUMPY_ONLY = ("bundle", "config", "dictionary", "edits", "errors", "rendering", "search", "text", "vocabulary")
+NUMPY_ONLY = (
+    "bundle",
+    "confidence",
+    "config",
+    "dictionary",
+    "edits",
+    "errors",
+    "rendering",
+    "search",
+    "text",
+    "vocabulary",
+)
 HTTP = ("fastapi", "pydantic", "pydantic_settings", "starlette", "uvicorn")
 TORCH_RUNTIMES = ("service.runtimes.torch", "service.runtimes.torchscript")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from models.bundle.manifest import ImportedFrom, Manifest
+from models.confidence import Confidence
 from models.config import to_mapping
 
 _TASKS = {"translate": "Translation", "summarize": "Summarisation", "postedit": "Automatic post-editing"}
@@ -27,6 +28,7 @@ def render_card(manifest: Manifest) -> str:
             "Not measured.",
         ),
         _commands([one.command for one in manifest.scores]),
+        _confidence(manifest.confidence),
         "## Training data",
         _table(
             ("corpus", "segments", "licence", "attribution", "source"),
@@ -46,6 +48,31 @@ def render_card(manifest: Manifest) -> str:
         _table(("measurement", "result"), ((k, f"{v}") for k, v in sorted(manifest.proof.items())), "Not proved yet."),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _confidence(confidence: Confidence | None) -> str:
+    if confidence is None:
+        return ""
+    kinds = (("sentences", confidence.sentence_reliability), ("words", confidence.word_reliability))
+    curve = _table(
+        ("tenths of", "how many", "confidence", "measured"),
+        (
+            (kind, f"{one.count:,}", f"{one.confidence:.3f}", f"{one.measured:.3f}")
+            for kind, reliability in kinds
+            for one in reliability.bins
+        ),
+        "",
+    )
+    text = (
+        "## Confidence",
+        "Measured on text that it was not calibrated on: of sentences the mean chrF (0 to 1), of words the share that "
+        "the reference has as well. The AUC, how well bad ones are told from others (0.5: not at all), is "
+        f"{confidence.sentence_reliability.auc:.3f} for sentences of a chrF below the median and "
+        f"{confidence.word_reliability.auc:.3f} for words that the reference lacks.",
+        curve,
+        _commands([confidence.command]),
+    )
+    return "\n\n".join(part for part in text if part)
 
 
 def _origin(origin: ImportedFrom) -> str:

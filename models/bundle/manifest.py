@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from models.confidence import Confidence
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError, TandemError
 from models.search.options import SearchOptions
@@ -122,6 +123,7 @@ class Manifest:
         target_form: whether the model writes text, or a script of edits (``models.edits``) on its last source.
         dictionary: the file with translations of single words, for unknown ones (``models.dictionary``); empty = none.
         shortlist: the file that says which target tokens source words make likely (``models.shortlist``); empty = none.
+        confidence: how sure it is of what it writes (`tandem calibrate`); None = not calibrated.
         origin: where it comes from, of bundles made of a public model; ``training`` is empty then.
         files: SHA-256 by relative path of every file but the manifest; filled in when a bundle is written.
         format: version of this layout.
@@ -146,6 +148,7 @@ class Manifest:
     shortlist: str = ""
     pairs: tuple[tuple[str, str], ...] = ()
     tags: Literal["target", "both"] = "target"
+    confidence: Confidence | None = None
     origin: ImportedFrom | None = None
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT

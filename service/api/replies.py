@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage
+from service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage, WordConfidence
 
 
 class CharacterRange(BaseModel):
@@ -55,6 +55,14 @@ class SentenceDetail(BaseModel):
     target: CharacterRange
     score: float | None = Field(
         default=None, description="Log-probability of the whole sentence; absent where `match` is given."
+    )
+    confidence: float | None = Field(
+        default=None,
+        description="Of a calibrated model: the chrF (0 to 1) that the sentence is expected to have beside a person's "
+        "translation.",
+    )
+    words: list[WordConfidence] | None = Field(
+        default=None, description="Of a calibrated model: the words of the reply's text, without punctuation marks."
     )
     tokens: list[str]
     token_scores: list[float] | None = Field(default=None, description="Per token and for the end of the sentence.")

@@ -109,6 +109,25 @@ def align_sources(
     return tuple(found)
 
 
+def written_words(vocabulary: Vocabulary, tokens: Sequence[int], text: str) -> list[tuple[Span, list[int]]]:
+    """The words of a text without its punctuation marks, and of each the places of the tokens that it is made of.
+
+    Words of which no token says anything, such as those that stand for a hidden part, are left out.
+
+    Args:
+        vocabulary: of the tokens.
+        tokens: without the end of the sentence.
+        text: what they spell, give or take what ``service.text.locating`` names.
+    """
+    _, spans = _located(vocabulary, tokens, text)
+    found = []
+    for word in words_of(text, spans):
+        own = [place for place, span in enumerate(spans) if span.start < word.end and word.start < span.end]
+        if own and _MARK.fullmatch(text, *word) is None:
+            found.append((word, own))
+    return found
+
+
 def word_pairs(
     weights: Array, source: str, sources: Sequence[Span], target: str, targets: Sequence[Span]
 ) -> tuple[tuple[Span, Span], ...]:

@@ -28,6 +28,7 @@ class Candidate:
         complete: whether it has them all, and ended by itself.
         repetition: whether a loop was cut out of it.
         remembered: whether it is from the caller's translation memory.
+        before: what was written in a language between, piece by piece; none where there is none.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Candidate:
     complete: bool = True
     repetition: bool = False
     remembered: bool = False
+    before: Sequence[Hypothesis] = ()
 
 
 def candidates_of_whole(

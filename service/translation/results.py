@@ -48,6 +48,18 @@ class AlignedSource:
 
 
 @dataclass(frozen=True, slots=True)
+class WordConfidence:
+    """A word of the reply's text, at the characters `start` to `end` (exclusive)."""
+
+    __pydantic_config__ = _DESCRIBED
+
+    start: int
+    end: int
+    confidence: float
+    """The chance that a person's translation has this word as well, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenSentence:
     """A sentence that was decoded, or that the caller's memory had: then it has no score, and no tokens.
 
@@ -58,6 +70,7 @@ class WrittenSentence:
         token_scores: of each, and of the end; None where nobody asked.
         repetition: True where a loop was cut out of it, else None.
         match: percent of the source that the memory's entry has, 100; None where it was decoded.
+        confidence: 0 to 1, and words: theirs; None where a model that wrote it was not calibrated.
     """
 
     source: Span
@@ -68,6 +81,8 @@ class WrittenSentence:
     alignment: AlignedSource | None = None
     repetition: bool | None = None
     match: int | None = None
+    confidence: float | None = None
+    words: list[WordConfidence] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,11 @@ class Attempt:
             found = candidates_of_whole(model, masked, self.names, self.read[0], self.longest, decoded[0])
         if self.before is None:
             return found
-        whole, looped = self.before.complete, self.before.repetition
-        return [replace(one, complete=one.complete and whole, repetition=one.repetition or looped) for one in found]
+        whole, looped, best = self.before.complete, self.before.repetition, self.before.best
+        return [
+            replace(one, complete=one.complete and whole, repetition=one.repetition or looped, before=best)
+            for one in found
+        ]
 
     @property
     def longest(self) -> int:

@@ -14,6 +14,7 @@ from service.text.masking import Hidden
 from service.text.spans import Span
 from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate
+from service.translation.confidence import judge
 from service.translation.plans import Plan
 from service.translation.requests import DecodeRequest, TranslateTask
 from service.translation.results import (
@@ -81,7 +82,9 @@ class SentenceWriter:
             }
             alignment = replace(self._aligned(aligned[route.lead], source.start, target.start), others=others or None)
         score, pieces = round(hypothesis.score, 6), route.models[-1].pieces(hypothesis)
-        return [WrittenSentence(source, target, score, pieces, scores, alignment, best.repetition or None)]
+        confidence, words = judge(route, best, written, target.start) or (None, None)
+        repetition = best.repetition or None
+        return [WrittenSentence(source, target, score, pieces, scores, alignment, repetition, None, confidence, words)]
 
     def _aligned(self, alignment: Alignment, source: int, target: int) -> AlignedSource:
         """One source's; ``source`` and ``target`` are where the sentence begins in its texts."""

@@ -101,9 +101,14 @@ export class Output {
   }
 
   #drawTarget(number) {
-    const { text, links } = this.#translation.sentences[number];
+    const { text, links, doubtful } = this.#translation.sentences[number];
     const part = this.#parts[number];
-    part.targets = drawWords(part.element, text, wordsOf(links, "target"));
+    part.targets = drawWords(part.element, text, wordsOf(links, "target", doubtful));
+    for (const span of doubtful) {
+      const word = part.targets.get(span.join());
+      word?.classList.add("doubtful");
+      word?.setAttribute("title", t("doubtfulWord"));
+    }
   }
 
   #sourceSentence(sentence, number) {
@@ -226,8 +231,9 @@ export class Output {
     part.element.focus();
     this.#link({ number, side: "target", word });
     if (word === null) return;
-    const places = { word: part.targets.get(word).textContent, origin: origins.join(" ") };
-    announce(t(origins.length ? "wordFrom" : "wordAlone", places));
+    const shown = part.targets.get(word);
+    const places = { word: shown.textContent, origin: origins.join(" ") };
+    announce([t(origins.length ? "wordFrom" : "wordAlone", places), shown.title].filter(Boolean).join(". "));
   }
 }
 

@@ -32,6 +32,8 @@ export default {
   sentenceHelp: "Die Eingabetaste zeigt andere Formulierungen, Pfeiltasten führen von Wort zu Wort.",
   wordFrom: "{word}, aus {origin}",
   wordAlone: "{word}, ohne Entsprechung",
+  doubtful: "Unterstrichene Wörter sollten geprüft werden: Das Modell war sich ihrer nicht sicher.",
+  doubtfulWord: "Bitte prüfen: Das Modell war sich dieses Wortes nicht sicher.",
   announced: "Übersetzung: {text}",
   clear: "Text löschen",
   copy: "Kopieren",

@@ -32,6 +32,8 @@ export default {
   sentenceHelp: "Enter shows other wordings, arrow keys go from word to word.",
   wordFrom: "{word}, from {origin}",
   wordAlone: "{word}, aligned with nothing",
+  doubtful: "Underlined words are worth checking: the model was not sure of them.",
+  doubtfulWord: "Worth checking: the model was not sure of this word.",
   announced: "Translation: {text}",
   clear: "Clear the text",
   copy: "Copy",

@@ -32,6 +32,8 @@ export default {
   sentenceHelp: "La touche Entrée montre d’autres formulations, les flèches vont d’un mot à l’autre.",
   wordFrom: "{word}, de {origin}",
   wordAlone: "{word}, sans correspondance",
+  doubtful: "Les mots soulignés sont à vérifier : le modèle n’en était pas sûr.",
+  doubtfulWord: "À vérifier : le modèle n’était pas sûr de ce mot.",
   announced: "Traduction : {text}",
   clear: "Effacer le texte",
   copy: "Copier",

@@ -211,6 +211,7 @@ export class TranslateTab {
       missing.length ? t("notFound", { terms: missing.join(", ") }) : "",
       translation?.sentences.some(({ repetition }) => repetition) ? t("repetition") : "",
       translation?.sentences.some(({ reworded }) => reworded) ? t("remembered") : "",
+      translation?.sentences.some(({ doubtful }) => doubtful.length) ? t("doubtful") : "",
     ];
     byId("notes").textContent = notes.filter(Boolean).join(" ");
   }
@@ -239,7 +240,7 @@ export class TranslateTab {
   #reword(sentence, text) {
     const number = this.#place(sentence);
     if (number < 0) return; // another translation came meanwhile
-    if (sentence.text !== text) Object.assign(sentence, { text, links: null, tokens: null, reworded: true });
+    if (sentence.text !== text) Object.assign(sentence, { text, links: null, tokens: null, doubtful: [], reworded: true });
     this.#output.redraw(number);
     this.#output.focus(number);
     announce(t("chosen", { text }));

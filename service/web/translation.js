@@ -2,6 +2,8 @@
 
 import { offsetsOf } from "./dom.js";
 
+const DOUBTFUL = 1 / 3; // confidence below which a word is worth checking: two of three are not what a person wrote
+
 /**
  * @typedef {object} Sentence
  * @property {string} source what was translated
@@ -10,6 +12,7 @@ import { offsetsOf } from "./dom.js";
  * @property {[number, number]} at where the source stands, in UTF-16 units of what was typed
  * @property {Link[]|null} links words that belong together; null = not asked for yet
  * @property {object|null} tokens {source, target, weights} of the attention
+ * @property {[number, number][]} doubtful words worth checking, in UTF-16 units of the translation
  * @property {string[]|null} wordings the other translations, once they were asked for
  * @property {boolean} reworded whether the text is no longer the model's: chosen, or of the user's own corrections
  */
@@ -41,6 +44,7 @@ export class Translation {
         at,
         links: linksOf(detail.alignment, places, ends, at[0], start),
         tokens: detail.alignment?.tokens ?? null,
+        doubtful: doubtfulOf(detail.words, ends, start),
         wordings: null,
         reworded: detail.match === 100,
         repetition: detail.repetition === true,
@@ -55,6 +59,11 @@ export class Translation {
   }
 }
 
+function doubtfulOf(words, ends, targetStart) {
+  const found = (words ?? []).filter(({ confidence }) => confidence < DOUBTFUL);
+  return found.map(({ start, end }) => [ends[start] - targetStart, ends[end] - targetStart]);
+}
+
 /** The words of a reply for one sentence; null where the reply has none. */
 function linksOf(alignment, places, ends, sourceStart, targetStart) {
   if (!alignment?.words) return null;
@@ -64,9 +73,10 @@ function linksOf(alignment, places, ends, sourceStart, targetStart) {
   }));
 }
 
-/** The spans that occur in links on one side, in order, none overlapping the one before. */
-export function wordsOf(links, side) {
-  const unique = new Map((links ?? []).map((link) => [link[side].join(), link[side]]));
+/** The spans that occur in links on one side, and further ones, in order, none overlapping the one before. */
+export function wordsOf(links, side, further = []) {
+  const spans = [...(links ?? []).map((link) => link[side]), ...further];
+  const unique = new Map(spans.map((span) => [span.join(), span]));
   const words = [...unique.values()].sort((one, other) => one[0] - other[0] || one[1] - other[1]);
   let cursor = 0;
   return words.filter(([start, end]) => {

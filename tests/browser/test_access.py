@@ -42,6 +42,24 @@ def test_nothing_serious_for_assistive_technology(visit: Visit, tab: str) -> Non
     assert not serious(show(visit, tab))
 
 
+@pytest.mark.parametrize("visit", THEMES, indirect=True, ids=["light", "dark"])
+def test_words_worth_checking(visit: Visit) -> None:
+    """They are underlined, and who does not see that is told."""
+    sure, unsure = ({"start": 0, "end": 5, "confidence": 0.334}, {"start": 13, "end": 21, "confidence": 0.333})
+    places = {"source": {"start": 0, "end": 27}, "target": {"start": 0, "end": 27}}
+    words = {"tokens": [], "words": [sure, unsure], "alignment": {"tokens": {"source": [], "target": []}, "words": []}}
+    details = [{"sentences": [places | words]}]
+    visit.mock("translate", body={"translatedText": "Where is the shunting yard?", "details": details})
+    page = visit.translate("Wo ist der Rangierbahnhof??")
+    expect(page.locator("#output .doubtful")).to_have_text(["shunting"])
+    assert "dotted" in page.locator(".doubtful").evaluate("word => getComputedStyle(word).textDecoration")
+    expect(page.locator("#notes")).to_contain_text("worth checking")
+    assert not serious(page)
+    page.locator("#output .sentence").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#live")).to_contain_text("shunting, aligned with nothing. Worth checking")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("visit", THEMES, indirect=True, ids=["light", "dark"])
 def test_nothing_serious_in_what_opens(visit: Visit) -> None:

@@ -169,6 +169,7 @@ def _manifest(name: str, config: EnsembleConfig, bundles: Sequence[Bundle]) -> M
         licence=" AND ".join(dict.fromkeys(manifest.licence for manifest in manifests if manifest.licence)),
         scores=(),
         proof={},
+        confidence=None,
     )
 
 

@@ -1,0 +1,185 @@
+"""`tandem calibrate`: how sure a bundle is of sentences and words, learnt on validation text and measured on test text.
+
+It stands in deploy, since the words are those that the service tells, and the metric is the training's.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from deploy.evaluation.decoding import Decoding
+from models.bundle import Bundle, extend_bundle
+from models.command import AsJson, BundleFolder, console, report
+from models.confidence import Confidence, Floats, sentence_numbers
+from models.errors import ConfigError, CorpusError
+from models.search import Graphs, Hypothesis, SearchOptions, translate_batch
+from models.text import normalise
+from service.bundles.served import ServedModel
+from service.translation.alignment import written_words
+from service.translation.confidence import judged_words
+from training.confidence import fit_scale, measure_reliability
+from training.data.features import read_columns
+from training.metrics import corpus_metrics
+
+SPLIT = "{split}"
+
+
+def calibrate(
+    path: BundleFolder,
+    sources: Annotated[
+        list[str],
+        typer.Option("--source", metavar="FILE", help="Source text; '{split}' in it stands for valid and for test."),
+    ],
+    references: Annotated[
+        list[str],
+        typer.Option("--references", metavar="FILE", help="Its translations, likewise; both again for further texts."),
+    ],
+    decoding: Decoding,
+    record: Annotated[bool, typer.Option("--record", help="Store it in the bundle's manifest and model card.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn how sure a bundle is of its sentences and words, and measure what that is worth.
+
+    The text should be like that which people will send. It is decoded as the service decodes it: its validation part
+    (one segment a line; --limit is for each file) sets the curves, its test part is what the table and the AUC are of.
+    Of a sentence the confidence is the chrF to expect, 0 to 1; of a word the chance that the reference has it too.
+
+    Example: tandem calibrate bundles/de-en --source 'my/{split}.de' --references 'my/{split}.en' --record
+    """
+    bundle = _calibrable(path, decoding)
+    texts = _texts(bundle, sources, references)
+    model = ServedModel.of(bundle)
+    graphs, searched = decoding.prepare(bundle)
+    options = replace(model.options, beam_size=searched.beam_size)
+    valid, test = (
+        _judged(model, graphs, options, [_read(bundle, files, split, decoding.limit) for files in texts])
+        for split in ("valid", "test")
+    )
+    command = shlex.join(["tandem", *sys.argv[1:]])
+    found = calibrated(valid, test, command)
+    if record:
+        extend_bundle(path, {}, replace(Bundle.load(path).manifest, confidence=found))
+    print(json.dumps(asdict(found), indent=1)) if as_json else _print(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Things of which a confidence can be told, and what they were worth beside their references.
+
+    Attributes:
+        numbers_TN: what is known of each.
+        worth_T: 0 to 1.
+    """
+
+    numbers_TN: Floats
+    worth_T: Floats
+
+
+def calibrated(valid: tuple[Judged, Judged], test: tuple[Judged, Judged], command: str) -> Confidence:
+    """Scales by the validation text and their reliability on the test text; of each the sentences and the words."""
+    sentences, words = (fit_scale(one.numbers_TN, one.worth_T) for one in valid)
+    of_sentences, of_words = test
+    low = of_sentences.worth_T < np.median(of_sentences.worth_T)
+    return Confidence(
+        sentences,
+        words,
+        measure_reliability(sentences(of_sentences.numbers_TN), of_sentences.worth_T, low),
+        measure_reliability(words(of_words.numbers_TN), of_words.worth_T, of_words.worth_T < 1),
+        command,
+    )
+
+
+def _calibrable(path: Path, decoding: Decoding) -> Bundle:
+    """The bundle. Raises ConfigError where one confidence would not do for all that it writes, or has no measure."""
+    bundle = Bundle.load(path)
+    manifest = bundle.manifest
+    if manifest.task == "summarize" or manifest.target_form != "text" or any(bundle.feature_widths):
+        raise ConfigError(f"{path}: confidence is of translations that are written as text and read from text")
+    if len(manifest.pairs) > 1:
+        raise ConfigError(f"{path}: confidence is calibrated for one direction, but it has {len(manifest.pairs)}")
+    return bundle
+
+
+def _texts(bundle: Bundle, sources: Sequence[str], references: Sequence[str]) -> list[list[str]]:
+    """Per text its source files and its references. Raises ConfigError where there are too few, or not by split."""
+    each = len(bundle.sources)
+    if len(sources) != each * len(references):
+        raise ConfigError(f"each --references needs {each} --source, but {len(references)} have {len(sources)}")
+    if plain := [name for name in (*sources, *references) if SPLIT not in name]:
+        raise ConfigError(f"files must be named with {SPLIT}, which stands for valid and test, but {plain[0]} is not")
+    return [[*sources[each * text : each * (text + 1)], name] for text, name in enumerate(references)]
+
+
+def _read(bundle: Bundle, files: Sequence[str], split: str, limit: int | None) -> list[list[str]]:
+    columns = read_columns([Path(name.replace(SPLIT, split)) for name in files], bundle.feature_widths)
+    return [[normalise(line) for line in column[:limit]] for column in columns]
+
+
+def _judged(
+    model: ServedModel, graphs: Graphs, options: SearchOptions, texts: Sequence[Sequence[Sequence[str]]]
+) -> tuple[Judged, Judged]:
+    """The sentences and the words that the model writes; ``texts``: of each the sources' lines and the references'.
+
+    Lines that are empty, or longer than the model reads, are left out: the service would split those.
+    """
+    lines = [line for columns in texts for line in zip(*columns, strict=True) if all(map(str.strip, line))]
+    encoded = [(line, model.encode(line[:-1])) for line in lines]
+    read = [(line, ids) for line, ids in encoded if max(map(len, ids)) <= model.limit + 1]
+    if len(read) < len(lines):
+        report(f"{len(lines) - len(read):,} of {len(lines):,} lines are longer than the model reads: left out")
+    nbest = translate_batch(graphs, [tuple(np.array(side, np.int64) for side in ids) for _, ids in read], options)
+    found = [(line, hypotheses[0]) for (line, _), hypotheses in zip(read, nbest, strict=True) if hypotheses]
+    if not found:
+        raise CorpusError("no line of the text could be decoded: it must have lines that are not empty on any side")
+    metric = corpus_metrics("translate")["chrF"]
+    numbers, worth, words = list[Floats](), list[float](), list[tuple[Floats, Floats]]()
+    for (*sentence, reference), hypothesis in found:
+        text = model.decode(hypothesis, sentence)
+        numbers.append(sentence_numbers(hypothesis.token_scores))
+        worth.append(metric.sentence_score(text, [reference]).score / 100)
+        words.append(_judged_words(model, hypothesis, text, reference))
+    of_words = [np.concatenate(side) for side in zip(*words, strict=True)]
+    return Judged(np.array(numbers), np.array(worth)), Judged(*of_words)
+
+
+def _judged_words(model: ServedModel, hypothesis: Hypothesis, text: str, reference: str) -> tuple[Floats, Floats]:
+    """Numbers of each word, and whether it is right: 1 where the reference has it as often as the text so far, else 0.
+
+    Case does not count.
+    """
+    vocabulary = model.bundle.target_vocabulary
+    known = written_words(vocabulary, vocabulary.encode(reference), reference)
+    left = Counter(reference[span.start : span.end].casefold() for span, _ in known)
+    spans, numbers = judged_words(model, hypothesis, text)
+    right = []
+    for span in spans:
+        word = text[span.start : span.end].casefold()
+        right.append(float(left[word] > 0))
+        left[word] -= 1
+    return numbers, np.array(right)
+
+
+def _print(found: Confidence) -> None:
+    shown = console()
+    kinds = {"sentences": found.sentence_reliability, "words": found.word_reliability}
+    for name, measured in (("sentences", "chrF / 100"), ("words", "right")):
+        reliability = kinds[name]
+        table = Table(name, "confidence", measured, title=f"{name} of the test text, by tenths")
+        for column in table.columns:
+            column.justify = "right"
+        for one in reliability.bins:
+            table.add_row(f"{one.count:,}", f"{one.confidence:.3f}", f"{one.measured:.3f}")
+        shown.print(table)
+        bad = "chrF below the median" if name == "sentences" else "words that the reference lacks"
+        shown.print(f"AUC for {bad}: {reliability.auc:.3f}; mean error {reliability.error:.3f}", highlight=False)

@@ -1,0 +1,95 @@
+"""`tandem calibrate`: what it measures, and where it goes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.chrf import CHRF
+from typer.testing import CliRunner
+
+from deploy.cli import app, main
+from deploy.evaluation.decoding import Decoding, decode_lines
+from models.bundle import Bundle
+from models.config import to_mapping
+from tests.deploy.small import WORDS, Make, make
+from tests.determinism import one_thread, seeded
+
+__all__ = ["make", "one_thread", "seeded"]
+
+Splits = Callable[[str], str]
+
+
+@pytest.fixture
+def splits(tmp_path: Path) -> Splits:
+    """Writes sixty lines of each split in a language, the second of them empty; names the two files."""
+
+    def write(language: str) -> str:
+        rng = np.random.default_rng(list(language.encode()))
+        for split in ("valid", "test"):
+            lines = [" ".join(rng.choice(WORDS, size=rng.integers(1, 7))) for _ in range(60)]
+            lines[1] = ""
+            (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return str(tmp_path / f"{{split}}.{language}")
+
+    return write
+
+
+def test_what_is_measured_is_kept(make: Make, splits: Splits, tmp_path: Path) -> None:
+    path, sources, references = make("one", "de"), splits("de"), splits("en")
+    command = ["calibrate", str(path), "--source", sources, "--references", references, "--runtime", "torch"]
+    result = CliRunner().invoke(app, [*command, "--record", "--json"])
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    bundle = Bundle.load(path)
+    assert to_mapping(bundle.manifest.confidence) == json.loads(result.stdout)
+    assert "## Confidence" in (path / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+    lines, gold = ((tmp_path / f"test.{language}").read_text().splitlines() for language in ("de", "en"))
+    written = decode_lines(bundle, *Decoding(runtime="torch").prepare(bundle), [lines])
+    pairs = [pair for line, *pair in zip(lines, written, gold, strict=True) if line]
+    assert bundle.manifest.confidence is not None
+    of_sentences, of_words = (
+        bundle.manifest.confidence.sentence_reliability,
+        bundle.manifest.confidence.word_reliability,
+    )
+    scores = [CHRF().sentence_score(text, [reference]).score / 100 for text, reference in pairs]
+    assert np.average([b.measured for b in of_sentences.bins], weights=[b.count for b in of_sentences.bins]) == (
+        pytest.approx(np.mean(scores), abs=1e-4)
+    )
+    right = sum((Counter(text.split()) & Counter(reference.split())).total() for text, reference in pairs)
+    words = sum(b.count for b in of_words.bins)
+    assert words == sum(len(text.split()) for text, _ in pairs)
+    assert sum(b.measured * b.count for b in of_words.bins) == pytest.approx(right, abs=1e-4 * words)
+
+    printed = CliRunner().invoke(app, command).stdout
+    assert f"AUC for chrF below the median: {of_sentences.auc:.3f}" in printed
+
+
+@pytest.mark.parametrize(
+    ("given", "changes", "fault"),
+    [
+        ({"--references": "en"}, {}, "must be named with {split}"),
+        ({"--source": "{split}.de", "--references": "{split}.en"}, {"task": "summarize"}, "is of translations"),
+        ({"--source": "{split}.de", "--references": "{split}.en"}, {}, "valid.de"),
+    ],
+)
+def test_what_it_refuses(
+    make: Make,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, str],
+    changes: dict[str, str],
+    fault: str,
+) -> None:
+    files = {"--source": "de", "--references": "en"} | given
+    arguments = [part for pair in files.items() for part in pair]
+    command = ["tandem", "calibrate", str(make("one", "de", **changes)), *arguments, "--runtime", "torch"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit):
+        main()
+    assert fault in capsys.readouterr().err
