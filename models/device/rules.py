@@ -82,7 +82,8 @@ def require(
 
 
 def _among(token_BKJ: Tensor, chosen_BKM: Tensor) -> Tensor:
-    return (token_BKJ[..., None] == chosen_BKM[:, :, None]).any(dim=-1)
+    """Whether each token is one of its row's chosen ones."""
+    return (token_BKJ[:, :, None] == chosen_BKM[..., None]).any(dim=2)
 
 
 def pay(required_BM: Tensor, owed_BKM: Tensor, parent_BK: Tensor, token_BK: Tensor) -> None:

@@ -43,9 +43,6 @@ def test_the_graph_finds_what_torch_finds(size: int, tmp_path: Path) -> None:
                 )
                 assert not (inputs["banned"][row] == token[:, None])[inputs["forced"][row] < 0].any()
                 assert ((inputs["forced"][row] < 0) | (inputs["forced"][row] == token)).all()
-        if not grain:
-            possible = np.isfinite(found[0])
-            assert all((one[possible] == own.numpy()[possible]).all() for one, own in zip(found, expected, strict=True))
 
 
 def _inputs(size: int, bans: int, grain: int) -> dict[str, Any]:
