@@ -160,7 +160,8 @@ class StaticStep(nn.Module):
         s, sentences, nothing = self.slots, shape.sentences, self.vocabulary_size
         early_B1 = torch.where(position_B < s.shortest_B[:sentences], self.eos, nothing)[:, None]
         shared_BJ = torch.cat([s.suppressed_BJ[:sentences], early_B1], dim=1)
-        banned_BKJ, owed_BK = shared_BJ[:, None].expand(-1, self.beam_size, -1), None
+        banned_BKJ = shared_BJ[:, None].expand(-1, self.beam_size, -1)
+        owed_BK: Tensor | None = None
         if shape.repeats:
             bounds = s.ngram_B[:sentences], s.rounds_B[:sentences]
             repeating_BKL = repeating(*self._text(shape), position_B, bounds, nothing=nothing)

@@ -19,7 +19,7 @@ from models.continuations import best_continuations
 from models.listed import best_listed
 from models.search.graphs import GraphSpec, TensorSpec
 from training.export.editing import Editor
-from training.export.tracing import SEARCH_TRANSLATIONS, traced
+from training.export.tracing import SEARCH_TRANSLATIONS, Given, traced
 
 
 def search_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:
@@ -83,15 +83,20 @@ def searched(size: int, *, shortlist: bool = False) -> onnx.ModelProto:
     Of ``sentences`` only their number counts; ``mean`` is that of all logits.
     """
     row, ban, sentence, entry = (torch.export.Dim(name, min=1) for name in ("row", "ban", "sentence", "entry"))
-    controls = {
+    controls: Given = {
         "score": (torch.randn(6), {0: row}),
         "banned": (torch.zeros(6, 4, dtype=torch.int64), {0: row, 1: ban}),
         "forced": (torch.full((6,), -1), {0: row}),
         "count": (torch.tensor(10), {}),
     }
     if shortlist:
-        given = {"logits": (torch.randn(6, 11), {0: row, 1: entry}), "mean": (torch.randn(6, 1), {0: row}), **controls}
-        given |= {"entries": (torch.arange(11), {0: entry}), "listed": (torch.zeros(3, 11), {0: sentence, 1: entry})}
+        given: Given = {
+            "logits": (torch.randn(6, 11), {0: row, 1: entry}),
+            "mean": (torch.randn(6, 1), {0: row}),
+            **controls,
+            "entries": (torch.arange(11), {0: entry}),
+            "listed": (torch.zeros(3, 11), {0: sentence, 1: entry}),
+        }
         module = _Search(tuple(given), lambda own: best_listed(own["logits"], own["mean"], own, size))
     else:
         given = {"logits": (torch.randn(6, size), {0: row}), **controls, "sentences": (torch.zeros(3), {0: sentence})}
