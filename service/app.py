@@ -124,9 +124,11 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
-            allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "X-Request-ID", "MCP-Protocol-Version"),
-            expose_headers=("X-Request-ID", "Retry-After", NOTICE),
+            allow_methods=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
+            # Any: clients send headers of their own (OpenAI's a dozen, more with each version), nothing here depends on
+            # one that a page cannot know, and cookies are not asked for.
+            allow_headers=("*",),
+            expose_headers=("X-Request-ID", "X-Trace-ID", "Retry-After", "Location", "Content-Disposition", NOTICE),
         )
     app.add_middleware(SecurityHeaders)  # outermost but for tracing
     if tracing:
@@ -158,7 +160,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         asyncio.Semaphore(UNKNOWN_UPLOADS),
     )
     metrics.watch(engine, parts.readiness)
-    metrics.watch_texts(text_service)
+    metrics.watch_texts(text_service, memory)
     metrics.watch_files(files)
     engine.start()
     access.start()

@@ -161,7 +161,15 @@ class Settings(BaseSettings):
         default=30.0, ge=0, le=3600, description="Seconds that running work may take after SIGTERM."
     )
 
-    max_characters: int = Field(default=20_000, ge=1, le=10_000_000, description="Characters of a request's texts.")
+    max_characters: int = Field(
+        default=20_000, ge=1, le=10_000_000, description="Characters of a request's texts; summaries have their own."
+    )
+    max_summary_characters: int = Field(
+        default=100_000,
+        ge=1,
+        le=10_000_000,
+        description="Characters of texts to summarize; 10,000 words are some 70,000. `request_timeout` holds too.",
+    )
     max_markup_depth: int = Field(default=200, ge=1, le=200, description="HTML or XML elements within one another.")
     max_markup_elements: int = Field(default=20_000, ge=1, le=1_000_000, description="HTML or XML elements of a text.")
     max_texts: int = Field(default=100, ge=1, le=100_000, description="Texts of a request.")

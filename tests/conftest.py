@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 # Time limits an example depend on the machine's load, and CI has to give the same answer twice.
 settings.register_profile(
     "tandem",
+    max_examples=50,
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow],

@@ -54,14 +54,14 @@ dropout = 0.0
 [optimiser]
 learning_rate = 3e-3
 warmup = 50
-cooldown = 120
+cooldown = 80
 
 [training]
-updates = 360
+updates = 200
 batch_tokens = 500
-validate_every = 180
+validate_every = 100
 validation_sentences = 40
-save_every = 200
+save_every = 100
 metric = "bleu"
 precision = "float32"
 

@@ -178,6 +178,8 @@ class Access:
         limits = self.limits_of(caller.name)
         if caller.name == ANONYMOUS and limits == CallerLimits():
             return Receipt()  # open to everybody: there is nothing to count for
+        if not (characters or (request and limits.rate)):
+            return Receipt()
         return await self._in_thread(self.meter.charge, caller.name, limits, characters, request)
 
     async def refund(self, receipt: Receipt) -> None:

@@ -184,7 +184,7 @@ class Engine(Dispatcher):
         return super().submit(jobs, begun=begun)
 
     async def decode(self, jobs: Sequence[Job], watch: Watch | None = None, *, begun: bool = False) -> list[Decoded]:
-        """Decode a request's sentences. When cancelled, or when one fails, the others are given up too.
+        """Decode a request's sentences, equal ones once. When cancelled, or one fails, the others are given up too.
 
         Args:
             jobs: one per sentence.
@@ -196,12 +196,18 @@ class Engine(Dispatcher):
             DeadlinePassed: a job's deadline went by.
             DecodingFailed: a step crashed.
         """
-        futures = self.submit(jobs, begun=begun)
+        equal: dict[object, list[int]] = {}
+        for number, job in enumerate(jobs):
+            equal.setdefault(_sameness(job) or number, []).append(number)
+        futures = self.submit([jobs[numbers[0]] for numbers in equal.values()], begun=begun)
         if watch is not None:
-            for number, future in enumerate(futures):
-                future.add_done_callback(partial(_tell, watch, number))
+            for numbers, future in zip(equal.values(), futures, strict=True):
+                future.add_done_callback(partial(_tell, watch, numbers))
         try:
-            return list(await asyncio.gather(*futures))
+            decoded = await asyncio.gather(*futures)
+            pairs = zip(equal.values(), decoded, strict=True)
+            found = {number: result for numbers, result in pairs for number in numbers}
+            return [found[number] for number in range(len(jobs))]
         finally:
             for future in futures:
                 future.cancel()
@@ -225,9 +231,15 @@ class Engine(Dispatcher):
         return finished
 
 
-def _tell(watch: Watch, number: int, future: DecodedFuture) -> None:
+def _tell(watch: Watch, numbers: Sequence[int], future: DecodedFuture) -> None:
     if not future.cancelled() and future.exception() is None:
-        watch(number, future.result())
+        for number in numbers:
+            watch(number, future.result())
+
+
+def _sameness(job: Job) -> object:
+    """What jobs have in common that one result serves (samples too: their seed is an option); None = it serves none."""
+    return (job.bundle, job.options, job.sources, job.priority, job.deadline) if job.cache else None
 
 
 def alias_of(name: str) -> str:

@@ -277,7 +277,7 @@ class FileJobs:
             target=job.target,
             model=job.model,
             markup=MarkupOptions() if one.markup else None,
-            memory=None if job.owner == ANONYMOUS else partial(self._memory.find, job.owner),
+            memory=None if job.owner == ANONYMOUS else partial(self._memory.recall, job.owner),
             priority="bulk",
             tag=f"file-{job.id[:8]}",
             caller=job.owner,

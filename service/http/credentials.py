@@ -49,6 +49,17 @@ def caller_of(connection: HTTPConnection, access: Access, api_key: str | None = 
     return _noted(connection.scope, access.caller(key_in_header(connection.scope) or api_key))
 
 
+async def counted_caller(connection: HTTPConnection, access: Access, api_key: str | None = None) -> Caller:
+    """Who sends a request that costs no characters, but counts against the caller's rate.
+
+    Raises:
+        KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
+    """
+    caller = caller_of(connection, access, api_key)
+    await access.charge(caller, 0)
+    return caller
+
+
 def admin_of(connection: HTTPConnection, access: Access) -> Caller:
     """The administrator who sends a request; the key is taken from the header only.
 

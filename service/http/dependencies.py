@@ -97,7 +97,7 @@ def note_priority(request: Request, priority: Priority) -> None:
 
 def memory_of(parts: Parts, caller: str) -> Recall | None:
     """The translation memory of a caller; None where it has no key, and so no memory."""
-    return None if caller == ANONYMOUS else partial(parts.memory.find, caller)
+    return None if caller == ANONYMOUS else partial(parts.memory.recall, caller)
 
 
 async def admin(request: Request) -> Caller:

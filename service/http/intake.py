@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -23,7 +24,7 @@ T = TypeVar("T", bound=BaseModel)
 
 _MAX_FIELDS = 100_000
 IN_THREAD = 65_536
-"""Bytes of JSON or of a form from which on checking or parsing it would hold up the others."""
+"""Bytes of JSON or of a form of either kind from which on checking or parsing it would hold up the others."""
 _CHARSET = re.compile(r";\s*charset=[^;]*", re.I)
 _REPEATED = ("q", "text", "translation", *LIST_FIELDS)
 _TEXT_FIELDS = frozenset(("q", "text", "translation", "prefix"))
@@ -98,7 +99,8 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     if kind == "application/x-www-form-urlencoded":
         pairs += await asyncio.to_thread(_query_pairs, body) if len(body) > IN_THREAD else _query_pairs(body)
     elif kind == "multipart/form-data":
-        pairs += await _multipart_pairs(request, body)
+        read = partial(_multipart_pairs, request, body)  # a coroutine's: in a thread it has a loop of its own
+        pairs += await (asyncio.to_thread(lambda: asyncio.run(read())) if len(body) > IN_THREAD else read())
     elif body:
         raise unsupported_media(
             f"content type {kind[:80]!r} is not read here; send application/json, application/x-www-form-urlencoded "

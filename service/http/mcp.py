@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from models.command import installed_version
 from service.access.access import Caller
 from service.http.credentials import caller_of, sender_of
-from service.http.dependencies import Parts
+from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, invalid_fields, reply_for
 from service.translation.requests import AUTO, SummarizeTask, TranslateTask
 
@@ -70,7 +70,12 @@ class _Call:
     async def translate(self, given: TranslateArguments) -> dict[str, Any]:
         sender = sender_of(self.request)
         task = TranslateTask(
-            texts=[given.text], source=given.source, target=given.target, tag=sender.tag, caller=sender.caller
+            texts=[given.text],
+            source=given.source,
+            target=given.target,
+            memory=memory_of(self.parts, self.caller.name),
+            tag=sender.tag,
+            caller=sender.caller,
         )
         async with self.parts.access.charged(self.caller, len(given.text)):
             result = await self.parts.texts.translate(task)

@@ -293,10 +293,11 @@ def _set_limits(schemas: Document, settings: Settings) -> None:
         _bound(fields["beam_size"], "maximum", settings.max_beam_size)
         _bound(fields["alternatives"], "maximum", settings.max_beam_size - 1)
         _bound(fields["timeout"], "maximum", settings.request_timeout)
+        characters = settings.max_summary_characters if name == "SummarizeRequest" else settings.max_characters
         for field in ("q", "translation"):
             if field in fields:
                 _bound(fields[field], "maxItems", settings.max_texts)
-                fields[field]["description"] += f" At most {settings.max_characters} characters in all."
+                fields[field]["description"] += f" At most {characters} characters in all."
 
 
 def _bound(field: Document, name: str, value: float) -> None:

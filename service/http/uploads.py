@@ -21,7 +21,7 @@ from service.access.errors import KeyMissing
 from service.files.bounds import FileRefused
 from service.files.disk import Upload
 from service.files.formats import FORMATS
-from service.http.credentials import caller_of, key_before_body
+from service.http.credentials import counted_caller, key_before_body
 from service.http.errors import BadRequest, HttpError, InvalidFields, unsupported_media
 from service.http.intake import content_type
 
@@ -61,9 +61,8 @@ class _Entry:
             KeyMissing, KeyInvalid, RateLimited, LimitsUnavailable: see ``Access``.
         """
         if self.caller is None:
-            caller = caller_of(self._request, self._access, key_before_body(self._request) or api_key)
-            await self._access.charge(caller, 0)
-            self.caller = caller
+            key = key_before_body(self._request) or api_key
+            self.caller = await counted_caller(self._request, self._access, key)
         return self.caller
 
     async def file_begins(self, api_key: str | None) -> None:

@@ -6,16 +6,19 @@ change of the key; callers without a key have none.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+import structlog
+
 from models.text import normalise
 from service.errors import InvalidOption, MemoryEntryNotFound, MemoryLimit
 from service.settings import Settings
-from service.storage.database import Database
+from service.storage.database import Database, StorageError
 from service.text.languages import base_code, is_language_code
 from service.text.parallel import ParallelDocument
 
@@ -41,6 +44,8 @@ _UPSERT = """
 """
 _OF_PAIR = "owner = ? AND ? IN (source, '') AND ? IN (target, '')"
 _ASKED_AT_ONCE = 500  # texts of one query: SQLite bounds its parameters
+_PAUSE = 30.0  # seconds for which a database that failed is not asked again: a locked one takes five for each attempt
+_log = structlog.get_logger("tandem.memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +107,19 @@ class MemoryEntry:
 class TranslationMemory:
     """The memories of all callers. Calls block: they belong in threads.
 
-    Every method but ``close`` raises StorageError where the database cannot be used now. Where ``source`` and
-    ``target`` choose entries, an empty one stands for every language.
+    Every method but ``close`` and ``recall`` raises StorageError where the database cannot be used now. Where
+    ``source`` and ``target`` choose entries, an empty one stands for every language.
+
+    Attributes:
+        failures: how often ``recall`` had no answer.
     """
 
     def __init__(self, settings: Settings) -> None:
         """In ``memory.db`` of the data folder, or in memory where there is none. Raises ConfigError."""
         self._settings = settings
         self._database = Database(settings.data and settings.data / "memory.db", [_SCHEMA])
+        self.failures = 0
+        self._out_until = -math.inf
 
     def close(self) -> None:
         """Close the database."""
@@ -136,6 +146,17 @@ class TranslationMemory:
                 marks = ", ".join("?" * len(some))
                 found |= connection.execute(query.format(marks), (owner, source, target, *some)).fetchall()
         return found
+
+    def recall(self, owner: str, source: str, target: str, texts: Collection[str]) -> dict[str, str]:
+        """As ``find``; none while the database cannot be used: translations go on without a memory."""
+        if time.monotonic() >= self._out_until:
+            try:
+                return self.find(owner, source, target, texts)
+            except StorageError as error:
+                self._out_until = time.monotonic() + _PAUSE
+                _log.error("memory_not_readable", cause=str(error), answers="without it", seconds=_PAUSE)
+        self.failures += 1
+        return {}
 
     def entries(
         self, owner: str, source: str = "", target: str = "", offset: int = 0, limit: int = -1

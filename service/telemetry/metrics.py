@@ -30,6 +30,7 @@ from service.bundles.readiness import Readiness
 from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
 from service.files.jobs import FileJobs
+from service.storage.memory import TranslationMemory
 from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
 from service.translation.texts import TextService
 
@@ -157,9 +158,9 @@ class Metrics:
         """Add an engine's counters to the registry, and whether it is ready."""
         self.registry.register(_EngineCollector(engine, self.refused, readiness))
 
-    def watch_texts(self, texts: TextService) -> None:
-        """Add what the text service counts to the registry."""
-        self.registry.register(_TextCollector(texts))
+    def watch_texts(self, texts: TextService, memory: TranslationMemory) -> None:
+        """Add what the text service and the memories count to the registry."""
+        self.registry.register(_TextCollector(texts, memory))
 
     def watch_files(self, files: FileJobs) -> None:
         """Add the files' counts to the registry."""
@@ -171,8 +172,8 @@ class Metrics:
 
 
 class _TextCollector(Collector):
-    def __init__(self, texts: TextService) -> None:
-        self._texts = texts
+    def __init__(self, texts: TextService, memory: TranslationMemory) -> None:
+        self._texts, self._memory = texts, memory
 
     def collect(self) -> Iterator[Metric]:
         text = "Sentences that went through a third language, as no model translates the pair."
@@ -180,6 +181,8 @@ class _TextCollector(Collector):
         for languages, count in dict(self._texts.pivoted).items():
             pivoted.add_metric(languages, count)
         yield pivoted
+        text = "Times that texts were translated without the memory of their key, as it could not be read."
+        yield CounterMetricFamily("tandem_memory_failures", text, value=self._memory.failures)
 
 
 class _FilesCollector(Collector):

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from service.text.segmentation import split_sentences
@@ -37,7 +38,7 @@ class Piece:
     translatable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for what is found out once
 class Document:
     """A text's pieces; their texts, joined, are the text.
 
@@ -82,12 +83,12 @@ class Document:
         spaced = source.split("-")[0] in _NO_SPACES and target.split("-")[0] not in _NO_SPACES
         return cls(tuple(pieces), spaced)
 
-    @property
+    @cached_property
     def sentences(self) -> tuple[Piece, ...]:
         """What is to be translated."""
         return tuple(piece for piece in self.pieces if piece.translatable)
 
-    @property
+    @cached_property
     def between(self) -> tuple[str, ...]:
         """What stands in front of each translation, and behind the last."""
         between, layout, after_sentence = [], "", False

@@ -13,7 +13,8 @@ from service.text.loops import cut_loops
 from service.text.masking import Hidden, Masked
 from service.text.placeholders import cased, found_parts, restored
 
-_ENDS = ".!?…。！？"
+ENDS = ".!?…。！？"
+"""What a sentence ends with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def nth(decoded: Decoded, rank: int) -> Hypothesis:
 
 def _ended_alike(written: str, core: str) -> str:
     """A piece's translation without the full stop that the piece does not have."""
-    return written.rstrip(_ENDS) or written if core[-1] not in _ENDS else written
+    return written.rstrip(ENDS) or written if core[-1] not in ENDS else written
 
 
 def _joined(hypotheses: Sequence[Hypothesis]) -> Hypothesis:

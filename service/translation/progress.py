@@ -24,12 +24,10 @@ class Progress:
 
     Attributes:
         told: the sentences of which there was an event, by the number of their text and their own.
-        between: by the number of a text, what stands in front of each of its sentences and behind the last.
     """
 
     def __init__(self) -> None:
         self.told: set[tuple[int, int]] = set()
-        self.between: dict[int, tuple[str, ...]] = {}
         self._queue: asyncio.Queue[Render | None] = asyncio.Queue()
 
     def add(self, render: Render) -> None:
@@ -87,9 +85,7 @@ def _rest(progress: Progress, text: ParsedText, unit: Unit) -> FinishedSentence 
 def _sentence(progress: Progress, text: ParsedText, number: int, candidate: Candidate) -> FinishedSentence:
     progress.told.add((text.number, number))
     document = text.segments[0].document
-    if text.number not in progress.between:
-        progress.between[text.number] = document.between
-    piece, before = document.sentences[number], progress.between[text.number][number]
+    piece, before = document.sentences[number], document.between[number]
     span = Span(piece.start, piece.start + len(piece.text))
     return FinishedSentence(text.number, number, span, candidate.text, before)
 

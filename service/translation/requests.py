@@ -27,6 +27,7 @@ class RequestLimits(Protocol):
     """What one request may amount to: the settings that the text service reads; ``Settings`` describes each."""
 
     max_characters: int
+    max_summary_characters: int
     max_texts: int
     max_markup_depth: int
     max_markup_elements: int
@@ -165,8 +166,9 @@ def check_size(request: DecodeRequest, limits: RequestLimits) -> int:
             bound = f"must hold as many texts as q, which has {len(request.texts)}"
             raise InvalidOption(name, bound, len(texts))
     characters = sum(len(text) for texts in columns.values() for text in texts)
-    if characters > limits.max_characters:
-        raise TooLarge("characters", limits.max_characters, characters, "send it in several requests")
+    most = limits.max_summary_characters if isinstance(request, SummarizeTask) else limits.max_characters
+    if characters > most:
+        raise TooLarge("characters", most, characters, "send it in several requests")
     return characters
 
 

@@ -24,13 +24,15 @@ from service.text.masking import Masked
 from service.text.segmentation import split_sentences
 from service.text.spans import Span, trim
 from service.text.splitting import cut_to_limit, pack_sentences
-from service.translation.candidates import Candidate, candidates_of_whole
+from service.translation.candidates import ENDS, Candidate, candidates_of_whole
 from service.translation.plans import Plan
 from service.translation.requests import SummarizeTask
 from service.translation.results import WrittenSentence, WrittenText
 from service.translation.writing import SentenceWriter
 
 _PARAGRAPH = re.compile(r"(\n\s*\n)")  # lines may be wrapped: only an empty one ends what it follows
+
+_CLOSING = ")]}'\"»”’"  # may stand behind a sentence's end
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class SummarizedText:
 
     def read_again(self) -> None:
         """Let the summaries of its parts be what is read."""
-        summaries = [f"{candidates[0].text}\n" for candidates in self.candidates(self.decoded)]
+        summaries = [f"{_ended(candidates[0].text)}\n" for candidates in self.candidates(self.decoded)]
         self.depth, self.own = self.depth - 1, False
         self._divide(summaries, self.plan.model.target)
 
@@ -110,6 +112,7 @@ class SummarizedText:
     def lines(self, candidates: Sequence[Sequence[Candidate]], rank: int = 0) -> list[str]:
         """Per part its summary of that rank, as far as the request's bound of sentences lets it stand in the answer."""
         lines = [ranked[min(rank, len(ranked) - 1)].text for ranked in candidates]
+        lines = lines if len(lines) < 2 else [_ended(line) for line in lines]
         left = self.request.sentences
         if left is None:
             return lines
@@ -140,6 +143,11 @@ def _passing(plan: Plan) -> SearchOptions:
     """For summaries that are read again: of the model's own lengths, since those asked for are the answer's."""
     own = plan.model.options
     return replace(plan.options, min_length=own.min_length, max_length=own.max_length, n_best=1, attention=False)
+
+
+def _ended(text: str) -> str:
+    """A summary beside others: with a full stop, where it ends with no mark of its own."""
+    return text if not text or text.rstrip(_CLOSING)[-1:] in ENDS else f"{text.rstrip(',;:')}."
 
 
 def joined(lines: Iterable[str]) -> str:

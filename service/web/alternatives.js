@@ -10,21 +10,25 @@ export class Alternatives {
   #list = byId("alternatives-list");
   #find;
   #pick;
+  #failed;
   #sentence = null;
   #anchor = null;
   #running = null;
 
   /**
    * `find(sentence, signal)`: a promise of its wordings. `pick(sentence, text)`: one was chosen.
-   * `correct(sentence, text)`: a promise that one of the user's own was kept.
+   * `correct(sentence, text)`: a promise that one of the user's own was kept. `failed(error, text, again)`: it was not,
+   * and the panel that would say so is closed.
    */
-  constructor(find, pick, correct) {
+  constructor(find, pick, correct, failed) {
     this.#find = find;
     this.#pick = pick;
+    this.#failed = failed;
     byId("correct-open").addEventListener("click", () => this.#correcting(true));
     byId("correct").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#correct(correct);
+      const text = byId("correct-text").value.trim();
+      if (text) this.#correct(correct, this.#sentence, text);
     });
     this.#panel.addEventListener("toggle", ({ newState }) => this.#toggled(newState === "open"));
     this.#panel.addEventListener("keydown", (event) => this.#move(event));
@@ -87,15 +91,15 @@ export class Alternatives {
     byId("correct-text").focus();
   }
 
-  async #correct(correct) {
-    const [sentence, text] = [this.#sentence, byId("correct-text").value.trim()];
-    if (!text) return;
+  async #correct(correct, sentence, text) {
+    const shown = () => this.#anchor !== null && this.#sentence === sentence;
     try {
       await correct(sentence, text);
-      if (this.#sentence === sentence) this.close();
+      if (shown()) this.close();
       this.#pick(sentence, text);
     } catch (error) {
-      if (this.#sentence === sentence) byId("correct-problem").textContent = inWords(error);
+      if (shown()) byId("correct-problem").textContent = inWords(error);
+      else this.#failed(error, text, () => this.#correct(correct, sentence, text));
     }
   }
 

@@ -51,6 +51,14 @@ export class Languages {
     return { ...pair, source: pair.source === AUTO ? (this.#detected ?? AUTO) : pair.source };
   }
 
+  /**
+   * Whether a model was chosen for a language that was detected. The next text may be in another one: who asks for that
+   * first, and shows it, has a pair without a model that does not translate it.
+   */
+  get guessing() {
+    return this.pair.source === AUTO && this.pair.model !== "";
+  }
+
   /** Languages that a text can be in, the chosen one first. */
   get sources() {
     const codes = this.#languages.map(({ code }) => code);

@@ -4,10 +4,11 @@ import { key } from "./api.js";
 import { icon, make } from "./dom.js";
 import { languageName, t } from "./strings.js";
 
-/** What an error says to people. `asked`: {source, target} of a text, {name} of a file. */
+/** What an error says to people. `asked`: {source, target} of a text, {name} of a file, or what it is {about}. */
 export function inWords(error, asked = {}) {
   const words = sentence(error, asked);
-  return asked.name ? `${asked.name}: ${words}` : words;
+  const about = asked.name ?? asked.about;
+  return about ? `${about}: ${words}` : words;
 }
 
 function sentence(error, asked) {

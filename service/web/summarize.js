@@ -21,7 +21,7 @@ export class SummarizeTab {
 
   /** `models`: those of GET /models that summarize. */
   constructor({ models, settings, askForKey }) {
-    this.#limit = settings.charLimit > 0 ? settings.charLimit : null;
+    this.#limit = settings.summaryCharLimit > 0 ? settings.summaryCharLimit : null;
     this.#problem = new Problem(byId("sum-problem"), askForKey);
     const codes = [...new Set(models.flatMap((model) => model.source_languages))];
     this.#language.replaceChildren(...codes.map((code) => make("option", { value: code }, languageName(code))));

@@ -38,6 +38,7 @@ export class TranslateTab {
       (sentence, signal) => this.#wordings(sentence, signal),
       (sentence, text) => this.#reword(sentence, text),
       (sentence, text) => this.#correct(sentence, text),
+      (error, about, again) => this.#problem.show(error, () => (this.#problem.clear(), again()), { about }),
     );
     this.#output = new Output(
       (number, element) => this.#alternatives.open(this.#output.translation.sentences[number], element),
@@ -113,10 +114,11 @@ export class TranslateTab {
     if (this.#languages.none) return this.#refuse(t("errorNothing"));
     if (this.#limit !== null && count > this.#limit) return this.#refuse(t("tooLong", { over: count - this.#limit }));
     const running = (this.#running = new AbortController());
-    const pair = this.#languages.pair;
     const { glossary } = this.#terms.fields(this.#languages.knownPair);
     this.#busy(true);
     try {
+      if (this.#languages.guessing) this.#languages.showDetected((await postJson("detect", { q: text }, running.signal))[0]);
+      const pair = this.#languages.pair;
       const fields = { ...pair, q: text, details: true, alignments: count <= ALIGNED_AT_ONCE };
       const watch = count >= STREAMED_FROM ? this.#drafting(text, pair.target) : null;
       const reply = await this.#ask(fields, running.signal, watch);
@@ -127,7 +129,7 @@ export class TranslateTab {
     } catch (error) {
       if (superseded(error) || running !== this.#running) return;
       if (this.#languages.redirect(error.detail?.detected?.language)) return void this.#later.now();
-      this.#fail(error, pair);
+      this.#fail(error, this.#languages.pair);
     } finally {
       if (running === this.#running) this.#busy(false);
     }

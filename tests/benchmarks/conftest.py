@@ -14,6 +14,12 @@ from training.shortlist import build_shortlist
 SHIPPED = Path(__file__).parents[2] / "bundles" / "de-en"
 
 
+@pytest.fixture
+def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is measured in processes of their own, which tests/benchmarks/decoding/test_command.py shows once."""
+    monkeypatch.setattr("benchmarks.decoding.command.in_own_process", lambda *_: {})
+
+
 @pytest.fixture(scope="session")
 def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped bundle with a shortlist, which it does not have."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.support import GERMAN, Visit, texts_of
 
@@ -52,6 +52,30 @@ def test_a_model_is_chosen_where_a_pair_has_several(visit: Visit) -> None:
     page.select_option("#model", "de-en@1")
     expect(page.locator("#output-pane.busy")).to_have_count(0)
     assert asked == [None, "de-en@1"]
+
+
+def test_a_model_that_was_chosen_goes_where_a_text_is_in_another_language(visit: Visit) -> None:
+    visit.mock("models", body=[{**DESCRIBED, "name": name} for name in ("de-en@1", "de-en@2")])
+    asked: list[str | None] = []
+    found = {"language": "de", "confidence": 99.0}
+
+    def answer(route: Route) -> None:
+        asked.append(json.loads(route.request.post_data or "").get("model"))
+        route.fulfill(json={"translatedText": "Hello.", "details": [], "detectedLanguage": found})
+
+    visit.route("translate", answer)
+    visit.route("detect", lambda route: route.fulfill(json=[found]))
+    page = visit.open(source="auto")
+    for text, model in (("Hallo.", "de-en@1"), ("Bonjour.", None)):
+        page.fill("#source-text", text)
+        with page.expect_response("**/translate"):
+            page.press("#source-text", "Control+Enter")
+        if model:
+            with page.expect_response("**/translate"):
+                page.select_option("#model", model)
+        found["language"] = "fr"
+    assert asked == [None, "de-en@1", None]
+    expect(page.locator("#model-field")).to_be_hidden()
 
 
 def test_a_history_is_kept_where_it_is_asked_for(visit: Visit) -> None:

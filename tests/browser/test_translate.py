@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.support import GERMAN, KEY, Visit, texts_of
+from tests.browser.support import GERMAN, KEY, Visit, error, texts_of
 
 TURNED = [{"code": code, "name": name, "targets": [other]} for code, name, other in
           (("de", "German", "en"), ("en", "English", "de"))]  # fmt: skip
@@ -212,6 +212,28 @@ def test_a_correction_is_kept_with_the_key(visit: Visit) -> None:
     expect(page.locator("#notes")).to_contain_text("as you corrected it")
     page.locator("#output .sentence").nth(1).click()
     expect(page.locator("#alternatives-list button").nth(1)).to_be_visible()  # the model's own
+
+
+def test_a_correction_that_fails_behind_the_closed_panel_is_not_lost(visit: Visit) -> None:
+    page = visit.translate(GERMAN)
+    page.evaluate("key => sessionStorage.setItem('tandem.key', JSON.stringify(key))", KEY)
+    visit.expected.add(500)
+    held: list[Route] = []
+    visit.route("suggest", lambda route: held.append(route))
+    page.locator("#output .sentence").nth(1).click()
+    page.get_by_role("button", name="Correct…").click()
+    page.get_by_label("Your translation of this sentence").fill("My key is gone!")
+    with page.expect_request("**/suggest"):
+        page.get_by_role("button", name="Save").click()
+    page.keyboard.press("Escape")
+    expect(page.locator("#alternatives")).to_be_hidden()
+    held.pop().fulfill(status=500, json=error("internal"))
+    expect(page.locator("#problem")).to_contain_text("My key is gone!: ")
+    with page.expect_request("**/suggest"):
+        page.locator("#problem").get_by_role("button", name="Try again").click()
+    held.pop().fulfill(json={"success": True})
+    expect(page.locator("#output .sentence").nth(1)).to_have_text("My key is gone!")
+    expect(page.locator("#problem")).to_be_hidden()
 
 
 def test_a_new_translation_closes_the_wordings_of_the_old_one(visit: Visit) -> None:

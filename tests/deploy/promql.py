@@ -131,6 +131,7 @@ class _Nothing:
     most_bytes = 0
     disk = (0, 0)
     pivoted = {("fr", "en", "de"): 1}  # noqa: RUF012
+    failures = 0
 
 
 def own_metrics() -> Known:
@@ -138,7 +139,7 @@ def own_metrics() -> Known:
     nothing: Any = _Nothing()
     metrics = Metrics()
     metrics.watch(Engine(), nothing)
-    metrics.watch_texts(nothing)
+    metrics.watch_texts(nothing, nothing)
     metrics.watch_files(nothing)
     metrics.note("/translate", "POST", 200, "", 0.0)
     return exposition(metrics.render()[0].decode())

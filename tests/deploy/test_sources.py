@@ -23,8 +23,10 @@ from models.loading import load_bundle_model
 from service.bundles.loading import build_engine
 from service.runtimes import open_graphs
 from service.settings import Settings
+from tests.training.toy import described_graphs
 from training.commands import prepare, train
 from training.data.features import read_columns
+from training.export import bundle as exporting
 from training.export.commands import export
 from training.export.proof import ProofSettings, verify
 from training.recipe import Recipe, load_recipe, recipe_from_mapping
@@ -84,7 +86,7 @@ max_length = 6
 """
 WORDS = 5
 CLASSES = tuple(f"seen{number}" for number in range(WORDS))
-DECODING = Decoding("onnx", "int8")
+TORCH: dict[str, Any] = {"runtime": "torch", "precision": "float32"}
 
 
 def write_corpus(folder: Path) -> None:
@@ -112,27 +114,43 @@ def write_corpus(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trained and exported bundle, and the corpus it learnt from."""
+    """A trained model, exported without graphs, and the corpus it learnt from."""
     folder = tmp_path_factory.mktemp("three")
     write_corpus(folder / "corpora/toy")
     (folder / "three.toml").write_text(RECIPE, encoding="utf-8")
     run = folder / "run"
     prepare(folder / "three.toml", run, folder / "corpora")
     train(folder / "three.toml", run, threads=1)
-    export(run, folder / "bundle")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "export_graphs", described_graphs)
+        patch.setattr(exporting, "at_precision", lambda *_: {})
+        export(run, folder / "bundle")
     return folder
+
+
+@pytest.fixture(scope="module")
+def eight_bit(folder: Path) -> Path:
+    """The same with its graphs."""
+    export(folder / "run", folder / "eight-bit")
+    return folder / "eight-bit"
+
+
+@pytest.fixture(params=["torch", pytest.param("onnx", marks=pytest.mark.slow)])
+def shipped(request: pytest.FixtureRequest, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The bundle and what runs it."""
+    return (folder / "bundle", TORCH) if request.param == "torch" else (request.getfixturevalue("eight_bit"), {})
 
 
 def sources(folder: Path) -> list[Path]:
     return [folder / "corpora/toy" / f"test.{side}" for side in ("de", "npy", "fr")]
 
 
-def test_every_source_tells_its_words(folder: Path) -> None:
-    """Features alone determine the two words in the middle, and the graphs are 8-bit ones."""
-    translate_files(
-        BulkTranslator(folder / "bundle", BulkOptions()), Request(tuple(sources(folder)), folder / "out.en")
-    )
-    found = (folder / "out.en").read_text(encoding="utf-8").splitlines()
+def test_every_source_tells_its_words(folder: Path, shipped: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    """Features alone determine the two words in the middle."""
+    bundle, runtime = shipped
+    translator = BulkTranslator(bundle, BulkOptions(**runtime))
+    translate_files(translator, Request(tuple(sources(folder)), tmp_path / "out.en"))
+    found = (tmp_path / "out.en").read_text(encoding="utf-8").splitlines()
     expected = (folder / "corpora/toy/test.en").read_text(encoding="utf-8").splitlines()
     assert len(found) == len(expected) == 30
     assert sum(one == other for one, other in zip(found, expected, strict=True)) >= 28
@@ -148,16 +166,20 @@ def test_the_manifest_says_which_sources_are_features(folder: Path) -> None:
     assert "source 2 is a matrix of vectors of width 7" in (folder / "bundle/MODEL_CARD.md").read_text("utf-8")
 
 
-def test_evaluate_and_verify_take_matrices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gold = folder / "corpora/toy/test.en"
-    limited = replace(DECODING, limit=10)
-    evaluate(
-        folder / "bundle", [str(path) for path in sources(folder)], [gold], limited, EvaluationOptions(as_json=True)
-    )
+def test_evaluate_takes_matrices(
+    folder: Path, shipped: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle, runtime = shipped
+    texts, gold = [str(path) for path in sources(folder)], folder / "corpora/toy/test.en"
+    evaluate(bundle, texts, [gold], Decoding(**runtime, limit=10), EvaluationOptions(as_json=True))
     result = json.loads(capsys.readouterr().out)
     assert result["segments"] == 10
     assert result["scores"]["three"][0]["value"] > 80
-    bundle = Bundle.load(folder / "bundle")
+
+
+@pytest.mark.slow
+def test_verify_takes_matrices(folder: Path, eight_bit: Path) -> None:
+    bundle, gold = Bundle.load(eight_bit), folder / "corpora/toy/test.en"
     *columns, references = read_columns([*sources(folder), gold], bundle.feature_widths)
     # Of thirty short lines, one wrong word costs two points.
     few = ProofSettings(sentences=6, beams=(2,), batches=(1, 4), loss=10)
@@ -171,15 +193,15 @@ def test_evaluate_and_verify_take_matrices(folder: Path, capsys: pytest.CaptureF
 def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
     german, features, french = sources(folder)
     with pytest.raises(CorpusError, match="has 3 sources, but 2 are given"):
-        translate_files(BulkTranslator(folder / "bundle", BulkOptions()), Request((german, features)))
+        translate_files(BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((german, features)))
     with pytest.raises(CorpusError, match=r"test\.npy: text is expected here, not feature vectors"):
-        translate_files(BulkTranslator(folder / "bundle", BulkOptions()), Request((features, german, french)))
+        translate_files(BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((features, german, french)))
     with pytest.raises(CorpusError, match=r"test\.fr: not a readable .npy array"):
-        translate_files(BulkTranslator(folder / "bundle", BulkOptions()), Request((german, french, german)))
+        translate_files(BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((german, french, german)))
     np.save(folder / "wide.npy", np.zeros((30, 2, 8), np.float32))
     with pytest.raises(CorpusError, match=r"wide\.npy: feature vectors must have the width 7, but have 8"):
         translate_files(
-            BulkTranslator(folder / "bundle", BulkOptions()), Request((german, folder / "wide.npy", french))
+            BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((german, folder / "wide.npy", french))
         )
     with pytest.raises(ConfigError, match="reads feature matrices: give --text for each source"):
         verify_command(folder / "bundle")

@@ -205,7 +205,24 @@ FIRST_CASES = [Case(architecture, next(iter(variants))) for architecture, varian
 """One of each architecture, for what does not depend on the variant."""
 
 
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
+RARE = {
+    *("dpn-both-cnn", "dpn-both-san", "dpn-cnn-both", "dpn-cnn-cnn", "dpn-san-both", "dpn-san-san"),
+    *("dpn-projections-cnn-both", "transformer-pre-learned-decoder", "transformer-pre-sinusoidal-none"),
+    *("transformer-pre-sinusoidal-all", "transformer-post-learned-none", "transformer-post-learned-all"),
+    *("transformer-post-sinusoidal-decoder", "transformer-context-gate-post", "convs2s-attention-first"),
+    *("convs2s-no-source-positions", "convs2s-no-target-positions", "layerwise-no-weight-sharing"),
+    *("layerwise-no-mixed-attention", "layerwise-no-side-embeddings", "layerwise-post-norm-no-weight-sharing"),
+    *("layerwise-deepnorm-no-weight-sharing", "multisource-reset-before", "multisource-one-text-no-energy-bias"),
+    "memd-one-each",
+}
+"""Mixtures of choices of which every one, and of the transformer's every two, is in a case that is left."""
+
+
+# What is rare has its equations and its steps checked every day, all else slowly.
+every_case = pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=str(case), marks=[pytest.mark.slow] if str(case) in RARE else []) for case in CASES],
+)
 first_cases = pytest.mark.parametrize("case", FIRST_CASES, ids=str)
 
 

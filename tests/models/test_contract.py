@@ -25,6 +25,7 @@ from tests.models.architectures import (
     FIRST_CASES,
     FRESH,
     LEARNERS,
+    RARE,
     TARGET_TYPES,
     VARIANTS,
     AnyModel,
@@ -44,6 +45,7 @@ pytestmark = pytest.mark.usefixtures("no_gradients")
 
 def test_every_registered_architecture_is_tested() -> None:
     assert set(VARIANTS) == set(LEARNERS) == set(FRESH) == set(ARCHITECTURES)
+    assert {str(case) for case in CASES if case not in FIRST_CASES}.issuperset(RARE)
 
 
 class Beam:

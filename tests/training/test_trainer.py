@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +139,9 @@ def test_the_same_recipe_gives_the_same_weights(prepared: Path, tmp_path: Path) 
 
 
 @pytest.fixture(
-    scope="module", params=list(product(("adam", "nag"), (1, 2))), ids=lambda given: f"{given[0]}-{given[1]}"
+    scope="module",
+    params=[("adam", 1), ("nag", 2), *(pytest.param(one, marks=pytest.mark.slow) for one in (("adam", 2), ("nag", 1)))],
+    ids=lambda given: f"{given[0]}-{given[1]}",
 )
 def whole(request: pytest.FixtureRequest, prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Trainer:
     """Trained without an interruption, by each optimiser, with and without accumulated gradients."""

@@ -77,7 +77,7 @@ def test_corpora_share_the_sentences_and_may_lack_a_validation_set(
 
 def test_a_trained_model_translates(prepared: Path, tmp_path: Path) -> None:
     """The whole of it: train by the metric, decode with the real search, and score what comes out."""
-    recipe = toy_recipe(updates=300, validate_every=100, validation_sentences=12, metric="bleu", **LEARNING)
+    recipe = toy_recipe(updates=140, validate_every=70, validation_sentences=12, metric="bleu", **LEARNING)
     trainer = toy_trainer(recipe, prepared, tmp_path, validator=TextValidator(recipe, prepared))
     progress = trainer.train()
     assert progress.best is not None

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from sys import intern
 
 from service.files.bounds import FileRefused, SourceFile
 
@@ -39,21 +42,41 @@ class Text:
 
     Attributes:
         mark: the byte-order mark, or nothing.
-        windows: whether its line ends are those of Windows, which ``characters`` has as those of Unix.
+        ends: of its lines, where ``characters`` has those of Unix in their places.
     """
 
     characters: str
     encoding: str = "utf-8"
     mark: bytes = b""
-    windows: bool = False
+    ends: Sequence[str] = ()
 
-    def unix(self) -> Text:
-        """The text with line ends of Unix, until it is written."""
-        return replace(self, characters=self.characters.replace("\r\n", "\n"), windows="\r\n" in self.characters)
+    def unix(self, *, lone: bool = True) -> Text:
+        """The text with line ends of Unix, until it is written; ``lone``: a carriage return alone is one too."""
+        end = re.compile("\r\n?|\n" if lone else "\r?\n")
+        ends = tuple(intern(found[0]) for found in end.finditer(self.characters))
+        return replace(self, characters=end.sub("\n", self.characters), ends=ends)
+
+    def with_ends(self, parts: Iterable[tuple[str, str]]) -> str:
+        """The text as it is now, each line with the end that it had.
+
+        Args:
+            parts: all of ``characters``, piece by piece as it was and as it is now. A piece's new lines end like its
+                last one, or like the line before where it had one line.
+        """
+        if len(set(self.ends)) < 2:
+            whole = "".join(new for _, new in parts)
+            return whole.replace("\n", self.ends[0]) if self.ends else whole
+        found: list[str] = []
+        done = 0
+        for old, new in parts:
+            own = self.ends[done : done + old.count("\n")] or self.ends[max(done - 1, 0) : max(done, 1)]
+            done += old.count("\n")
+            first, *lines = new.split("\n")
+            found += [first, *chain.from_iterable(zip(chain(own, repeat(own[-1])), lines, strict=False))]
+        return "".join(found)
 
     def bytes_of(self, characters: str, errors: str = "strict") -> bytes:
         """Other characters, written as the file was; ``errors``: what becomes of those that it cannot hold."""
-        characters = characters.replace("\n", "\r\n") if self.windows else characters
         return self.mark + characters.encode(self.encoding, errors)
 
 

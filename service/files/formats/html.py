@@ -56,7 +56,8 @@ def _document(text: Text) -> HtmlDocument:
     try:
         return HtmlDocument.parse(text.characters, _OPTIONS)
     except MarkupError as error:
-        raise FileRefused("file_too_complex", f"the page {error}; split it") from error
+        message = f"the page {error}, and has {error.value} or more; split it, or save it again with less markup"
+        raise FileRefused("file_too_complex", message) from error
 
 
 def _text(source: SourceFile) -> Text:

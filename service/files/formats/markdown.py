@@ -51,7 +51,7 @@ Rule = Callable[[StateInline, bool], bool]
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:
     text = read_text(source).unix()
-    return text, tuple(_parts(text.characters.replace("\r", "\n") if "\r" in text.characters else text.characters))
+    return text, tuple(_parts(text.characters))
 
 
 read, write = text_format(_document)

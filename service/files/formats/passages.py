@@ -30,6 +30,10 @@ Following: TypeAlias = Callable[[], str]
 class Translatable(Protocol):
     """A part of a file that is translated."""
 
+    @property
+    def raw(self) -> str | None:
+        """It as it was written; None where that is not known."""
+
     def segments(self, limit: int) -> Iterator[Segment]:
         """Its texts; markup has at most ``limit`` characters."""
 
@@ -263,9 +267,10 @@ def text_format(
 
     def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
         text, parts = document(source)
-        remaining = iter(translations)
-        characters = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
-        result.write_bytes(text.bytes_of(characters, errors))
+        remaining, limit = iter(translations), source.bounds.markup_characters
+        new = (rendered([part], lambda: next(remaining), limit) for part in parts)
+        old = (part if isinstance(part, str) else part.raw or "" for part in parts)
+        result.write_bytes(text.bytes_of(text.with_ends(zip(old, new, strict=True)), errors))
 
     return read, write
 

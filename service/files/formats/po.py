@@ -2,7 +2,8 @@
 
 Finished translations stay, unless the catalogue says that it is in another language than is asked for: then all are
 new. Of plural forms the first is the singular's translation and the others the plural's; a language with one form has
-the plural's. Entries are marked ``fuzzy`` where people must look: more than two forms, and messages whose unnumbered
+the plural's. A template, and a catalogue of another language, gets as many as the language has, where its rule is known
+here. Entries are marked ``fuzzy`` where people must look: more than two forms, and messages whose unnumbered
 placeholders changed places. Comments, references, order and obsolete entries come back byte for byte.
 
 Read here and not by polib, which writes every entry anew: wrapped otherwise, and without what it does not know.
@@ -18,7 +19,7 @@ from typing import NamedTuple
 from service.files.bounds import FileRefused, Segment, SourceFile
 from service.files.formats.encoding import Text, read_text
 from service.files.formats.passages import Following, Part, Parts, Passage, message, segments_of, text_format
-from service.text.languages import base_code
+from service.text.languages import bare_code, base_code
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _STATEMENT = re.compile(
@@ -35,10 +36,28 @@ _WRITTEN = str.maketrans({value: f"\\{letter}" for letter, value in (_ESCAPES | 
 _ARGUMENT = re.compile(r"%(?!\d+\$|\(|%)[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|[Lzjt])?[A-Za-z@](?!\w)|\{\}")
 _LANGUAGE = re.compile(r"(Language:[ ]?)([^\\\"\n]*)")
 _CHARSET = re.compile(r"charset=([^\\\"\s;]+)")
+_PLURALS = re.compile(r"""(Plural-Forms:[ ]?)((?:[^\\"\n]|"[ \t]*\n[ \t]*")*)""")
+_FORM = re.compile(r"msgstr(?:\[\d+\])?")
+_SLAVIC = "n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2"
+_RULES = {  # as gettext's manual lists them
+    "nplurals=1; plural=0;": "ja ko th vi zh-hans zh-hant",
+    "nplurals=2; plural=(n != 1);": "bg ca da de el en eo es et eu fi gl he hu id it nb nl nn pt sq sv sw tr",
+    "nplurals=2; plural=(n > 1);": "fr pt-br",
+    "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2);": "lv",
+    "nplurals=3; plural=(n==1 ? 0 : n==2 ? 1 : 2);": "ga",
+    "nplurals=3; plural=(n==1 ? 0 : (n==0 || (n%100>0 && n%100<20)) ? 1 : 2);": "ro",
+    "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2);": "lt",
+    f"nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : {_SLAVIC});": "hr ru sr sr-latn uk",
+    f"nplurals=3; plural=(n==1 ? 0 : {_SLAVIC});": "pl",
+    "nplurals=3; plural=(n==1 ? 0 : n>=2 && n<=4 ? 1 : 2);": "cs sk",
+    "nplurals=4; plural=(n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3);": "sl",
+    "nplurals=6; plural=(n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5);": "ar",
+}
+_RULE_OF = {code: rule for rule, codes in _RULES.items() for code in codes.split()}
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:
-    text = read_text(source).unix()
+    text = read_text(source).unix(lone=False)
     return text, tuple(_parts(text.characters, source))
 
 
@@ -47,14 +66,15 @@ read, write = text_format(_document)
 
 
 def _parts(characters: str, source: SourceFile) -> Iterator[Part]:
-    anew = False
+    anew, forms = False, 0
     for statements in _entries(characters):
-        entry = _Entry.of(statements)
+        entry = _Entry.of(statements, forms)
         if entry.texts == [""]:
             named = _LANGUAGE.search(entry.raw)
             language = named[2].strip() if named else ""
             anew = bool(language) and base_code(language) != base_code(source.target)
-            yield _header(entry.raw, source.target)
+            header, forms = _with_plurals(_header(entry.raw, source.target), source.target, anew=anew)
+            yield header
         else:
             yield entry if anew or not entry.finished else entry.raw
 
@@ -100,24 +120,26 @@ class _Entry:
     """A message and its translation.
 
     Attributes:
-        statements: as they were written.
+        raw: as it was written.
+        statements: as they were written, with as many forms as the target language has.
         texts: to translate: the message, and its plural where it has one.
         forms: of the translation, as they are now.
     """
 
+    raw: str
     statements: Sequence[_Statement]
     texts: list[str]
     forms: list[str]
 
     @classmethod
-    def of(cls, statements: Sequence[_Statement]) -> _Entry:
+    def of(cls, statements: Sequence[_Statement], count: int) -> _Entry:
+        """An entry; ``count``: forms that it is to have where it has a plural; 0 = as many as it has."""
+        raw = _joined(statements)
+        if count and any(one.name == "msgid_plural" for one in statements):
+            statements = _with_forms(statements, count)
         texts = [one.value for one in statements if one.name in ("msgid", "msgid_plural")]
         forms = [one.value for one in statements if one.name.startswith("msgstr")]
-        return cls(statements, texts[-1:] if len(forms) == 1 else texts, forms)
-
-    @property
-    def raw(self) -> str:
-        return "".join("".join((one.before, *one[2:])) for one in self.statements)
+        return cls(raw, statements, texts[-1:] if len(forms) == 1 else texts, forms)
 
     @property
     def finished(self) -> bool:
@@ -138,7 +160,7 @@ class _Entry:
     def render(self, following: Following, limit: int) -> str:
         """The entry with its translations; without change where there is nothing to translate in it."""
         if not any(self.segments(limit)):
-            return self.raw
+            return _joined(self.statements)
         new = [passage.render(following, limit) for passage in self._passages]
         moved = any(map(_has_moved, self.texts, new))
         comments = self._comments("fuzzy" if moved or len(self.forms) > 2 else "")
@@ -163,6 +185,30 @@ class _Entry:
             first = iter([f"#, {flags}\n"] if flags else [])
             return _FLAGS.sub(lambda _: next(first, ""), kept)
         return f"{kept}#, {flags}\n"
+
+
+def _joined(statements: Sequence[_Statement]) -> str:
+    return "".join("".join((one.before, *one[2:])) for one in statements)
+
+
+def _with_forms(statements: Sequence[_Statement], count: int) -> list[_Statement]:
+    """The statements with so many forms of the translation; one more is like the last."""
+    given = [one._replace(end=one.end or "\n") for one in statements if one.name.startswith("msgstr")]
+    forms = [*given, *[given[-1]._replace(before="")] * (count - len(given))][:count]
+    forms = [one._replace(mark=_FORM.sub(f"msgstr[{number}]", one.mark)) for number, one in enumerate(forms)]
+    return [*(one for one in statements if not one.name.startswith("msgstr")), *forms]
+
+
+def _with_plurals(header: str, target: str, *, anew: bool) -> tuple[str, int]:
+    """The header of a template, or of a catalogue that is made ``anew``, with the language's rule; and its forms.
+
+    Where that is not known, or the catalogue is in that language already, it stays: 0.
+    """
+    found, rule = _PLURALS.search(header), _RULE_OF.get(bare_code(target)) or _RULE_OF.get(base_code(target))
+    if found is None or rule is None or not (anew or "nplurals=INTEGER" in found[2]):
+        return header, 0
+    lines = '"\n"' * found[2].count("\n")  # as many as before
+    return f"{header[: found.start()]}{found[1]}{rule}{lines}{header[found.end() :]}", int(rule[len("nplurals=")])
 
 
 def _has_moved(text: str, translation: str) -> bool:

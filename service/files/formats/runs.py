@@ -201,10 +201,30 @@ def _items(element: Any) -> list[RunItem] | None:
             return None
         if contents and all(map(_is_text, contents)):
             return [RunItem([element], _text(contents), _style(element, None))]
-        return [RunItem([element])]
-    if name in _HINTS or name in _KEPT or not name:
-        return [RunItem([element])]
-    return _wrapped(element) if name in _WRAPPERS else None
+        return _annotated(element) or [RunItem([element])]
+    if _is_wrapper(element):
+        return _wrapped(element)
+    return [RunItem([element])] if name in _HINTS or name in _KEPT or not name else None
+
+
+def _is_wrapper(element: Any) -> bool:
+    """Whether what stands in it is text of the paragraph; of fields that are links only."""
+    if is_office(element, "fldSimple"):
+        return _is_link(str(element.get(_named(element, "instr"), "")))
+    return local_name(element) in _WRAPPERS
+
+
+def _is_link(code: str) -> bool:
+    return code.strip().upper().startswith("HYPERLINK")
+
+
+def _annotated(run: Any) -> list[RunItem]:
+    """The text of a run that says above it how to read that, which is no part of a translation; nothing of others."""
+    base = [text for child in run if is_office(child, "ruby") for text in child if is_office(text, "rubyBase")]
+    items = [item for text in base for inner in text for item in _items(inner) or [RunItem([inner])]]
+    if not items or not all(item.style for item in items):
+        return []
+    return [RunItem([run], "".join(item.text for item in items), items[0].style)]
 
 
 def _text(contents: Sequence[Any]) -> str:
@@ -274,15 +294,14 @@ def _field(unit: Sequence[Any]) -> list[RunItem]:
         code = "".join(text for child in unit[:border] for text in child.itertext())
         items = [item for child in unit[border:-1] for item in _items(child) or [RunItem([child])]]
         texts = [item for item in items if item.style]
-        if code.strip().upper().startswith("HYPERLINK") and texts and all(item.style or item.hint for item in items):
+        if _is_link(code) and texts and all(item.style or item.hint for item in items):
             return _in_wrap(texts, Wrap(before=tuple(unit[:border]), after=(unit[-1],)), list(unit))
     return [RunItem(list(unit))]
 
 
 def _inner_rows(border: Any) -> Iterator[RunRow]:
     """Rows inside of a border: a link with pictures in it, a content control in the line."""
-    name = local_name(border)
-    if name in _WRAPPERS:
+    if _is_wrapper(border):
         yield from rows(border)
     elif is_office(border, "sdt"):
         for content in border:

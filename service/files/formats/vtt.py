@@ -13,6 +13,7 @@ from service.files.formats.encoding import Text, read_text
 from service.files.formats.passages import Part, Parts, text_format
 
 _BORDER = re.compile(r"(\n{2,})")
+_HEADER = re.compile(r"WEBVTT.*\n(?:(?!.*-->).+\n)*(?=.*-->)")  # with a cue right below it
 _OTHER = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)(?:\s|$)")
 _TIME = r"(?:\d{2,}:)?\d{2}:\d{2}\.\d{3}"
 _TIMES = re.compile(rf"{_TIME}[ \t]+-->[ \t]+{_TIME}(?:[ \t].*)?")
@@ -31,8 +32,11 @@ read, write = text_format(_document)
 
 
 def _parts(characters: str) -> Iterator[Part]:
-    line = 1
-    for block in _BORDER.split(characters):
+    header = _HEADER.match(characters)
+    start = header.end() if header else 0
+    yield characters[:start]
+    line = 1 + characters.count("\n", 0, start)
+    for block in _BORDER.split(characters[start:]):
         yield from _block(block, line)
         line += block.count("\n")
 

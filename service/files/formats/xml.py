@@ -19,6 +19,7 @@ _ENTITIES = re.compile(r"<!DOCTYPE[^>\[]{0,1000}\[|<!ENTITY")
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _OPTIONS = MarkupOptions(xml=True, max_elements=1_000_000)
 _SPACES = re.compile(r"[ \t\r\n]+")
+_REMEDY = "save it again with its own program"
 _MOST_SHOWN = 200  # characters of what is kept in a sentence
 
 
@@ -161,7 +162,7 @@ def read_xml(characters: str, what: str = "document") -> Element:
     """A document as elements. Its declaration is kept; what it declares as entities is refused.
 
     Raises:
-        FileRefused: it is not well-formed, declares entities, or has too many elements.
+        FileRefused: it is not well-formed, declares entities, or has too many elements, or elements within one another.
     """
     if _ENTITIES.search(characters):
         raise FileRefused.broken(f"the {what} declares entities, which could pull in other files; remove them")
@@ -169,11 +170,14 @@ def read_xml(characters: str, what: str = "document") -> Element:
         tokens = scan_xml(characters, _OPTIONS)
     except MarkupError as error:
         code = "broken_file" if error.value is None else "file_too_complex"
-        raise FileRefused(code, f"the {what} {error}; save it again with its own program") from error
+        raise FileRefused(code, f"the {what} {error}; {_REMEDY}") from error
     root = Element(Token(Kind.OTHER, ""))
     stack = [root]
     for token in tokens:
         if token.kind is Kind.START:
+            if len(stack) > _OPTIONS.max_depth:
+                bound = f"the {what} may have at most {_OPTIONS.max_depth} elements within one another, and has more"
+                raise FileRefused("file_too_complex", f"{bound}; {_REMEDY}")
             element = Element(token)
             stack[-1].children.append(element)
             stack.append(element)

@@ -47,6 +47,7 @@ class FrontendSettings(BaseModel):
     """What LibreTranslate's clients may know about a server."""
 
     charLimit: int = Field(examples=[20_000], description="Characters of a request.")
+    summaryCharLimit: int = Field(examples=[100_000], description="Characters of a request for summaries.")
     frontendTimeout: int = Field(
         examples=[500], description="Milliseconds after the last key before a page translates."
     )
@@ -74,6 +75,7 @@ async def frontend_settings(request: Request, parts: PartsDep) -> FrontendSettin
     settings, known = parts.settings, parts.access.find(key_before_body(request))
     return FrontendSettings(
         charLimit=settings.max_characters,
+        summaryCharLimit=settings.max_summary_characters,
         frontendTimeout=_TYPING_PAUSE,
         apiKeys=settings.require_key,
         keyRequired=settings.require_key,

@@ -15,7 +15,7 @@ from service.api.replies import DetectedLanguage, FileStatus, FileUrl
 from service.engine import Draining
 from service.files.formats import FORMATS
 from service.files.records import OPEN, FileJob
-from service.http.credentials import caller_of
+from service.http.credentials import counted_caller
 from service.http.dependencies import Parts, PartsDep
 from service.http.errors import HttpError
 from service.http.openapi import error_responses
@@ -87,7 +87,7 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
 @router.get(
     "/files",
     response_model_exclude_none=True,
-    responses=error_responses(401, 403, 422, 503),
+    responses=error_responses(401, 403, 422, 429, 503),
 )
 async def list_files(
     request: Request,
@@ -101,7 +101,7 @@ async def list_files(
 
     Callers without a key are many people: they see the files whose ids they name, and no others.
     """
-    caller = caller_of(request, parts.access)
+    caller = await counted_caller(request, parts.access)
     if id:
         found = [await parts.files.find(one, caller) for one in dict.fromkeys(id)]
         return [_status(job) for job in found if job is not None]
@@ -113,7 +113,7 @@ async def list_files(
 @router.get(
     "/files/{id}",
     response_model_exclude_none=True,
-    responses=error_responses(401, 403, 404, 422, 503),
+    responses=error_responses(401, 403, 404, 422, 429, 503),
 )
 async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
     """How far a file is. Only who sent it, or an administrator, can ask."""
@@ -123,14 +123,14 @@ async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
 @router.get(
     "/files/{id}/result",
     response_class=Response,
-    responses=_SENT | error_responses(401, 403, 404, 409, 410, 422, 503),
+    responses=_SENT | error_responses(401, 403, 404, 409, 410, 422, 429, 503),
 )
 async def fetch_result(request: Request, parts: PartsDep, id: _ID) -> Response:
     """The translated file, as an attachment named like the one that was sent: `letter.docx` is `letter.en.docx`."""
     return await result_reply(parts, await _find(request, parts, id))
 
 
-@router.delete("/files/{id}", status_code=204, responses=error_responses(401, 403, 404, 422, 503))
+@router.delete("/files/{id}", status_code=204, responses=error_responses(401, 403, 404, 422, 429, 503))
 async def delete_file(request: Request, parts: PartsDep, id: _ID) -> None:
     """Cancel a file that is not finished, and delete what is kept of it; delete a finished one altogether.
 
@@ -192,7 +192,7 @@ async def download_file(parts: PartsDep, name: Annotated[str, Path(max_length=40
 
 
 async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:
-    job = await parts.files.find(id, caller_of(request, parts.access))
+    job = await parts.files.find(id, await counted_caller(request, parts.access))
     if job is None:
         raise _not_found()
     return job

@@ -60,12 +60,6 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return measure(DecodeOptions(bundle=BUNDLE, workers=2, beam_size=3, shortlist=False, peers="", **sizes))
 
 
-@pytest.fixture
-def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is measured in processes of their own, which ``result`` has already shown."""
-    monkeypatch.setattr("benchmarks.decoding.command.in_own_process", lambda *_: {})
-
-
 @pytest.mark.usefixtures("no_memory")
 def test_a_bundles_shortlist_has_rows_of_its_own(listed: Path) -> None:
     sizes: dict[str, Any] = {"batch_sizes": "2", "sentences": 2, "passes": 1, "peers": ""}

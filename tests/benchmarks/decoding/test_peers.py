@@ -170,6 +170,7 @@ def test_a_bundle_of_another_architecture_is_not_converted(tmp_path: Path) -> No
         write_bundle_model(tmp_path, Bundle.load(BUNDLE), "int8")
 
 
+@pytest.mark.usefixtures("no_memory")
 def test_the_peer_decodes_the_same_number_of_tokens() -> None:
     """In one run with Tandem: equal sentences, equal target tokens, and a ratio of the speeds."""
     pytest.importorskip("ctranslate2")

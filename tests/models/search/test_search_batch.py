@@ -67,7 +67,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(actions=ACTIONS, beam_size=st.integers(1, 4), state=st.sampled_from(["pool", "rows"]))
 def test_batch_mates_change_nothing(actions: list[tuple[str, Any]], beam_size: int, state: str) -> None:
     batch = DecodeBatch(GRAPHS[state], beam_size=beam_size)

@@ -35,7 +35,7 @@ def alone(tokens: tuple[int, ...]) -> Any:
     st.integers(1, 13),
     st.none() | st.integers(1, 5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_window_and_budget_give_what_each_sentence_gives_alone(
     sentences: list[tuple[int, ...]], budget: int, window: int, most: int | None
 ) -> None:

@@ -238,7 +238,7 @@ def test_rounds_are_bounded(seed: int, options: SearchOptions, period: int, sour
     assert all(rounds(one.tokens) <= allowed for one in found)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     kinds=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=4),

@@ -34,6 +34,26 @@ async def test_a_rate_is_429_with_retry_after(service: Served) -> None:
     assert 1 <= int(refused.headers["retry-after"]) <= 60
 
 
+async def test_what_costs_no_characters_counts_as_a_request(service: Served) -> None:
+    routes = (
+        ("GET", "/v1/models"),
+        ("GET", "/v2/usage"),
+        ("GET", "/v2/languages"),
+        ("GET", "/v3/glossaries"),
+        ("DELETE", "/v2/glossaries/none"),
+        ("POST", "/v2/document/none?document_key=none"),
+        ("GET", "/files"),
+        ("GET", "/files/none/result"),
+    )
+    for number, (method, path) in enumerate(routes):
+        headers = bearer(make_key(service, f"caller-{number}", CallerLimits(rate=1)))
+        first = await service.client.request(method, path, headers=headers)
+        assert first.status_code in (200, 404), (path, first.text)
+        assert (await service.client.request(method, path, headers=headers)).status_code == 429, path
+    for path in ("/languages", "/healthz", "/readyz", "/metrics"):  # free, also of one who is over the rate
+        assert (await service.client.get(path, headers=headers)).status_code == 200
+
+
 async def test_a_quota_counts_what_is_translated_and_gives_back_what_failed(service: Served) -> None:
     headers, web = bearer(make_key(service, limits=CallerLimits(quota=40))), Caller("web")
     usage = access_of(service).usage

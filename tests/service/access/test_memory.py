@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from service.errors import InvalidOption
@@ -61,6 +66,38 @@ async def test_never_across_keys(service: Served) -> None:
     assert_error(await service.client.delete(path, headers=bearer(other)), 404, "memory_entry_not_found")
     assert (await service.client.delete(path, headers=bearer(mine))).status_code == 204
     assert (await translated(service, mine))["translatedText"] == HOUSE["q"]
+
+
+async def test_translations_go_on_without_a_memory_that_cannot_be_read(service: Served, tmp_path: Path) -> None:
+    key = make_key(service)
+    await suggest(service, key)
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as other:
+        other.execute("ALTER TABLE entry RENAME TO lost")
+        with capture_logs() as logs:
+            for _ in range(2):  # the second time it is not asked
+                assert (await translated(service, key))["translatedText"] == HOUSE["q"]
+        assert [line["event"] for line in logs if line["log_level"] == "error"] == ["memory_not_readable"]
+        for method, path in (("POST", "/suggest"), ("GET", "/memory")):
+            fields = HOUSE if method == "POST" else None
+            reply = await service.client.request(method, path, json=fields, headers=bearer(key))
+            assert_error(reply, 503, "storage_unavailable")
+        assert "tandem_memory_failures_total 2.0" in (await service.client.get("/metrics")).text
+        other.execute("ALTER TABLE lost RENAME TO entry")
+    service.app.state.parts.memory._out_until = 0.0  # the pause is over
+    assert (await translated(service, key))["translatedText"] == HOUSE["s"]
+
+
+async def test_chats_are_answered_from_it_too(service: Served) -> None:
+    mine, other = make_key(service, "mine"), make_key(service, "other")
+    await suggest(service, mine)
+    text = f"guten morgen\n{HOUSE['q']}"
+    for key, expected in ((mine, f"guten morgen\n{HOUSE['s']}"), (other, text)):
+        chat = {"model": "translate-de-en", "messages": [{"role": "user", "content": text}]}
+        reply = await service.client.post("/v1/chat/completions", json=chat, headers=bearer(key))
+        assert reply.json()["choices"][0]["message"]["content"] == expected
+        streamed = await service.client.post("/v1/chat/completions", json=chat | {"stream": True}, headers=bearer(key))
+        chunks = [json.loads(line[6:]) for line in streamed.text.splitlines() if line.startswith("data: {")]
+        assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == expected
 
 
 @pytest.mark.parametrize(

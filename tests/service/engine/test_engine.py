@@ -69,6 +69,18 @@ async def settle(engine: Engine) -> None:
     assert await asyncio.to_thread(engine.wait_until_idle, PATIENCE)
 
 
+async def test_equal_sentences_of_a_request_are_decoded_once(engine: Engine, graphs: CopyGraphs) -> None:
+    """Where one result serves: not of other options, nor where the cache is not to be used."""
+    others = SearchOptions(beam_size=2, max_length=50, n_best=2)
+    jobs = [job(5, 6), job(7), job(5, 6), job(5, 6, options=others), job(7, cache=False), job(7, cache=False)]
+    told: dict[int, Decoded] = {}
+    decoded = await engine.decode(jobs, told.__setitem__)
+    assert [output(one) for one in decoded] == [(5, 6), (7,), (5, 6), (5, 6), (7,), (7,)]
+    assert [len(one.hypotheses) for one in decoded] == [1, 1, 1, 2, 1, 1]
+    assert sorted(graphs.encoded) == [(5, 6, EOS)] * 2 + [(7, EOS)] * 3
+    assert [told[number] for number in range(len(jobs))] == decoded
+
+
 async def test_decodes_each_job_to_its_own_result(engine: Engine) -> None:
     jobs = [job(*range(10, 10 + length)) for length in (1, 7, 3, 30, 2)]
     decoded = await engine.decode(jobs)

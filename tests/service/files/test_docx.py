@@ -194,6 +194,20 @@ def test_a_field_over_several_paragraphs_is_not_moved(tmp_path: Path) -> None:
     )
 
 
+def test_links_as_simple_fields_and_text_with_its_reading_are_translated(tmp_path: Path) -> None:
+    link = f'<w:fldSimple w:instr=" HYPERLINK &quot;x&quot; ">{run("der bahnhof")}</w:fldSimple>'
+    page = f'<w:fldSimple w:instr=" PAGE ">{run("12")}</w:fldSimple>'
+    ruby = f"<w:r><w:ruby><w:rubyPr/><w:rt>{run('ost')}</w:rt><w:rubyBase>{run('osten')}</w:rubyBase></w:ruby></w:r>"
+    content = with_body(paragraph(run("wo ist "), link, run(" auf seite "), page) + paragraph(ruby, run(" und westen")))
+    assert [one.text for one in segments(tmp_path, "docx", content)] == [
+        'wo ist <span id="s1">der bahnhof</span> auf seite', "osten und westen",
+    ]  # fmt: skip
+    new = body_of(translated(tmp_path, "docx", content, ['<span id="s1">THE STATION</span> IS', "EAST"]))
+    assert link.replace("der bahnhof", "THE STATION") in new and page in new
+    assert run("EAST") in new and "ruby" not in new
+    assert body_of(translated(tmp_path, "docx", content)) == body_of(content)
+
+
 def test_markup_that_is_too_long_is_translated_format_by_format(tmp_path: Path) -> None:
     bounds = replace(BOUNDS, markup_characters=30)
     content = with_body(paragraph(run("eins "), run("zwei", BOLD), run(" drei")))

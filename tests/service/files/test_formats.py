@@ -27,7 +27,7 @@ import pytest
 from service.files.bounds import FileRefused
 from service.files.formats import FORMATS
 from service.http.errors import reply_for
-from tests.service.files.documents import BOUNDS, blank, members, segments, translated, with_members
+from tests.service.files.documents import BOUNDS, blank, members, segments, source_file, translated, with_members
 from tests.service.files.samples import CATALOGUE, SAMPLES, XLIFF2, inline_workbook, pdf
 
 PACKAGES = ("docx", "epub", "odp", "ods", "odt", "pptx", "xlsx")
@@ -221,6 +221,31 @@ def test_a_catalogue_in_another_language_is_translated_anew(tmp_path: Path) -> N
     assert b'"Language: en\\n"' in new
 
 
+@pytest.mark.parametrize(
+    ("before", "target", "rule", "forms"),
+    [
+        ("Language: fr", "pl", "nplurals=3; plural=(n==1 ? 0 : n%10>=2", ["EINE DATEI", "%d DATEIEN", "%d DATEIEN"]),
+        ("Language: fr", "ja", "nplurals=1; plural=0;", ["%d DATEIEN"]),
+        ("Language: fr", "fr-CA", "nplurals=2; plural=(n != 1);", ["EINE DATEI", "%d DATEIEN"]),  # it is French already
+        ("Language: fr", "pt-BR", "nplurals=2; plural=(n > 1);", ["EINE DATEI", "%d DATEIEN"]),
+        ("nplurals=INTEGER; plural=EXPRESSION;", "sl", "nplurals=4;", ["EINE DATEI", *["%d DATEIEN"] * 3]),
+        ("Language: fr", "fa", "nplurals=2; plural=(n != 1);", ["EINE DATEI", "%d DATEIEN"]),  # no rule here
+    ],
+)
+def test_plural_forms_are_those_of_the_target_language(
+    tmp_path: Path, before: str, target: str, rule: str, forms: list[str]
+) -> None:
+    old = "Language: " if before.startswith("Language") else "nplurals=2; plural=(n != 1);"
+    (tmp_path / "a.po").write_text(CATALOGUE.replace(old, before), encoding="utf-8")
+    source = replace(source_file(tmp_path / "a.po"), target=target)
+    texts = [upper(one.text) if one.markup else one.text.upper() for one in FORMATS["po"].read(source)]
+    FORMATS["po"].write(source, texts, tmp_path / "b.po")
+    made = polib.pofile(str(tmp_path / "b.po"))
+    assert made.metadata["Plural-Forms"].startswith(rule)
+    (entry,) = (entry for entry in made if entry.msgid_plural)
+    assert [entry.msgstr_plural[number] for number in sorted(entry.msgstr_plural)] == forms
+
+
 def test_xliff_2(tmp_path: Path) -> None:
     new = in_capitals(tmp_path, "xlf", XLIFF2.encode()).decode()
     assert 'srcLang="de" trgLang="en">' in new
@@ -274,6 +299,14 @@ UNIT = '<xliff version="1.2"><file target-language="en"><trans-unit><source>{}</
         pytest.param("srt", f"{SRT}wo ist das\n\n\n{SRT}12\n\n", f"{SRT}WO IST DAS\n\n\n{SRT}12\n\n", id="blank lines"),
         pytest.param("csv", '"a b\r\nc";"=IF(A1;""x y"")"\r\n', '"A B\r\nC";"=IF(A1;""x y"")"\r\n', id="cells"),
         pytest.param("po", '#, x\n#, fuzzy\nmsgid "a"\nmsgstr "b"\n', '#, x\nmsgid "a"\nmsgstr "A"\n', id="flags"),
+        pytest.param("vtt", f"WEBVTT x\nX: y\n{VTT[8:]}wo ist das\n", f"WEBVTT x\nX: y\n{VTT[8:]}WO IST DAS\n",
+                     id="cue in the header"),
+        pytest.param("vtt", "WEBVTT\r\n\n00:01.000 --> 00:02.000\r\nwo ist\rdas\n\r\n",
+                     "WEBVTT\r\n\n00:01.000 --> 00:02.000\r\nWO IST\rDAS\n\r\n", id="line ends of a cue"),
+        pytest.param("md", "# a\r\n\n- b\r- c\r\n\nwo\r\nist\nd\n\r\n```\r\nx\n```",
+                     "# A\r\n\n- B\r- C\r\n\nWO IST D\n\r\n```\r\nx\n```", id="line ends of a page"),
+        pytest.param("po", '# x\r\nmsgid "a\\nb"\nmsgstr ""\r\n\n#~ y\r\n',
+                     '# x\r\nmsgid "a\\nb"\nmsgstr ""\r\n"A\\n"\r\n"B"\r\n\n#~ y\r\n', id="line ends of a catalogue"),
         pytest.param("md", "a\n\n$$\nx = y\n$$\n", "A\n\n$$\nx = y\n$$\n", id="formula"),
         pytest.param("md", "[^a]: wo ist\n", "[^a]: WO IST\n", id="footnote"),
         pytest.param("md", "|a|b\n|-|-\n|x \\| y|y\n", "|A|B\n|-|-\n|X \\| Y|Y\n", id="bar in a cell"),
@@ -365,6 +398,8 @@ REFUSED = [
     ("po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=KOI8-R\\n"\n', 422, "written in KOI8-R"),
     ("vtt", b"1\n00:01.000 --> 00:02.000\nwort\n", 415, "WEBVTT"),
     ("vtt", b"WEBVTT\n\n1\n00:01 --> 00:02.000\nwort\n", 422, "line 4"),
+    ("xliff", b"<xliff><file>" + b"<g>" * 900 + b"x" + b"</g>" * 900 + b"</file></xliff>", 422, "at most 200 elements"),
+    ("html", b"<div>" * 900 + b"wort" + b"</div>" * 900, 422, "at most 200 elements within one another, and has 201"),
     ("xliff", ENTITY.encode(), 422, "declares entities"),
     ("xliff", b"<tmx/>", 415, "no XLIFF"),
     ("xliff", b"<xliff><file>", 422, "well-formed"),

@@ -168,6 +168,24 @@ async def test_a_long_form_is_parsed_beside_the_event_loop(monkeypatch: pytest.M
     assert threads[0] == get_ident() != threads[1]  # of the query string, which is short, and of the body
 
 
+async def test_so_is_a_long_form_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    parse = intake._multipart_pairs
+
+    async def noted(*given: Any) -> list[tuple[str, str]]:
+        threads.append(get_ident())
+        return await parse(*given)
+
+    monkeypatch.setattr(intake, "_multipart_pairs", noted)
+    part = '--x\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'
+    text = "Grüße " * 300_000  # kept on disk by the parser, which waits for that
+    body = part.format("q", '; filename="a.txt"', text) + part.format("target", "", "en") + "--x--\r\n"
+    found = await read_fields(request(body.encode(), "multipart/form-data; boundary=x"), TranslateRequest)
+    assert (found.q, found.target) == (text, "en") and threads[0] != get_ident()
+    await read_fields(as_multipart([("q", "a"), ("target", "en")]), TranslateRequest)
+    assert threads[1] == get_ident()
+
+
 @pytest.mark.parametrize(
     ("model", "fields"),
     [

@@ -54,11 +54,17 @@ async def test_pages_of_other_origins_get_nothing_by_default(service: Served) ->
 async def test_pages_of_listed_origins_may_use_the_api(bundles: dict[str, Bundle]) -> None:
     settings = Settings(cors_origins=("https://pages.example", "https://other.example"), shutdown_timeout=5)
     async with served(bundles, settings) as service:
-        names = "authorization, mcp-protocol-version"
-        asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
-        allowed = await service.client.options("/translate", headers={**PAGE, **asked})
-        assert allowed.headers["access-control-allow-origin"] == PAGE["Origin"]
-        assert allowed.status_code == 200 and "authorization" in allowed.headers["access-control-allow-headers"].lower()
+        names = "authorization, mcp-protocol-version, openai-organization, x-stainless-retry-count"
+        for method, path in (
+            ("POST", "/v1/chat/completions"),
+            ("PATCH", "/v3/glossaries/1"),
+            ("PUT", "/v3/glossaries"),
+        ):
+            asked = {"Access-Control-Request-Method": method, "Access-Control-Request-Headers": names}
+            allowed = await service.client.options(path, headers={**PAGE, **asked})
+            assert allowed.status_code == 200 and method in allowed.headers["access-control-allow-methods"]
+            assert allowed.headers["access-control-allow-headers"] == names
+            assert allowed.headers["access-control-allow-origin"] == PAGE["Origin"]
         error = await service.client.post("/translate", content=b"{", headers=PAGE)
         assert error.status_code == 415
         assert error.headers["access-control-allow-origin"] == PAGE["Origin"]

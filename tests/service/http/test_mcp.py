@@ -89,6 +89,17 @@ async def test_keys_and_quotas_hold(bundles: dict[str, Bundle], tmp_path: Path) 
             assert (found["code"], failed) == ("quota_exceeded", True)
 
 
+async def test_the_memory_of_the_key_answers(bundles: dict[str, Bundle], tmp_path: Path) -> None:
+    async with guarded(bundles, tmp_path) as service:
+        mine, other = make_key(service, "mine"), make_key(service, "other")
+        correction = {"q": "das haus", "s": "The house.", "source": "de", "target": "en"}
+        assert (await service.client.post("/suggest", json=correction, headers=bearer(mine))).is_success
+        for key, expected in ((mine, "The house."), (other, "das haus")):
+            async with connected(service, key) as client:
+                found, _ = await call(client, "translate", text="das haus", source="de", target="en")
+            assert found == {"translation": expected}
+
+
 @pytest.mark.parametrize(("origin", "status"), [("https://pages.example", 403), ("http://localhost", 200)])
 async def test_pages_of_other_origins_are_refused(service: Served, origin: str, status: int) -> None:
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

@@ -120,8 +120,8 @@ async def test_a_refused_file_counts_as_a_request_but_costs_no_characters(servic
     assert await access_of(service).usage(Caller("web")) == QuotaUsage(0, None)
 
 
-async def test_a_file_counts_as_one_request(service: Served) -> None:
-    headers = bearer(make_key(service, limits=CallerLimits(rate=2)))
+async def test_a_file_counts_as_one_request_and_each_question_about_it_as_one(service: Served) -> None:
+    headers = bearer(make_key(service, limits=CallerLimits(rate=4)))
     for _ in range(2):
         await finished(service, await service.client.post("/files", **sent(b"das haus"), headers=headers))
     assert_error(await service.client.post("/files", **sent(), headers=headers), 429, "rate_limited")

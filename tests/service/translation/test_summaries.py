@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.service.support import Served, assert_error, served, tiny_bundle
 
 pytestmark = pytest.mark.anyio
 WORDS = ("one", "two", "three", "four")
-SENTENCES = [" ".join(WORDS[(number + word) % 4] for word in range(4)) + "." for number in range(40)]
+SENTENCES = [" ".join(words) + "." for words in (*permutations(WORDS), *permutations(WORDS))][:40]  # no equal parts
 TEXT = " ".join(SENTENCES)
 
 
@@ -60,7 +61,31 @@ async def test_summaries_are_summarized_until_one_is_left(short: Served) -> None
     vocabulary = short.bundle.target_vocabulary
     last = vocabulary.decode(short.graphs.encoded[-1][:-1])
     assert last.startswith(body["summary"]) and len(last.split()) > 3, "what it is made of had the model's own"
+    assert last.endswith(".") and not body["summary"].endswith("."), "summaries that stand together are sentences"
     assert body["truncated"] is False
+
+
+async def test_summaries_that_are_left_over_are_sentences(brief: Bundle) -> None:
+    async with served({"brief": brief}, Settings(summary_depth=1, shutdown_timeout=5), first="brief") as service:
+        fields = {"q": TEXT * 4, "details": True, "alternatives": 1}
+        body = (await service.client.post("/summarize", json=fields)).json()
+    lines = body["summary"].split("\n")
+    spans = [sentence["target"] for sentence in body["details"][0]["sentences"]]
+    assert [body["summary"][span["start"] : span["end"]] for span in spans] == lines
+    for answer in (body["summary"], *body["alternatives"]):
+        assert len(answer.split("\n")) > 1
+        assert all(line.endswith(".") and not line.endswith("..") for line in answer.split("\n"))
+
+
+async def test_summaries_have_a_limit_of_their_own(bundles: dict[str, Bundle]) -> None:
+    settings = Settings(max_characters=4, max_summary_characters=8, shutdown_timeout=5)
+    async with served(bundles, settings) as service:
+        for text, status in (("one two", 200), ("one three", 413)):
+            reply = await service.client.post("/summarize", json={"q": text, "language": "en"})
+            assert reply.status_code == status, reply.text
+        assert_error(await service.translate("one two"), 413, "too_large")
+        shown = (await service.client.get("/frontend/settings")).json()
+        assert (shown["charLimit"], shown["summaryCharLimit"]) == (4, 8)
 
 
 async def test_texts_of_a_request_are_read_as_often_as_each_needs(short: Served) -> None:
@@ -104,7 +129,7 @@ async def test_the_shipped_model_summarizes_ten_thousand_words(request: pytest.F
     sentence = "We show in experiment {} that a model reads the long text of report {} in parts. "
     text = "".join(sentence.format(number, number * 7) for number in range(650))
     assert len(text.split()) > 10_000
-    app = create_app(Settings(bundles=(folder,), max_characters=len(text), shutdown_timeout=5))
+    app = create_app(Settings(bundles=(folder,), shutdown_timeout=5))
     async with running(app) as client:
         body = (await client.post("/summarize", json={"q": text})).json()
         assert body["truncated"] is False and body["usage"]["source_tokens"] > 10_000

@@ -91,7 +91,7 @@ def exports(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
     return export
 
 
-# Exporting takes seconds: one that decodes over pools is for every day. (tests/deploy has a recurrent one.)
+# Exporting takes half a minute: one that decodes over pools is for every day. (test_operators.py has recurrent layers.)
 EVERYDAY = ("dpn",)
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from models.graphs import AnyModel, graph_modules
+from models.graphs import AnyModel
+from tests.training.toy import described_graphs
 from training.export import bundle as export
 
 
@@ -15,13 +16,10 @@ def without_graphs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Graphs are described and not exported; what they would be calibrated on is kept."""
     seen: list[Any] = []
 
-    def described(model: AnyModel) -> tuple[dict[str, Any], Any]:
-        return {}, {name: module.spec for name, module in graph_modules(model).items()}
-
     def calibrated(model: AnyModel, graphs: Any, precision: str, sources: Any, *further: Any) -> dict[str, bytes]:
         seen.append(sources)
         return {}
 
-    monkeypatch.setattr(export, "export_graphs", described)
+    monkeypatch.setattr(export, "export_graphs", described_graphs)
     monkeypatch.setattr(export, "at_precision", calibrated)
     return seen

@@ -60,7 +60,7 @@ async def upload(request: Request, parts: PartsDep, response: Response) -> Docum
 @router.post(
     "/{document_id}",
     response_model_exclude_none=True,
-    responses=deepl_errors(400, 403, 404, 503),
+    responses=deepl_errors(400, 403, 404, 429, 503),
     openapi_extra=deepl_body(DocumentKey),
 )
 async def status(given: Keyed, identifier: Identifier, parts: PartsDep) -> DocumentStatus:
@@ -74,7 +74,7 @@ async def status(given: Keyed, identifier: Identifier, parts: PartsDep) -> Docum
     return _status(job)
 
 
-@router.post("/{document_id}/result", response_class=Response, responses=deepl_errors(400, 403, 404, 503))
+@router.post("/{document_id}/result", response_class=Response, responses=deepl_errors(400, 403, 404, 429, 503))
 async def result(given: Keyed, identifier: Identifier, parts: PartsDep) -> Response:
     """The translated document, as often as it is asked for, until its time is over."""
     caller, fields = given

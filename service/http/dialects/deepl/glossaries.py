@@ -40,9 +40,9 @@ from service.text.glossary import MAX_STORED_GLOSSARY
 
 EntriesFormat = Literal["tsv", "csv"]
 _TSV = "text/tab-separated-values"
-_NEW = deepl_errors(400, 403, 408, 413, 503)
-_CHANGED = deepl_errors(400, 403, 404, 408, 413, 503)
-_LISTED, _KEPT = deepl_errors(400, 403, 503), deepl_errors(400, 403, 404, 503)
+_NEW = deepl_errors(400, 403, 408, 413, 429, 503)
+_CHANGED = deepl_errors(400, 403, 404, 408, 413, 429, 503)
+_LISTED, _KEPT = deepl_errors(400, 403, 429, 503), deepl_errors(400, 403, 404, 429, 503)
 
 router = APIRouter(tags=["DeepL glossaries"], dependencies=[Depends(traced)])
 Identifier = Annotated[str, Path(alias="glossary_id", max_length=200)]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from service.access.access import Caller
-from service.http.credentials import caller_of, sender_of
+from service.http.credentials import caller_of, counted_caller, sender_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.dialects.deepl.document import deepl_body, deepl_errors
 from service.http.dialects.deepl.intake import read_request
@@ -69,12 +69,17 @@ def note(response: Response, notices: Iterable[str]) -> None:
         response.headers[NOTICE] = said[:_MOST_SAID]
 
 
-def keyed(model: type[Fields]) -> Any:
-    """A dependency that reads a request's fields, and finds its caller. Raises what these two raise."""
+def keyed(model: type[Fields], *, counted: bool = True) -> Any:
+    """A dependency that reads a request's fields, and finds its caller. Raises what these two raise.
+
+    Where ``counted`` is False, the route charges for the request itself.
+    """
 
     async def read(request: Request, parts: PartsDep) -> tuple[Caller, Fields]:
         fields = await read_request(request, model)
-        return caller_of(request, parts.access, fields.auth_key), fields
+        if not counted:
+            return caller_of(request, parts.access, fields.auth_key), fields
+        return await counted_caller(request, parts.access, fields.auth_key), fields
 
     return Depends(read)
 
@@ -97,7 +102,7 @@ router = APIRouter(tags=["DeepL"], dependencies=[Depends(traced)])
 )
 async def translate_texts(
     request: Request,
-    given: Annotated[tuple[Caller, DeepLTranslateRequest], keyed(DeepLTranslateRequest)],
+    given: Annotated[tuple[Caller, DeepLTranslateRequest], keyed(DeepLTranslateRequest, counted=False)],
     parts: PartsDep,
     response: Response,
 ) -> DeepLTranslateReply:
@@ -111,7 +116,7 @@ async def translate_texts(
     return reply
 
 
-@router.get("/v2/languages", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))
+@router.get("/v2/languages", response_model_exclude_none=True, responses=deepl_errors(400, 403, 429, 503))
 async def languages(
     given: Annotated[tuple[Caller, LanguagesRequest], keyed(LanguagesRequest)],
     parts: PartsDep,
@@ -124,7 +129,7 @@ async def languages(
     return _source_languages(language.code for language in served if language.targets)
 
 
-@router.get("/v3/languages", responses=deepl_errors(400, 403, 503))
+@router.get("/v3/languages", responses=deepl_errors(400, 403, 429, 503))
 async def languages_of_resource(
     parts: PartsDep,
     caller: CallerDep,
@@ -150,20 +155,20 @@ async def languages_of_resource(
     return found
 
 
-@router.get("/v3/languages/resources", response_model_exclude_none=True, responses=deepl_errors(400, 403, 503))
+@router.get("/v3/languages/resources", response_model_exclude_none=True, responses=deepl_errors(400, 403, 429, 503))
 async def resources(parts: PartsDep, caller: CallerDep) -> list[LanguageResource]:
     """The parts of DeepL's API that are here, and their features."""
     return [LanguageResource(name=name, features=list(features)) for name, features in _FEATURES.items()]
 
 
-@router.get("/v2/usage", responses=deepl_errors(400, 403, 503))
+@router.get("/v2/usage", responses=deepl_errors(400, 403, 429, 503))
 async def usage(parts: PartsDep, caller: CallerDep) -> DeepLUsage:
     """Characters that the caller has had translated this month, and may have."""
     used = await parts.access.usage(caller)
     return DeepLUsage(character_count=used.count, character_limit=_UNLIMITED if used.limit is None else used.limit)
 
 
-@router.get("/v2/glossary-language-pairs", responses=deepl_errors(400, 403, 503))
+@router.get("/v2/glossary-language-pairs", responses=deepl_errors(400, 403, 429, 503))
 async def glossary_language_pairs(parts: PartsDep, caller: CallerDep) -> LanguagePairs:
     """Pairs for which glossaries can be stored: those that are translated."""
     pairs = sorted(served_pairs(parts))

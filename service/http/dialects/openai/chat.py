@@ -25,7 +25,7 @@ from service.http.dialects.openai.schemas import (
 )
 from service.http.errors import InvalidFields, not_offered
 from service.translation.progress import Event
-from service.translation.requests import AUTO, SummarizeTask, TranslateTask
+from service.translation.requests import AUTO, Recall, SummarizeTask, TranslateTask
 from service.translation.results import DecodeResult, FinishedSentence
 
 Task: TypeAlias = TranslateTask | SummarizeTask
@@ -38,12 +38,12 @@ class Errand:
     source: str | None
     target: str
 
-    def task(self, text: str, sender: Sender) -> Task:
-        """The request for it; tokens are counted with the details."""
+    def task(self, text: str, sender: Sender, memory: Recall | None) -> Task:
+        """The request for it, with the caller's memory; tokens are counted with the details."""
         shared = {"texts": [text], "details": True, "tag": sender.tag, "caller": sender.caller}
         if self.source is None:
             return SummarizeTask(language=self.target, **shared)  # type: ignore[arg-type]
-        return TranslateTask(source=self.source, target=self.target, **shared)  # type: ignore[arg-type]
+        return TranslateTask(source=self.source, target=self.target, memory=memory, **shared)  # type: ignore[arg-type]
 
 
 def errands(catalog: Catalog) -> dict[str, Errand]:

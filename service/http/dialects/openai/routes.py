@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from service.http.credentials import caller_of, sender_of
-from service.http.dependencies import PartsDep, note_priority
+from service.http.credentials import caller_of, counted_caller, sender_of
+from service.http.dependencies import PartsDep, memory_of, note_priority
 from service.http.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
 from service.http.dialects.openai.document import STREAM, chat_body, openai_errors
 from service.http.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
@@ -43,7 +43,7 @@ async def complete(
     sender = sender_of(request)
     name, errand = errand_of(parts.texts.catalog, fields.model)
     text, options = text_of(fields), fields.stream_options
-    task = errand.task(text, sender)
+    task = errand.task(text, sender, memory_of(parts, caller.name))
     replies = ChatReplies(name, sender.tag, include_usage=bool(options and options.include_usage))
     note_priority(request, priority_of(len(text), None, parts.settings.bulk_characters))
 
@@ -56,17 +56,17 @@ async def complete(
     return await stream(answer, request, replies) if fields.stream else await answer()
 
 
-@router.get("/models", responses=openai_errors(401))
+@router.get("/models", responses=openai_errors(401, 429, 503))
 async def models(request: Request, parts: PartsDep) -> OpenAiModels:
     """What can be asked for: `translate-` and two languages, the first of which may be `auto`; `summarize-` and one."""
-    caller_of(request, parts.access)
+    await counted_caller(request, parts.access)
     return OpenAiModels(data=[_model(name) for name in errands(parts.texts.catalog)])
 
 
-@router.get("/models/{model}", responses=openai_errors(401, 404))
+@router.get("/models/{model}", responses=openai_errors(401, 404, 429, 503))
 async def model(request: Request, parts: PartsDep, model: Annotated[str, Path(max_length=200)]) -> OpenAiModel:
     """One of them."""
-    caller_of(request, parts.access)
+    await counted_caller(request, parts.access)
     return _model(errand_of(parts.texts.catalog, model)[0])
 
 

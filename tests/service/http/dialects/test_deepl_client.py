@@ -335,7 +335,7 @@ def test_a_full_queue_is_waited_for(both_ways: dict[str, Bundle]) -> None:
             before = [threads.submit(httpx.post, f"{running.url}/translate", data=form) for _ in range(4)]
             wait_until(lambda: engine.queued_tokens > 50)
             client = connect(running.url, "any")
-            text = ["das haus ist gross"] * 4
+            text = [f"das haus ist {how}" for how in ("gross", "alt", "heute", "morgen")]
             later = threads.submit(client.translate_text, text, source_lang="DE", target_lang="EN-GB")
             wait_until(lambda: engine.counters.rejected.total() > 0)
         finally:
@@ -353,7 +353,7 @@ def test_a_client_that_leaves_takes_its_sentences_along(both_ways: dict[str, Bun
     with live(Settings(shutdown_timeout=5), engine) as running:
         graphs.gate.clear()
         try:
-            form = {"text": ["guten morgen"] * 3, "source_lang": "DE", "target_lang": "EN"}
+            form = {"text": ["guten morgen", "guten tag", "guten abend"], "source_lang": "DE", "target_lang": "EN"}
             with pytest.raises(httpx.ReadTimeout):
                 httpx.post(f"{running.url}/v2/translate", data=form, timeout=httpx.Timeout(PATIENCE, read=0.3))
             # Before the gate opens: the service notices later than the client gives up.
