@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from models.layers.recurrent import Gru
 from training.export.onnx_graphs import OPSET
-from training.export.operators import TRANSLATIONS
+from training.export.tracing import TRANSLATIONS
 
 
 class EveryKind(nn.Module):
