@@ -23,6 +23,7 @@ from models.continuations import BLOCKS, LEAST_BLOCKED, SPARE
 Translations = Mapping[Callable[..., Any], Callable[..., Any]]
 Given = Mapping[str, tuple[Tensor, Mapping[int, Any]]]
 """Inputs by name: one to trace with, and its free axes, each with its ``torch.export.Dim``."""
+OPSET = 18
 op: Any = opset18  # its annotations tell the types of tensors apart, which no constant here has
 
 
@@ -126,7 +127,7 @@ def traced(
             program,
             input_names=list(inputs),
             output_names=outputs,
-            opset_version=18,
+            opset_version=OPSET,
             dynamo=True,
             verbose=False,
             custom_translation_table=dict(translations),
