@@ -17,17 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.listed import best_listed, force, log_sum_exp, mask, mean_logit, unlisted
+from models.continuations import best_continuations
+from models.listed import best_listed, mean_logit
 from models.protocol import Padded, Seq2SeqModel, feature_widths
 from models.records import Memory, State
 from models.search.graphs import Array, GraphSpec, TensorSpec
 
 GRAPH_NAMES = ("encode", "step", "step_logits", "align", "step_shortlist")
-SPARE = 64  # candidates that can always be asked for, however small the vocabulary
-BLOCKS = (100, 80, 128, 64, 96, 50, 40, 32)  # widths of vocabulary blocks, best first
-LEAST_BLOCKED = 2_000  # smaller vocabularies are searched whole
 AnyModel = Seq2SeqModel[Any, Any]
-Count = Any  # of candidates: a number, or a tensor where a graph is run or traced
 
 
 def sample_sources(model: AnyModel, sentences: int, length: int) -> tuple[Padded, ...]:
@@ -192,68 +189,8 @@ class StepGraph(_Stepping):
 
     def _search(self, logits_RV: Tensor, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Scores, tokens and parents of the best continuations, and the log-sum-exp of each row."""
-        count: Count = values["count"]
-        best_RC, token_RC, lse_R = best_per_row(logits_RV, values["banned"], values["forced"], count)
-        total_RC = best_RC + values["score"][:, None]
         sentences = next(x for name, x in values.items() if name.startswith("memory.")).size(0)
-        scores_BC, flat_BC = torch.topk(total_RC.reshape(sentences, -1), count, dim=-1)
-        tokens_BC = token_RC.reshape(sentences, -1).gather(1, flat_BC)
-        parents_BC = torch.div(flat_BC, count, rounding_mode="floor")
-        return scores_BC, tokens_BC, parents_BC, lse_R
-
-
-def best_per_row(logits_RV: Tensor, banned_RJ: Tensor, forced_R: Tensor, count: Count) -> tuple[Tensor, Tensor, Tensor]:
-    """The best ``count`` continuations of each row: without the banned, or the forced one alone.
-
-    Returns:
-        Log-probabilities R x C, tokens R x C, and the log-sum-exp of each row as far as a finite logit gives it away:
-        it is not finite where a logit is NaN or infinite.
-    """
-    # A log-sum-exp of its own would cost five times this, and a logarithm rounds a row by its place in the batch
-    # (vector units and remainders differ).
-    scores_RV = torch.log_softmax(logits_RV, dim=-1)
-    forced_R1 = forced_R[:, None]
-    is_forced, held_R1 = forced_R1 >= 0, forced_R1.clamp_min(0)
-    forced_score_R1 = scores_RV.gather(1, held_R1)
-    size = logits_RV.size(1)
-    best_RC, token_RC = largest(without(scores_RV, banned_RJ), count)
-    first_R1 = token_RC[:, :1].clamp_max(size - 1)  # a spare column where everything is banned
-    lse_R = (logits_RV.gather(1, first_R1) - scores_RV.gather(1, first_R1)).squeeze(1)
-    first_C = torch.arange(count, device=logits_RV.device) == 0
-    best_RC = torch.where(is_forced, torch.where(first_C, forced_score_R1, -torch.inf), best_RC)
-    return best_RC, torch.where(is_forced, held_R1, token_RC).clamp_max(size - 1), lse_R
-
-
-def without(scores_RV: Tensor, banned_RJ: Tensor) -> Tensor:
-    """The scores, those of the banned tokens -inf. What pads the bans lies beyond V."""
-    size = scores_RV.size(1)
-    padding_RJ = banned_RJ >= size
-    penalty_RJ = torch.zeros_like(padding_RJ, dtype=scores_RV.dtype).masked_fill(~padding_RJ, -torch.inf)
-    return scores_RV.scatter_add(1, banned_RJ.clamp_max(size - 1), penalty_RJ)
-
-
-def largest(scores_RV: Tensor, count: Count) -> tuple[Tensor, Tensor]:
-    """The ``count`` largest scores of each row and their places, R x C.
-
-    The vocabulary is cut into blocks where it can be: the largest scores lie in the blocks of largest maxima, which are
-    found and searched in less time than the whole.
-    """
-    rows, size = scores_RV.shape
-    width = next((width for width in BLOCKS if size % width == 0), 0)
-    if not width or size < LEAST_BLOCKED:
-        # Enough columns to choose from, however small the vocabulary.
-        spare = scores_RV.new_full((rows, max(0, SPARE - size)), -torch.inf)
-        best_RC, place_RC = torch.topk(torch.cat([scores_RV, spare], dim=1), count, dim=-1)
-        return best_RC, place_RC
-    blocks_RNW = scores_RV.unflatten(1, (-1, width))
-    blocks = size // width
-    chosen: Count = count.clamp_max(blocks) if isinstance(count, Tensor) else min(count, blocks)
-    # Blocks in their own order, so that of equal scores the one of the smaller token still comes first.
-    block_RM = torch.topk(blocks_RNW.amax(-1), chosen, dim=-1).indices.sort(dim=-1).values
-    held_RX = blocks_RNW[torch.arange(rows, device=scores_RV.device)[:, None], block_RM].flatten(1)
-    best_RC, at_RC = torch.topk(held_RX, count, dim=-1)
-    rank_RC = torch.div(at_RC, width, rounding_mode="floor")
-    return best_RC, (block_RM.gather(1, rank_RC) - rank_RC) * width + at_RC
+        return best_continuations(logits_RV, values, sentences)
 
 
 class StepShortlistGraph(StepGraph):
@@ -266,13 +203,8 @@ class StepShortlistGraph(StepGraph):
 
     def _search(self, logits_RV: Tensor, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Scores, tokens and parents of the best continuations, and the log-sum-exp of each row, its rest included."""
-        entries, listed_BW = values["entries"], values["listed"]
-        masked_RW = mask(logits_RV.index_select(1, entries), listed_BW)
-        lse_R1 = log_sum_exp(masked_RW, unlisted(mean_logit(logits_RV), listed_BW, logits_RV.size(1)))
-        offset_R1 = values["score"][:, None] - lse_R1
-        total_RW = force(without(masked_RW + offset_R1, values["banned"]), masked_RW + offset_R1, values["forced"])
-        scores_BC, entry_BC, parents_BC = best_listed(total_RW, listed_BW.size(0), values["count"])
-        return scores_BC, entries[entry_BC], parents_BC, lse_R1.squeeze(1)
+        logits_RW = logits_RV.index_select(1, values["entries"])
+        return best_listed(logits_RW, mean_logit(logits_RV), values, logits_RV.size(1))
 
 
 class StepLogitsGraph(_Stepping):

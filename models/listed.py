@@ -11,10 +11,12 @@ list, C candidates.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
+
+from models.continuations import without
 
 SPREAD = 0.3
 """By how much the log of the mean of exp(logit) exceeds the mean logit: half the variance of logits that are normally
@@ -24,10 +26,37 @@ GRID = 2.0**24
 """Sums of up to 2^20 logits below 2^8, rounded to multiples of 1/GRID, are exact in float64."""
 
 
+def best_listed(
+    logits_RW: Tensor, mean_R1: Tensor, values: Mapping[str, Tensor], size: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """:func:`models.continuations.best_continuations` over entries; fewer where K x W are fewer than ``count``.
+
+    ``mean_R1`` is the mean of all ``size`` logits; bans and forced tokens are places among the entries.
+    """
+    entries_W, listed_BW = values["entries"], values["listed"]
+    masked_RW = mask(logits_RW, listed_BW)
+    lse_R1 = log_sum_exp(masked_RW, unlisted(mean_R1, listed_BW, size))
+    total_RW = _constrained(masked_RW, values["score"][:, None] - lse_R1, values)
+    flat_BX = total_RW.reshape(listed_BW.size(0), -1)
+    scores_BC, place_BC = torch.topk(flat_BX, values["count"].clamp_max(flat_BX.size(1)), dim=-1)
+    entry_BC = place_BC % entries_W.size(0)
+    parents_BC = torch.div(place_BC, entries_W.size(0), rounding_mode="floor")
+    return scores_BC, entries_W[entry_BC], parents_BC, lse_R1.squeeze(1)
+
+
+def _constrained(masked_RW: Tensor, offset_R1: Tensor, values: Mapping[str, Tensor]) -> Tensor:
+    """The totals of all continuations, -inf where they are banned or another one is forced (-1: none)."""
+    forced_R1 = values["forced"][:, None]
+    free_R1, only_R1 = forced_R1 < 0, forced_R1.clamp_min(0)
+    total_RW = without(masked_RW + torch.where(free_R1, offset_R1, -torch.inf), values["banned"])
+    alone_R1 = torch.where(free_R1, -torch.inf, masked_RW.gather(1, only_R1) + offset_R1)
+    return total_RW.scatter_reduce(1, only_R1, alone_R1, "amax")
+
+
 def mask(logits_RW: Tensor, listed_BW: Tensor) -> Tensor:
     """The logits R x W, -inf where a row's sentence does not list the entry."""
     sentences, entries = listed_BW.shape
-    return (logits_RW.reshape(sentences, -1, entries) + listed_BW[:, None]).reshape(-1, entries)
+    return (logits_RW.unflatten(0, (sentences, -1)) + listed_BW[:, None]).reshape(-1, entries)
 
 
 def mean_logit(logits_RV: Tensor) -> Tensor:
@@ -38,8 +67,8 @@ def mean_logit(logits_RV: Tensor) -> Tensor:
 
 def unlisted(mean_R1: Tensor, listed_BW: Tensor, size: int) -> Tensor:
     """The log of what the tokens that a row's sentence does not list add to its sum: R x 1."""
-    left_B1 = size - torch.exp(listed_BW).double().sum(-1, keepdim=True)
-    return (mean_R1.reshape(listed_BW.size(0), -1) + (torch.log(left_B1) + SPREAD).float()).reshape(-1, 1)
+    left_B1 = size - torch.exp(listed_BW).sum(-1, keepdim=True)
+    return (mean_R1.reshape(listed_BW.size(0), -1) + (torch.log(left_B1) + SPREAD)).reshape(-1, 1)
 
 
 def log_sum_exp(masked_RW: Tensor, rest_R1: Tensor) -> Tensor:
@@ -51,20 +80,4 @@ def log_sum_exp(masked_RW: Tensor, rest_R1: Tensor) -> Tensor:
     most_R1 = torch.maximum(masked_RW.amax(-1, keepdim=True), rest_R1)
     terms_RW, last_R1 = ((1 + torch.exp(one - most_R1)).double() for one in (masked_RW, rest_R1))
     sum_R1 = terms_RW.sum(-1, keepdim=True) + last_R1 - (masked_RW.size(1) + 1)
-    return most_R1 + torch.log(sum_R1).float()
-
-
-def force(total_RW: Tensor, held_RW: Tensor, forced_R: Tensor) -> Tensor:
-    """The totals; where a row has a ``forced`` entry (-1: none), its total of ``held_RW`` and nothing else."""
-    forced_R1 = forced_R[:, None]
-    free_R1, only_R1 = forced_R1 < 0, forced_R1.clamp_min(0)
-    alone_R1 = held_RW.gather(1, only_R1).masked_fill(free_R1, -torch.inf)
-    return total_RW.masked_fill(~free_R1, -torch.inf).scatter_reduce(1, only_R1, alone_R1, "amax")
-
-
-def best_listed(total_RW: Tensor, sentences: int, count: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Totals, entries and parents B x C of each sentence's best continuations; fewer where K x W are fewer."""
-    entries = total_RW.size(1)
-    flat_BX = total_RW.reshape(sentences, -1)
-    best_BC, place_BC = torch.topk(flat_BX, count.clamp_max(flat_BX.size(1)), dim=-1)
-    return best_BC, place_BC % entries, torch.div(place_BC, entries, rounding_mode="floor")
+    return most_R1 + torch.log(sum_R1.float())

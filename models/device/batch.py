@@ -138,10 +138,6 @@ class StaticBatch:
         """What the batch has computed since it was made, up to when the masks were last read."""
         return self._counters
 
-    def supports(self, sentence: Sentence) -> bool:
-        """Whether the device can decode the sentence: its options, and whether it fits the buffers."""
-        return not self.lacks(sentence)
-
     def lacks(self, sentence: Sentence) -> str:
         """What keeps the device from decoding the sentence: an option's name, or ``source``; empty where it can."""
         admitted = self._admitted(sentence)
@@ -340,14 +336,16 @@ class StaticBatch:
         return admitted
 
     def _option_fault(self, sentence: Sentence) -> OptionError | None:
-        options, most = sentence.options, self._step.sizes.required
+        options = sentence.options
         if options.beam_size != self._step.beam_size:
             return OptionError("beam_size", f"the batch's, {self._step.beam_size}", options.beam_size)
         for name, off in OFF.items():
             if getattr(options, name) != off:
                 return OptionError(name, f"{off!r} on the device", getattr(options, name))
-        if len(options.required) > most:
-            return OptionError("required", f"at most {most} tokens on the device", len(options.required))
+        for name in ("required", "suppressed"):
+            most, count = getattr(self._step.sizes, name), len(getattr(options, name))
+            if count > most:
+                return OptionError(name, f"at most {most} tokens on the device", count)
         if sentence.shortlist is None:
             return None
         # Scores over some of the vocabulary are estimates, which spare a CPU the most of the output layer.

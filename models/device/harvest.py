@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from models.device.transfer import Readback, upload
 from models.records import Memory
-from models.search.align import Attention, with_attention
+from models.search.align import Attention, by_hypothesis, ranked, target_table
 from models.search.hypotheses import Admitted, Ended, Finished, Hypothesis
-from models.search.ranking import coverage, rank
-from models.vocabulary.base import PAD
 
 if TYPE_CHECKING:
     from models.device.step import StaticStep
@@ -116,44 +114,24 @@ class Unranked:
 
     def ranked(self, step: StaticStep, harvest: Harvest) -> list[Finished]:
         """The sentences that are still wanted with their best hypotheses."""
-        ended = harvest.hypotheses()
-        options = [one.sentence.options for one in self.members]
-        seen = self._attention(step, {n: ended[n] for n in self.attending if options[n].coverage_penalty})
-        terms = {place: [coverage(own[one.tokens]) for one in ended[place]] for place, own in seen.items()}
-        best = [rank(ended[place], own, terms.get(place, ())) for place, own in enumerate(options)]
-        asking = [place for place in self.attending if options[place].attention]
-        seen |= self._attention(step, {place: best[place] for place in asking if place not in seen})
-        for place in asking:
-            best[place] = with_attention(best[place], seen[place])
-        found = (Finished(one.sentence.id, own) for one, own in zip(self.members, best, strict=True))
+        ended = dict(enumerate(harvest.hypotheses()))
+        options = {place: one.sentence.options for place, one in enumerate(self.members)}
+        best = ranked(ended, options, partial(self._attention, step))
+        found = (Finished(one.sentence.id, best[place]) for place, one in enumerate(self.members))
         return [one for one in found if one.id not in self.dropped]
 
     def _attention(
         self, step: StaticStep, wanted: Mapping[int, Sequence[Ended | Hypothesis]]
     ) -> dict[int, dict[tuple[int, ...], Attention]]:
-        """For each place the attention of hypotheses, by their tokens: it depends on nothing else of them."""
+        """For each place the attention of hypotheses, by their tokens."""
         if not wanted or self.memory is None:
             return {}
         tokens = [[one.tokens for one in group] for group in wanted.values()]
-        most, longest = max(map(len, tokens)), max(len(one) for group in tokens for one in group)
-        target_NHL = np.full((len(tokens), most, longest + 1), PAD, np.int64)
-        target_NHL[:, :, 0] = step.bos
-        for rows, group in zip(target_NHL, tokens, strict=True):
-            for row, one in zip(rows, group, strict=False):
-                row[1 : len(one) + 1] = one
+        length = 1 + max(len(one) for group in tokens for one in group)
+        target_RL = upload(target_table(tokens, length, step.bos).reshape(-1, length), step.device)
         memory = self.memory.select(step.index([self.attending.index(place) for place in wanted]))
-        target_RL = upload(target_NHL.reshape(-1, longest + 1), step.device)
-        weights = Readback(*(_by_hypothesis(x, most) for x in step.model.alignment(target_RL, memory))).arrays()
-        found = {}
-        for number, (place, group) in enumerate(zip(wanted, tokens, strict=True)):
-            pairs = list(zip(weights, self.members[place].sentence.lengths, strict=True))
-            found[place] = {
-                one: tuple(x[number, row, : len(one) + 1, :length] for x, length in pairs)
-                for row, one in enumerate(group)
-            }
-        return found
-
-
-def _by_hypothesis(weights_RLS: Tensor, most: int) -> Tensor:
-    grouped: Tensor = weights_RLS.float().unflatten(0, (-1, most))
-    return grouped
+        weights = Readback(*(x.float() for x in step.model.alignment(target_RL, memory))).arrays()
+        found = by_hypothesis(weights, tokens, [self.members[place].sentence.lengths for place in wanted])
+        return {
+            place: dict(zip(group, own, strict=True)) for place, group, own in zip(wanted, tokens, found, strict=True)
+        }

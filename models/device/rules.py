@@ -8,7 +8,7 @@ p = age - i tokens from i on are a stretch of at most ``LONGEST_PERIOD`` that st
 but one of r x p tokens equal the one p before, and the match is at least r p - 1. So both are one comparison with a
 bound that depends on the place. A new token makes ``match[i] = match[i - 1] + 1`` where it equals token i - 1, else 0.
 
-Shape suffixes: B slots, K rows of a slot, L target positions, M required tokens, V vocabulary.
+Shape suffixes: B slots, K rows of a slot, L target positions, M required tokens, J bans of a row.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ def repetition_bounds(sentence: Sentence) -> tuple[int, int]:
     return size - 1 if size else NEVER, rounds or NEVER
 
 
-def repeating(text_BKL: Tensor, match_BKL: Tensor, age_B: Tensor, bounds: tuple[Tensor, Tensor]) -> Tensor:
-    """Which tokens of each row's text B x K x L would repeat an n-gram, or go a round too many; ``FREE`` elsewhere.
+def repeating(
+    text_BKL: Tensor, match_BKL: Tensor, age_B: Tensor, bounds: tuple[Tensor, Tensor], *, nothing: int
+) -> Tensor:
+    """Which tokens of each row's text B x K x L would repeat an n-gram, or go a round too many; ``nothing`` elsewhere.
 
     ``bounds`` are those of ``repetition_bounds``.
     """
@@ -42,13 +44,7 @@ def repeating(text_BKL: Tensor, match_BKL: Tensor, age_B: Tensor, bounds: tuple[
     least_BL = torch.where(back_BL <= LONGEST_PERIOD, rounds_B[:, None] * back_BL - 1, NEVER)
     least_BL = torch.minimum(least_BL, ngram_B[:, None])
     banned_BKL = (match_BKL >= least_BL[:, None]) & (back_BL > 0)[:, None]
-    return torch.where(banned_BKL, text_BKL, FREE)
-
-
-def ban(allowed_BKV: Tensor, banned_BKL: Tensor) -> None:
-    """Make tokens -inf, in place; negative ones stand for none."""
-    penalty_BKL = torch.zeros_like(banned_BKL, dtype=allowed_BKV.dtype).masked_fill(banned_BKL >= 0, -torch.inf)
-    allowed_BKV.scatter_add_(2, banned_BKL.clamp_min(0), penalty_BKL)
+    return torch.where(banned_BKL, text_BKL, nothing)
 
 
 def append_text(text_BKL: Tensor, match_BKL: Tensor, parent_BK: Tensor, token_BK: Tensor, position_B: Tensor) -> None:
@@ -62,34 +58,32 @@ def append_text(text_BKL: Tensor, match_BKL: Tensor, parent_BK: Tensor, token_BK
 
 
 def require(
-    allowed_BKV: Tensor, log_BKV: Tensor, required_BM: Tensor, owed_BKM: Tensor, room_B: Tensor, *, eos: int
-) -> Tensor:
-    """Let rows that owe tokens produce these and not end, and rows that have them produce them no more, in place.
+    banned_BKJ: Tensor, required_BM: Tensor, owed_BKM: Tensor, room_B: Tensor, *, eos: int, nothing: int
+) -> tuple[Tensor, Tensor]:
+    """The bans of all rows: what a row owes is none, and it may not end; what it has paid for is one.
 
-    Args:
-        allowed_BKV: log-probabilities with all other bans.
-        log_BKV: those without any.
-        required_BM: ``FREE`` behind the last.
-        owed_BKM: which of them each row still owes.
-        room_B: tokens that still fit.
-
-    Returns:
-        The token B x K that a row must produce, for only as many fit as it owes; else ``FREE``.
+    And the token B x K that a row must produce, for only as many fit as it owes; else ``FREE``. ``required_BM`` is
+    ``FREE`` behind the last; ``room_B`` tokens still fit.
     """
     rows, most = owed_BKM.shape[1:]
-    # What pads the required tokens stands for token 0, padding, which nobody may require: it is written as it is.
-    token_BM, padding_BM = required_BM.clamp_min(0), required_BM < 0
-    token_BKM = token_BM[:, None].expand(-1, rows, -1)
-    same_BMM = token_BM[:, :, None] == token_BM[:, None, :]
-    wanted_BKM = (same_BMM[:, None] & owed_BKM[:, :, None]).any(dim=-1)
-    value_BKM = torch.where(wanted_BKM, log_BKV.gather(2, token_BKM), -torch.inf)
-    value_BKM = torch.where(padding_BM[:, None], allowed_BKV.gather(2, token_BKM), value_BKM)
-    allowed_BKV.scatter_(2, token_BKM, value_BKM)
-    count_BK = owed_BKM.sum(dim=-1)
-    allowed_BKV.select(2, eos).masked_fill_(count_BK > 0, -torch.inf)
+    token_BKM = required_BM[:, None].expand(-1, rows, -1)
+    owed_token_BKM = torch.where(owed_BKM, token_BKM, FREE)
+    is_owed_BKJ, is_owed_BKM = (_among(one, owed_token_BKM) for one in (banned_BKJ, token_BKM))
+    count_BK1 = owed_BKM.sum(dim=-1, keepdim=True)
+    bans = (
+        torch.where(is_owed_BKJ, nothing, banned_BKJ),
+        torch.where(is_owed_BKM | (token_BKM == FREE), nothing, token_BKM),
+        torch.where(count_BK1 > 0, eos, nothing),
+    )
     first_BK1 = torch.where(owed_BKM, torch.arange(most, device=owed_BKM.device), most - 1).amin(dim=-1, keepdim=True)
-    must_BK = (count_BK > 0) & (room_B[:, None] <= count_BK)
-    return torch.where(must_BK, token_BKM.gather(2, first_BK1).squeeze(2), FREE)
+    must_BK1 = (count_BK1 > 0) & (room_B[:, None, None] <= count_BK1)
+    forced_BK = torch.where(must_BK1, token_BKM.gather(2, first_BK1), FREE).squeeze(2)
+    return torch.cat(bans, dim=2), forced_BK
+
+
+def _among(token_BKJ: Tensor, chosen_BKM: Tensor) -> Tensor:
+    """Whether each token is one of its row's chosen ones."""
+    return (token_BKJ[:, :, None] == chosen_BKM[..., None]).any(dim=2)
 
 
 def pay(required_BM: Tensor, owed_BKM: Tensor, parent_BK: Tensor, token_BK: Tensor) -> None:

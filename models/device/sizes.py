@@ -41,7 +41,7 @@ class Sizes:
         sentences: slots.
         source: length of any one source, in tokens with EOS or in feature vectors.
         target: positions, one more than the longest hypothesis has tokens: EOS takes a step too.
-        required: tokens that a sentence may require, at most.
+        required, suppressed: tokens that a sentence may require, and that it may suppress, at most.
 
     Raises:
         ConfigError: buckets that are not ascending positive numbers.
@@ -51,14 +51,16 @@ class Sizes:
     source: tuple[int, ...] = (32, 64, 128)
     target: tuple[int, ...] = (32, 64, 128, 257)
     required: int = 32
+    suppressed: int = 64
 
     def __post_init__(self) -> None:
         for name in ("sentences", "source", "target"):
             buckets: tuple[int, ...] = getattr(self, name)
             if not buckets or list(buckets) != sorted({size for size in buckets if size > 0}):
                 raise ConfigError(f"{name} must be ascending positive numbers, at least one, but is {buckets}")
-        if self.required < 1:
-            raise ConfigError(f"required must be at least 1, but is {self.required}")
+        for name in ("required", "suppressed"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, but is {getattr(self, name)}")
 
     @classmethod
     def within(cls, sentences: int, source: int, target: int) -> Self:

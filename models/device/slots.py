@@ -1,7 +1,8 @@
 """The static buffers of the search itself: live rows, histories, back-pointers, finished hypotheses, rules by slot.
 
 Shape suffixes: B slots, K rows of a slot, L target positions, P = L x K pool slots, V vocabulary, N chosen slots,
-M required tokens, E = 2 K finished hypotheses (K - 1 are there, K more may end at once; one is never read).
+M required and J suppressed tokens, E = 2 K finished hypotheses (K - 1 are there, K more may end at once; one is never
+read).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Slots(nn.Module):
         shortest_B, longest_B: its bounds in tokens without EOS.
         ngram_B, rounds_B: its bounds of repetition, see :mod:`models.device.rules`.
         prefix_BL: the token forced at each position, ``FREE`` where none is.
-        penalty_BV: -inf for suppressed tokens, 0 for the others; one column more takes what pads them.
+        suppressed_BJ: its suppressed tokens, the vocabulary's size behind the last.
         required_BM: its required tokens, ``FREE`` behind the last.
         owed_BKM: which of them a row still owes.
         text_BKL, match_BKL: each row's tokens, and what repeats itself in them, see :mod:`models.device.rules`.
@@ -78,7 +79,7 @@ class Slots(nn.Module):
     ngram_B: Tensor
     rounds_B: Tensor
     prefix_BL: Tensor
-    penalty_BV: Tensor
+    suppressed_BJ: Tensor
     required_BM: Tensor
     owed_BKM: Tensor
     text_BKL: Tensor
@@ -100,7 +101,7 @@ class Slots(nn.Module):
     ) -> None:
         """``pooled``: whether the model has pools, and rows something to see there; else P is 0."""
         super().__init__()
-        self._bos, self._device = bos, device
+        self._bos, self._device, self._vocabulary_size = bos, device, vocabulary_size
         slots, rows, length = sizes.sentences[-1], beam_size, sizes.target[-1]
         for name, dtype, shape in (
             ("running_B", torch.bool, (slots,)),
@@ -111,7 +112,7 @@ class Slots(nn.Module):
             ("ngram_B", torch.int64, (slots,)),
             ("rounds_B", torch.int64, (slots,)),
             ("prefix_BL", torch.int64, (slots, length)),
-            ("penalty_BV", torch.float32, (slots, vocabulary_size + 1)),
+            ("suppressed_BJ", torch.int64, (slots, sizes.suppressed)),
             ("required_BM", torch.int64, (slots, sizes.required)),
             ("owed_BKM", torch.bool, (slots, rows, sizes.required)),
             ("text_BKL", torch.int64, (slots, rows, length)),
@@ -143,13 +144,13 @@ class Slots(nn.Module):
         """Sentences about to read BOS: only the first row of each lives, or the beam would start with K twins."""
         options = [one.sentence.options for one in admitted]
         bounds = ((one.shortest, one.longest, *repetition_bounds(one.sentence)) for one in admitted)
-        slot_N, bounds_4N, prefix_NL, required_NM, suppressed_NX = upload_parts(
+        slot_N, bounds_4N, prefix_NL, required_NM, suppressed_NJ = upload_parts(
             (
                 np.array(slots, np.int64),
                 np.array(list(bounds), np.int64).T,
                 _filled([one.prefix for one in options], FREE),
                 _filled([one.required for one in options], FREE, self.required_BM.size(1)),
-                _filled([one.suppressed for one in options], self.penalty_BV.size(1) - 1),
+                _filled([one.suppressed for one in options], self._vocabulary_size, self.suppressed_BJ.size(1)),
             ),
             self._device,
         )
@@ -159,8 +160,7 @@ class Slots(nn.Module):
             buffer.index_copy_(0, slot_N, bound_N)
         self.prefix_BL.index_fill_(0, slot_N, FREE)
         self.prefix_BL[:, : prefix_NL.size(1)].index_copy_(0, slot_N, prefix_NL)
-        penalty_NV = torch.zeros(len(slots), self.penalty_BV.size(1), device=self._device)
-        self.penalty_BV.index_copy_(0, slot_N, penalty_NV.scatter_(1, suppressed_NX, -torch.inf))
+        self.suppressed_BJ.index_copy_(0, slot_N, suppressed_NJ)
         self.required_BM.index_copy_(0, slot_N, required_NM)
         owed_NKM = (required_NM != FREE)[:, None].expand(-1, self.owed_BKM.size(1), -1)
         self.owed_BKM.index_copy_(0, slot_N, owed_NKM)

@@ -2,25 +2,26 @@
 
     look -> advance the model -> candidates -> retire -> extend
 
-The rules are those of models/search/beam.py. What is written is written at the end: where the model raises, the
-buffers are as they were.
+Candidates are found by :mod:`models.continuations`, the rules are those of models/search. What is written is written at
+the end: where the model raises, the buffers are as they were.
 
 Shape suffixes: B slots, K rows of a slot, R = B x K rows, L target positions, P = L x K pool slots, V vocabulary,
-M required tokens, C = 2 K candidates, X = min(2 K, V) of one row.
+M required tokens, J bans of a row, C = 2 K candidates, X = min(2 K, V) of one row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from models.continuations import best_of_rows, best_per_row
 from models.device.counters import DeviceCounters
 from models.device.records import RecordBuffers
-from models.device.rules import FREE, append_text, ban, pay, repeating, require
+from models.device.rules import FREE, append_text, pay, repeating, require
 from models.device.sizes import Shape, Sizes
 from models.device.slots import Slots
 from models.device.transfer import Streams, upload
@@ -58,7 +59,7 @@ class StaticStep(nn.Module):
         sizes: the last bucket of each axis is what is allocated.
         bos, eos: of the target vocabulary.
         counters: to count on.
-        triton: whether a step ends in one kernel (:mod:`models.device.tail`) while no sentence has required tokens.
+        triton: whether one kernel (:mod:`models.device.tail`) finds the best of each row.
 
     Raises:
         ConfigError: more target positions than the model has.
@@ -82,7 +83,7 @@ class StaticStep(nn.Module):
         triton: bool = False,
     ) -> None:
         super().__init__()
-        self._triton = triton
+        self._best_per_row = _in_one_kernel() if triton else best_per_row
         self.model, self.beam_size, self.sizes = model, beam_size, sizes or Sizes()
         self.bos, self.eos = bos, eos
         self.counters = counters or DeviceCounters()
@@ -142,75 +143,42 @@ class StaticStep(nn.Module):
         sentences, rows = shape.sentences, self.beam_size
         running_B, score_BK = self.slots.running_B[:sentences], self.slots.score_BK[:sentences]
         alive_BK = (score_BK > -torch.inf) & running_B[:, None]
-        best = self._best_in_one if self._triton and not shape.required else self._best_by_row
-        best_BKX, token_BKX, finite_BK = best(shape, logits_RV, position_B)
-        wrong_B = (alive_BK & ~finite_BK).any(dim=1)
+        banned_BKJ, forced_BK = self._constraints(shape, position_B)
+        most = min(2 * rows, self.vocabulary_size)
+        best_RX, token_RX, total_R = self._best_per_row(logits_RV, banned_BKJ.flatten(0, 1), forced_BK.flatten(), most)
+        wrong_B = (alive_BK & ~total_R.isfinite().view_as(alive_BK)).any(dim=1)
         going_B = running_B & ~wrong_B
         # Chosen by what lives, not by -inf alone: a row of nobody may well be NaN.
-        possible_BK1 = (alive_BK & going_B[:, None])[:, :, None]
-        total_BKX = torch.where(possible_BK1, best_BKX + score_BK[:, :, None], -torch.inf)
-        scores_BC, flat_BC = torch.topk(total_BKX.flatten(1), 2 * rows, dim=-1)
-        tokens_BC = token_BKX.flatten(1).gather(1, flat_BC)
-        parents_BC = torch.div(flat_BC, best_BKX.size(2), rounding_mode="floor")
-        return StaticCandidates(*in_order(scores_BC, tokens_BC, parents_BC, self.vocabulary_size), going_B, wrong_B)
+        possible_R1 = (alive_BK & going_B[:, None]).reshape(-1, 1)
+        total_RX = torch.where(possible_R1, best_RX + score_BK.reshape(-1, 1), -torch.inf)
+        found = in_order(*best_of_rows(total_RX, token_RX, sentences, 2 * rows), self.vocabulary_size)
+        return StaticCandidates(*found, going_B, wrong_B)
 
-    def _best_by_row(self, shape: Shape, logits_RV: Tensor, position_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The best X continuations of each row, without the banned, or the forced one alone; what is forced is never
-        banned. And whether its probabilities are finite."""
-        log_BKV = torch.log_softmax(logits_RV, dim=-1).reshape(shape.sentences, self.beam_size, -1)
-        # A logit that is NaN or infinite makes the whole row NaN, which is not larger than anything.
-        finite_BK = log_BKV.amax(dim=-1) > -torch.inf
-        allowed_BKV, owed_BK = self._allowed(shape, log_BKV, position_B)
-        forced_BK1 = self._forced(owed_BK, position_B)[:, :, None]
-        best_BKX, token_BKX = torch.topk(allowed_BKV, self._most, dim=-1)
-        return *_or_forced(best_BKX, token_BKX, forced_BK1, log_BKV.gather(2, forced_BK1.clamp_min(0))), finite_BK
-
-    def _best_in_one(self, shape: Shape, logits_RV: Tensor, position_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The same by one kernel."""
-        from models.device.tail import best_by_row
-
-        s, sentences = self.slots, shape.sentences
-        early_B, banned_BKL = position_B < s.shortest_B[:sentences], self._repeating(shape, position_B)
-        best_BKX, token_BKX, total_BK = best_by_row(
-            logits_RV, s.penalty_BV[:sentences], early_B, banned_BKL, count=self._most, eos=self.eos
-        )
-        forced_BK1 = self._forced(torch.full_like(s.token_BK[:sentences], FREE), position_B)[:, :, None]
-        logits_BKV = logits_RV.unflatten(0, (sentences, -1))
-        alone_BK1 = logits_BKV.gather(2, forced_BK1.clamp_min(0)) - total_BK[:, :, None]
-        return *_or_forced(best_BKX, token_BKX, forced_BK1, alone_BK1), total_BK.isfinite()
-
-    @property
-    def _most(self) -> int:
-        """X."""
-        return min(2 * self.beam_size, self.vocabulary_size)
-
-    def _repeating(self, shape: Shape, position_B: Tensor) -> Tensor:
-        """The tokens of each row that would repeat something; none where no sentence minds."""
-        s, sentences = self.slots, shape.sentences
-        text_BKL, match_BKL = self._text(shape)
-        if not shape.repeats:
-            return text_BKL[:, :, :0]
-        return repeating(text_BKL, match_BKL, position_B, (s.ngram_B[:sentences], s.rounds_B[:sentences]))
-
-    def _allowed(self, shape: Shape, log_BKV: Tensor, position_B: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-probabilities with all that is banned -inf, and what each row must produce to pay what it owes."""
-        s, sentences = self.slots, shape.sentences
-        allowed_BKV = log_BKV + s.penalty_BV[:sentences, None, : self.vocabulary_size]
-        early_B1 = (position_B < s.shortest_B[:sentences])[:, None]
-        allowed_BKV.select(2, self.eos).masked_fill_(early_B1, -torch.inf)
+    def _constraints(self, shape: Shape, position_B: Tensor) -> tuple[Tensor, Tensor]:
+        """What each row may not produce, B x K x J, the vocabulary's size standing for nothing; and what alone it may,
+        B x K, or ``FREE``. What is forced is never banned."""
+        s, sentences, nothing = self.slots, shape.sentences, self.vocabulary_size
+        early_B1 = torch.where(position_B < s.shortest_B[:sentences], self.eos, nothing)[:, None]
+        shared_BJ = torch.cat([s.suppressed_BJ[:sentences], early_B1], dim=1)
+        banned_BKJ = shared_BJ[:, None].expand(-1, self.beam_size, -1)
+        owed_BK: Tensor | None = None
         if shape.repeats:
-            ban(allowed_BKV, self._repeating(shape, position_B))
-        if not shape.required:
-            return allowed_BKV, torch.full_like(s.token_BK[:sentences], FREE)
-        debts = s.required_BM[:sentences], s.owed_BKM[:sentences]
-        return allowed_BKV, require(allowed_BKV, log_BKV, *debts, s.longest_B[:sentences] - position_B, eos=self.eos)
+            bounds = s.ngram_B[:sentences], s.rounds_B[:sentences]
+            repeating_BKL = repeating(*self._text(shape), position_B, bounds, nothing=nothing)
+            banned_BKJ = torch.cat([banned_BKJ, repeating_BKL], dim=2)
+        if shape.required:
+            debts, room_B = (s.required_BM[:sentences], s.owed_BKM[:sentences]), s.longest_B[:sentences] - position_B
+            banned_BKJ, owed_BK = require(banned_BKJ, *debts, room_B, eos=self.eos, nothing=nothing)
+        return banned_BKJ, self._forced(owed_BK, position_B)
 
-    def _forced(self, owed_BK: Tensor, position_B: Tensor) -> Tensor:
+    def _forced(self, owed_BK: Tensor | None, position_B: Tensor) -> Tensor:
         """The only token that each row may produce: of its prefix, EOS at its end, or what it owes; else ``FREE``."""
         s, sentences = self.slots, position_B.size(0)
         prefix_B = s.prefix_BL[:sentences].gather(1, position_B[:, None]).squeeze(1)
         last_B = torch.where(position_B >= s.longest_B[:sentences], self.eos, FREE)
         forced_B1 = torch.where(prefix_B == FREE, last_B, prefix_B)[:, None]
+        if owed_BK is None:
+            return forced_B1.expand(-1, self.beam_size)
         return torch.where(forced_B1 == FREE, owed_BK, forced_B1)
 
     def _text(self, shape: Shape) -> tuple[Tensor, Tensor]:
@@ -261,12 +229,10 @@ class StaticStep(nn.Module):
             pay(self.slots.required_BM[: shape.sentences], self.slots.owed_BKM[: shape.sentences], parent_BK, token_BK)
 
 
-def _or_forced(best_BKX: Tensor, token_BKX: Tensor, forced_BK1: Tensor, alone_BK1: Tensor) -> tuple[Tensor, Tensor]:
-    """The continuations of each row, or the forced one with its score alone."""
-    is_forced, first_X = forced_BK1 != FREE, torch.arange(best_BKX.size(2), device=best_BKX.device) == 0
-    alone_BKX = torch.where(first_X, alone_BK1, -torch.inf)
-    tokens_BKX = torch.where(is_forced & first_X, forced_BK1.clamp_min(0), token_BKX)
-    return torch.where(is_forced, alone_BKX, best_BKX), tokens_BKX
+def _in_one_kernel() -> Callable[[Tensor, Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]:
+    from models.device.tail import best_per_row
+
+    return best_per_row
 
 
 def retire_into(slots: Slots, candidates: StaticCandidates, position_B: Tensor, *, eos: int) -> None:

@@ -6,7 +6,7 @@ the best so far, and looks whether a token is banned only when it would be among
 
 Imported where it is asked for: Triton comes with PyTorch's CUDA builds. ``TRITON_INTERPRET=1`` runs it on a CPU.
 
-Shape suffixes: B slots, K rows of a slot, R = B x K rows, V vocabulary, L target positions, X best of one row.
+Shape suffixes: R rows, V vocabulary, J bans of a row, X best of one row.
 """
 
 from __future__ import annotations
@@ -18,33 +18,28 @@ import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
 from torch import Tensor
 
+from models.continuations import or_forced
+
 BLOCK = 1024  # logits that a program looks at together
 
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
 def _best(  # type: ignore[no-untyped-def]  # what these are Triton infers
     logits,
-    penalty,
-    early,
     banned,
     best,
     token,
     total,
     size,
-    rows,
     bans,
-    eos,
-    penalty_stride,
     X: tl.constexpr,
     XS: tl.constexpr,
     BANS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
-    slot = row // rows
-    is_early = tl.load(early + slot)
     ban = tl.arange(0, BANS)
-    banned_L = tl.load(banned + row * bans + ban, mask=ban < bans, other=-1)
+    banned_J = tl.load(banned + row * bans + ban, mask=ban < bans, other=-1)
     place = tl.arange(0, XS)
     inside_X = place < X
     best_X = tl.full([XS], float("-inf"), tl.float32)
@@ -60,12 +55,10 @@ def _best(  # type: ignore[no-untyped-def]  # what these are Triton infers
         base = tl.where(higher == float("-inf"), 0.0, higher)  # nothing but -inf so far
         summed = summed * tl.exp(highest - base) + tl.sum(tl.exp(x - base), 0)
         highest = higher
-        x += tl.load(penalty + slot * penalty_stride + at, mask=inside, other=float("-inf"))
-        x = tl.where((at == eos) & is_early, float("-inf"), x)
         top = tl.max(x, 0)
         while top > lowest:
             found = tl.min(tl.where(x == top, at, size), 0)
-            is_banned = tl.max((banned_L == found).to(tl.int32), 0) > 0
+            is_banned = tl.max((banned_J == found).to(tl.int32), 0) > 0
             spot = tl.min(tl.where(inside_X & (best_X == lowest), place, XS), 0)
             put = (place == spot) & (is_banned == 0)
             best_X = tl.where(put, top, best_X)
@@ -79,46 +72,26 @@ def _best(  # type: ignore[no-untyped-def]  # what these are Triton infers
     tl.store(token + row * X + place, token_X, mask=inside_X)
 
 
-def best_by_row(
-    logits_RV: Tensor, penalty_BV: Tensor, early_B: Tensor, banned_BKL: Tensor, *, count: int, eos: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The best ``count`` continuations of each row, in no order, without the banned.
-
-    Args:
-        logits_RV: float32.
-        penalty_BV: what is added to the logits of all rows of a slot once they are normalised, 0 or -inf; it may have
-            more columns than there are tokens.
-        early_B: whether the slot may not end yet.
-        banned_BKL: tokens that a row may not produce; negative ones stand for none.
-        count: X.
-        eos: the end.
-
-    Returns:
-        Log-probabilities B x K x X, -inf where there are fewer, the tokens, and each row's log-sum-exp B x K, which is
-        not finite where a logit is NaN or infinite, or all are -inf.
-    """
-    sentences, rows, bans = banned_BKL.shape
+def best_per_row(logits_RV: Tensor, banned_RJ: Tensor, forced_R: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`models.continuations.best_per_row`, of float32 logits; what is not forced comes in no order."""
+    rows, bans = banned_RJ.shape
     logits_RV = logits_RV.contiguous()
-    best_BKX = logits_RV.new_empty(sentences, rows, count)
-    token_BKX = torch.empty_like(best_BKX, dtype=torch.int64)
-    total_BK = logits_RV.new_empty(sentences, rows)
-    kernel: Any = _best[(sentences * rows,)]
+    best_RX = logits_RV.new_empty(rows, count)
+    token_RX = torch.empty_like(best_RX, dtype=torch.int64)
+    total_R = logits_RV.new_empty(rows)
+    kernel: Any = _best[(rows,)]
     kernel(
         logits_RV,
-        penalty_BV,
-        early_B,
-        banned_BKL.contiguous(),
-        best_BKX,
-        token_BKX,
-        total_BK,
+        banned_RJ.contiguous(),
+        best_RX,
+        token_RX,
+        total_R,
         logits_RV.size(1),
-        rows,
         bans,
-        eos,
-        penalty_BV.stride(0),
         X=count,
         XS=triton.next_power_of_2(count),
         BANS=triton.next_power_of_2(max(1, bans)),
         BLOCK=BLOCK,
     )
-    return best_BKX, token_BKX, total_BK
+    alone_R1 = logits_RV.gather(1, forced_R[:, None].clamp_min(0)) - total_R[:, None]
+    return *or_forced(best_RX, token_RX, forced_R, alone_R1), total_R

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.search.graphs import Array, Graphs, align_steps
-from models.search.hypotheses import Hypothesis
+from models.search.hypotheses import Ended, Hypothesis
 from models.search.model import encode_inputs
+from models.search.options import SearchOptions
+from models.search.ranking import coverage, rank
 from models.search.tensors import Tensors, blank, padded_length, slots_for
 from models.vocabulary.base import BOS, PAD
 
@@ -42,6 +45,24 @@ def with_attention(
     )
 
 
+def ranked(
+    ended: Mapping[int, Sequence[Ended]],
+    options: Mapping[int, SearchOptions],
+    attend: Callable[[Mapping[int, Sequence[Ended | Hypothesis]]], dict[int, dict[tuple[int, ...], Attention]]],
+) -> dict[int, tuple[Hypothesis, ...]]:
+    """Sentences' best hypotheses by place, with their attention where the options ask for it.
+
+    ``attend`` gives the attention of hypotheses, for each place by their tokens: it depends on nothing else of them.
+    """
+    seen = attend({place: own for place, own in ended.items() if options[place].coverage_penalty})
+    terms = {place: [coverage(own[one.tokens]) for one in ended[place]] for place, own in seen.items()}
+    best = {place: rank(own, options[place], terms.get(place, ())) for place, own in ended.items()}
+    asking = {place: own for place, own in best.items() if options[place].attention}
+    # What ranked a sentence is reused; for the others only what is returned is looked at.
+    seen |= attend({place: own for place, own in asking.items() if place not in seen})
+    return best | {place: with_attention(own, seen[place]) for place, own in asking.items()}
+
+
 def attend(
     graphs: Graphs,
     memory: Mapping[str, Array],
@@ -52,15 +73,9 @@ def attend(
 ) -> list[list[Attention]]:
     """The same from what encode returned, one entry per sentence; ``lengths`` are those of its sources."""
     spec = graphs.specs["align"]
-    most = max(map(len, tokens))
     longest = max(len(one) for group in tokens for one in group)
     length = longest + 1 if align_steps(graphs.specs) else padded_length(longest + 1, 2)
-    target = np.full((len(tokens), most, length), PAD, np.int64)
-    target[:, :, 0] = bos
-    for sentence, group in enumerate(tokens):
-        for row, one in enumerate(group):
-            target[sentence, row, 1 : len(one) + 1] = one
-    target_RT = target.reshape(-1, length)
+    target_RT = target_table(tokens, length, bos).reshape(-1, length)
     if align_steps(graphs.specs):
         outputs = _by_position(graphs, memory, target_RT, len(tokens))
     else:
@@ -68,12 +83,30 @@ def attend(
         outputs = graphs.run("align", {**inputs, "target": target_RT})
     # In source order, whatever the order of the exported file.
     named = sorted((int(t.axes[-1].removeprefix("source")), t.name) for t in spec.outputs if t.kind == "attention")
+    return by_hypothesis([outputs[name] for _, name in named], tokens, lengths)
+
+
+def target_table(tokens: Sequence[Sequence[Sequence[int]]], length: int, bos: int) -> NDArray[np.int64]:
+    """Each sentence's hypotheses as a model reads them, padded: sentences x hypotheses x ``length``."""
+    table = np.full((len(tokens), max(map(len, tokens)), length), PAD, np.int64)
+    table[:, :, 0] = bos
+    for rows, group in zip(table, tokens, strict=True):
+        for row, one in zip(rows, group, strict=False):
+            row[1 : len(one) + 1] = one
+    return table
+
+
+def by_hypothesis(
+    weights: Sequence[Array], tokens: Sequence[Sequence[Sequence[int]]], lengths: Sequence[tuple[int, ...]]
+) -> list[list[Attention]]:
+    """The attention of each hypothesis, cut from that of all rows of a :func:`target_table` with each source."""
+    most = max(map(len, tokens))
     return [
         [
-            tuple(outputs[name][sentence * most + row, : len(one) + 1, : lengths[sentence][k]] for k, name in named)
+            tuple(x[sentence * most + row, : len(one) + 1, :length] for x, length in zip(weights, own, strict=True))
             for row, one in enumerate(group)
         ]
-        for sentence, group in enumerate(tokens)
+        for sentence, (group, own) in enumerate(zip(tokens, lengths, strict=True))
     ]
 
 

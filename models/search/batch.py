@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from models.errors import OptionError
 from models.search import beam
-from models.search.align import Attention, attend, with_attention
+from models.search.align import Attention, attend, ranked
 from models.search.graphs import Graphs, source_specs
 from models.search.hypotheses import Admitted, Counters, Ended, Finished, Hypothesis, Sentence
 from models.search.model import Model
-from models.search.ranking import coverage, is_over, rank
+from models.search.ranking import is_over
 from models.search.running import Running, advance, merge, select, start
 from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
@@ -195,14 +196,8 @@ def finish(model: Model, before: Running, after: Running) -> tuple[Running, list
     if not done:
         return after, []
     options = {place: sentence.options for place, sentence in sentences.items()}
-    seen = _attention(model, after, {place: done[place] for place in done if options[place].coverage_penalty})
-    terms = {place: [coverage(found[one.tokens]) for one in done[place]] for place, found in seen.items()}
-    ranked = {place: rank(ended, options[place], terms.get(place, ())) for place, ended in done.items()}
-    asking = {place: found for place, found in ranked.items() if options[place].attention}
-    # What ranked a sentence is reused; for the others only what is returned is looked at.
-    seen |= _attention(model, after, {place: found for place, found in asking.items() if place not in seen})
-    ranked |= {place: with_attention(found, seen[place]) for place, found in asking.items()}
-    return after.vacate(list(done)), [Finished(sentences[place].id, found) for place, found in ranked.items()]
+    best = ranked(done, options, partial(_attention, model, after))
+    return after.vacate(list(done)), [Finished(sentences[place].id, found) for place, found in best.items()]
 
 
 def _stuck(before: Running, place: int) -> tuple[Ended, ...]:
@@ -214,7 +209,7 @@ def _stuck(before: Running, place: int) -> tuple[Ended, ...]:
 def _attention(
     model: Model, running: Running, wanted: Mapping[int, Sequence[Ended | Hypothesis]]
 ) -> dict[int, dict[tuple[int, ...], Attention]]:
-    """For each place the attention of hypotheses, by their tokens: it depends on nothing else of them."""
+    """For each place the attention of hypotheses, by their tokens."""
     if not wanted:
         return {}
     places = list(wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -43,7 +44,7 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
     model: AnyModel = load_bundle_model(bundle).to(device=device, dtype=TYPES[precision] if gpu else torch.float32)
     sizes = _sizes(bundle, model, placement.sentences)
     if not gpu:
-        sizes = Sizes(_CPU_SLOTS, sizes.source, sizes.target)
+        sizes = replace(sizes, sentences=_CPU_SLOTS)
     compiled, triton = (placement.compiled, placement.triton) if gpu else (False, False)
     if triton:
         import_module("models.device.tail")  # found missing now, not at the first step
@@ -56,7 +57,8 @@ def _sizes(bundle: Bundle, model: AnyModel, sentences: int) -> Sizes:
     """Room for every sentence that a request may hold; what is longer goes through the general search."""
     limits, positions = bundle.manifest.limits, getattr(model.config, "max_positions", None)
     source, target = limits.max_source_tokens + 1, limits.max_target_tokens + 1
-    return Sizes.within(sentences, source, target if positions is None else min(target, positions))
+    sizes = Sizes.within(sentences, source, target if positions is None else min(target, positions))
+    return replace(sizes, suppressed=sizes.suppressed + len(bundle.manifest.decoding.suppressed))
 
 
 def device_name(name: str) -> str:

@@ -20,6 +20,7 @@ UNSUPPORTED: dict[str, dict[str, Any]] = {
     "sampling": {"sampling": Sampling(seed=3)},
     "exhaustive": {"exhaustive": True},
     "required": {"required": (4, 5, 6, 7)},
+    "suppressed": {"suppressed": (0, 1, 3, 7, 8)},
     "max_length": {"max_length": 16},
 }
 
@@ -35,7 +36,7 @@ def test_what_the_device_does_not_have_is_refused_or_routed(name: str) -> None:
         Sentence("other", known[1], SearchOptions(beam_size=2, n_best=2, **other)),
     ]
     batch = static(model, 2)
-    assert [batch.supports(one) for one in joining] == [True, False]
+    assert [batch.lacks(one) for one in joining] == ["", name]
     with pytest.raises(OptionError) as refused:
         batch.join(joining)
     assert refused.value.field == name

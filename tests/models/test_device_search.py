@@ -267,7 +267,7 @@ def test_shortlists_are_not_for_the_device() -> None:
     model = prepared(POOLED)
     (source,) = sources(model, (4,))
     batch = static(model, 2)
-    assert batch.supports(Sentence("all", source, options(2)))
+    assert not batch.lacks(Sentence("all", source, options(2)))
     with pytest.raises(OptionError, match="shortlist must be None on the device"):
         batch.join([Sentence("some", source, options(2), shortlist=np.array([3, 5, 6]))])
 

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from models.graphs import GRAPH_NAMES, LEAST_BLOCKED, TorchGraphs, best_per_row, largest
+from models.continuations import LEAST_BLOCKED, best_per_row, largest
+from models.graphs import GRAPH_NAMES, TorchGraphs
 from models.search import (
     Array,
     DecodeBatch,

@@ -125,12 +125,6 @@ class Writer:
         self.nodes.append(node(kind, inputs, [name], **own))
         return name
 
-    def best(self, values: str, count: str, *, largest: bool = True, to: str = "") -> tuple[str, str]:
-        """The ``count`` largest (or smallest) along the last axis, in order, and their places."""
-        names = to or self.fresh("best"), self.fresh("place")
-        self.nodes.append(node("TopK", [values, count], names, axis=-1, largest=int(largest)))
-        return names
-
     def fresh(self, hint: str) -> str:
         """A name that nothing has yet."""
         return self._editor.fresh(f"{self._prefix}.{hint}")

@@ -5,25 +5,18 @@ Everything here keeps ``ModelProto`` in memory; :mod:`training.export.external` 
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import onnx
 import torch
 from torch import Tensor
-from torch._dynamo import config as tracing
-from torch.fx.experimental import _config as symbolic_shapes
 
 from models.graphs import AnyModel, GraphModule, graph_modules
 from models.search.graphs import GraphSpec, TensorSpec
-from training.export.operators import TRANSLATIONS
 from training.export.searching import search_graph
 from training.export.shortlist import SHORTLIST_GRAPH, shortlist_graph
+from training.export.tracing import traced
 
-OPSET = 18
 # Every axis has its own size, so that no two are taken for the same; a pool has at least one slot.
 TRACED_SIZES = {"sentence": 3, "row": 6, "old_row": 9, "slot": 7, "ban": 4, "target": 8, "entry": 11}
 TRACED_SOURCE, TRACED_COUNT = 5, 10
@@ -100,31 +93,14 @@ def _export(module: GraphModule, longest: int | None) -> onnx.ModelProto:
     sizes = {axis: TRACED_SIZES.get(axis, TRACED_SOURCE) for axis in axes}
     bounded = {axis for axis in axes if axis == "target" or axis.startswith("source")}
     # One symbol for each role: the exporter then has no equalities of sizes to prove.
-    least = {"slot": 1}
-    symbols = {a: torch.export.Dim(a, min=least.get(a), max=longest if a in bounded else None) for a in axes}
-    dynamic = tuple({i: symbols[a] for i, a in enumerate(t.axes) if a in symbols} for t in spec.inputs)
-    # Size-oblivious tracing does not single out the sizes 0 and 1, and is several times faster on these graphs.
-    oblivious = symbolic_shapes.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]
-    # A cache of results by shape: proving that two symbolic shapes are one costs more than computing the result again.
-    uncached = tracing.patch(fake_tensor_cache_enabled=False)
-    with _quiet(), torch.no_grad(), oblivious, uncached:
-        program = torch.export.export(
-            module,
-            sample_inputs(spec, sizes),
-            dynamic_shapes=(dynamic,),
-            prefer_deferred_runtime_asserts_over_guards=True,  # rows % sentences == 0 is the caller's duty
-        )
-        exported = torch.onnx.export(
-            program,
-            input_names=[tensor.name for tensor in spec.inputs],
-            output_names=output_names(spec),
-            opset_version=OPSET,
-            dynamo=True,
-            verbose=False,
-            custom_translation_table=TRANSLATIONS,
-        )
-    assert exported is not None  # None only where a file is written
-    return exported.model_proto
+    symbols = {
+        a: torch.export.Dim(a, min=1 if a == "slot" else None, max=longest if a in bounded else None) for a in axes
+    }
+    inputs = {
+        tensor.name: (sample, {place: symbols[axis] for place, axis in enumerate(tensor.axes) if axis in symbols})
+        for tensor, sample in zip(spec.inputs, sample_inputs(spec, sizes), strict=True)
+    }
+    return traced(module, inputs, output_names(spec))
 
 
 def _tidied(model: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:
@@ -160,18 +136,3 @@ def _name_axes(value: onnx.ValueInfoProto, tensor: TensorSpec) -> None:
             raise RuntimeError(f"{tensor.name}: the exporter fixed the axis {axis!r} at {dim.dim_value}")
         else:
             dim.dim_param = axis
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress lines, no notes on optional packages, no deprecations inside the exporter."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore", FutureWarning)
-            warnings.simplefilter("ignore", DeprecationWarning)
-            yield
-    finally:
-        logger.setLevel(level)

@@ -1,19 +1,25 @@
-"""``step`` from ``step_logits``: the search behind the logits, operator by operator.
+"""The beam step behind the logits: :mod:`models.continuations` and :mod:`models.listed`, traced, joined to a graph.
 
-What :func:`models.graphs.best_per_row` says in PyTorch, an exporter writes in half as many operators again, and at
-small batches a step costs by the operator. Shape suffixes as there; W width of a block of the vocabulary, N blocks, M
-of them chosen.
+It depends on the vocabulary's size alone, so it is traced once for each, and the graphs that search are made of the one
+that returns all logits, in whatever precision that is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
 import numpy as np
 import onnx
-from onnx import helper
+import torch
+from onnx import helper, numpy_helper
+from torch import Tensor, nn
 
-from models.graphs import BLOCKS, LEAST_BLOCKED, SPARE
+from models.continuations import best_continuations
+from models.listed import best_listed
 from models.search.graphs import GraphSpec, TensorSpec
-from training.export.editing import Editor, Writer
+from training.export.editing import Editor
+from training.export.tracing import SEARCH_TRANSLATIONS, Given, traced
 
 
 def search_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:
@@ -21,10 +27,8 @@ def search_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelPro
     model = onnx.ModelProto.FromString(step_logits.SerializeToString())
     declare(model, spec)
     editor = Editor(model)
-    write = Writer(editor, "search")
     sentences = next(tensor.name for tensor in spec.inputs if tensor.kind == "memory")
-    _search(write, sentences, int(spec.input("banned").padding))
-    editor.nodes += write.nodes
+    join_search(editor, searched(int(spec.input("banned").padding)), {"sentences": sentences})
     return editor.finish()
 
 
@@ -32,10 +36,10 @@ def declare(model: onnx.ModelProto, spec: GraphSpec) -> None:
     """Give a ``step_logits`` graph the inputs and outputs of one that searches; what makes them is still to come."""
     inputs = {value.name: value for value in model.graph.input}
     new_state = [value for value in model.graph.output if value.name != "logits"]
-    searched = spec.outputs[: len(spec.outputs) - len(new_state)]
+    results = spec.outputs[: len(spec.outputs) - len(new_state)]
     del model.graph.input[:], model.graph.output[:]
     model.graph.input.extend(inputs[t.name] if t.name in inputs else _declared(t) for t in spec.inputs)
-    model.graph.output.extend([*map(_declared, searched), *new_state])
+    model.graph.output.extend([*map(_declared, results), *new_state])
 
 
 def _declared(tensor: TensorSpec) -> onnx.ValueInfoProto:
@@ -44,65 +48,57 @@ def _declared(tensor: TensorSpec) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(tensor.name, helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype)), sizes)
 
 
-def _search(write: Writer, sentences: str, size: int) -> None:
-    rest, column, zero = write.number(-1, [1]), write.number(1, [1]), write.number(0)
-    count = write("Reshape", "count", rest)
-    scores_RV = write("LogSoftmax", "logits", axis=-1)
-    best_RC, token_RC = _allowed(write, scores_RV, count, size)
-    first_R1 = write("Gather", token_RC, write.number(0, [1]), axis=1)
-    lse_R1 = write("Sub", *(write("GatherElements", one, first_R1, axis=1) for one in ("logits", scores_RV)))
-    write("Squeeze", lse_R1, column, to="logsumexp")
+def join_search(editor: Editor, search: onnx.ModelProto, given: Mapping[str, str]) -> None:
+    """Put a traced search behind the nodes of a graph, whose inputs and outputs are declared.
 
-    forced_R1 = write("Unsqueeze", "forced", column)
-    is_forced_R1 = write("GreaterOrEqual", forced_R1, zero)
-    alone_R1 = write("GatherElements", scores_RV, write("Max", forced_R1, zero), axis=1)
-    later_C = write("Greater", write("Range", zero, "count", write.number(1)), zero)
-    best_RC = write("Where", is_forced_R1, alone_R1, best_RC)
-    best_RC = write("Where", write("And", is_forced_R1, later_C), write.number(-np.inf), best_RC)
-    token_RC = write("Where", is_forced_R1, forced_R1, token_RC)
-
-    total_RC = write("Add", best_RC, write("Unsqueeze", "score", column))
-    by_sentence = write("Concat", write("Shape", sentences, start=0, end=1), rest, axis=0)
-    _, place_BC = write.best(write("Reshape", total_RC, by_sentence), count, to="scores")
-    write("GatherElements", write("Reshape", token_RC, by_sentence), place_BC, axis=1, to="tokens")
-    write("Div", place_BC, "count", to="parents")
-
-
-def _allowed(write: Writer, scores_RV: str, count: str, size: int) -> tuple[str, str]:
-    """The ``count`` largest scores of each row that are not banned, and their tokens, R x C.
-
-    J bans take away at most J of the best C + J: to look for them there spares a copy of all scores.
+    ``given``: what the search's inputs are called there, where not the same.
     """
-    last, column = write.number(-1, [1]), write.number(1, [1])
-    banned_RJ = write("Pad", "banned", write.shape(0, 0, 0, 1), write.number(size))  # the runtime cannot sum up nothing
-    more = write("Add", count, write("Shape", banned_RJ, start=1, end=2))
-    best_RM, token_RM = _largest(write, scores_RV, write("Min", more, write.number(max(size, SPARE), [1])), size)
-    same_RMJ = write("Equal", write("Unsqueeze", token_RM, last), write("Unsqueeze", banned_RJ, column))
-    penalty_RMJ = write("Where", same_RMJ, write.number(-np.inf), write.number(0.0))
-    allowed_RM = write("Add", best_RM, write("ReduceSum", penalty_RMJ, last, keepdims=0))
-    best_RC, place_RC = write.best(allowed_RM, count)
-    return best_RC, write("GatherElements", token_RM, place_RC, axis=1)
+    names = {value.name: value.name for value in (*search.graph.input, *search.graph.output)} | dict(given)
+    for tensor in search.graph.initializer:
+        names[tensor.name] = editor.add_constant(numpy_helper.to_array(tensor), "search.constant")
+    for one in search.graph.node:
+        one = onnx.NodeProto.FromString(one.SerializeToString())
+        del one.metadata_props[:]
+        one.name, one.doc_string = "", ""
+        one.input[:] = [names.get(name, name and f"search.{name}") for name in one.input]
+        one.output[:] = [names.get(name, name and f"search.{name}") for name in one.output]
+        editor.nodes.append(one)
 
 
-def _largest(write: Writer, scores_RV: str, count: str, size: int) -> tuple[str, str]:
-    """The ``count`` largest scores of each row and their tokens, R x C."""
-    width = next((width for width in BLOCKS if size % width == 0), 0)
-    if not width or size < LEAST_BLOCKED:
-        if size < SPARE:  # enough columns to choose from, however small the vocabulary
-            rows = write("Shape", scores_RV, start=0, end=1)
-            spare = write(
-                "Expand", write.number(-np.inf), write("Concat", rows, write.number(SPARE - size, [1]), axis=0)
-            )
-            scores_RV = write("Concat", scores_RV, spare, axis=1)
-        best_RC, token_RC = write.best(scores_RV, count)
-        return best_RC, write("Min", token_RC, write.number(size - 1)) if size < SPARE else token_RC
-    blocks_RNW = write("Reshape", scores_RV, write.shape(-1, size // width, width))
-    chosen = write("Min", count, write.number(size // width, [1]))
-    _, found_RM = write.best(write("ReduceMax", blocks_RNW, write.number(-1, [1]), keepdims=0), chosen)
-    # Blocks in their own order, so that of equal scores the one of the smaller token still comes first.
-    block_RM, _ = write.best(found_RM, chosen, largest=False)
-    held_RMW = write("GatherND", blocks_RNW, write("Unsqueeze", block_RM, write.number(-1, [1])), batch_dims=1)
-    best_RC, at_RC = write.best(write("Flatten", held_RMW, axis=1), count)
-    rank_RC = write("Div", at_RC, write.number(width))
-    before_RC = write("Sub", write("GatherElements", block_RM, rank_RC, axis=1), rank_RC)
-    return best_RC, write("Add", write("Mul", before_RC, write.number(width)), at_RC)
+class _Search(nn.Module):
+    """A function of tensors by name as a module."""
+
+    def __init__(self, names: Sequence[str], search: Callable[[dict[str, Tensor]], tuple[Tensor, ...]]) -> None:
+        super().__init__()
+        self._names, self._search = names, search
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return self._search(dict(zip(self._names, tensors, strict=True)))
+
+
+@lru_cache(maxsize=8)
+def searched(size: int, *, shortlist: bool = False) -> onnx.ModelProto:
+    """The search over a vocabulary, or over some of it, as a graph of its own; not to be changed.
+
+    Of ``sentences`` only their number counts; ``mean`` is that of all logits.
+    """
+    row, ban, sentence, entry = (torch.export.Dim(name, min=1) for name in ("row", "ban", "sentence", "entry"))
+    controls: Given = {
+        "score": (torch.randn(6), {0: row}),
+        "banned": (torch.zeros(6, 4, dtype=torch.int64), {0: row, 1: ban}),
+        "forced": (torch.full((6,), -1), {0: row}),
+        "count": (torch.tensor(10), {}),
+    }
+    if shortlist:
+        given: Given = {
+            "logits": (torch.randn(6, 11), {0: row, 1: entry}),
+            "mean": (torch.randn(6, 1), {0: row}),
+            **controls,
+            "entries": (torch.arange(11), {0: entry}),
+            "listed": (torch.zeros(3, 11), {0: sentence, 1: entry}),
+        }
+        module = _Search(tuple(given), lambda own: best_listed(own["logits"], own["mean"], own, size))
+    else:
+        given = {"logits": (torch.randn(6, size), {0: row}), **controls, "sentences": (torch.zeros(3), {0: sentence})}
+        module = _Search(tuple(given), lambda own: best_continuations(own["logits"], own, own["sentences"].size(0)))
+    return traced(module, given, ("scores", "tokens", "parents", "logsumexp"), SEARCH_TRANSLATIONS)

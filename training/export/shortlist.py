@@ -4,8 +4,8 @@ The graph that returns all logits holds the model in its precision, 8 bits inclu
 neither the model nor calibration. Looking ``entries`` up is pushed through the product: rows of its weight, its scales
 and its bias are looked up instead, and the product shrinks with the list. The mean of all logits, which the tokens that
 are not listed count with, is a product with the mean of those rows. Where no product makes the logits (an average of
-probabilities), they are looked up themselves, and their mean is taken. The search is that of :mod:`models.listed`,
-operator by operator.
+probabilities), they are looked up themselves, and their mean is taken. The search over them is that of
+:mod:`models.listed`.
 
 Shape suffixes as there; D inputs of the product, V vocabulary.
 """
@@ -19,11 +19,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from models.listed import GRID, SPREAD
+from models.listed import GRID
 from models.search.graphs import GraphSpec, TensorSpec
 from training.export.calibration import quantise_weight
 from training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
-from training.export.searching import declare
+from training.export.searching import declare, join_search, searched
 
 SHORTLIST_GRAPH, LOGITS_GRAPH = "step_shortlist", "step_logits"
 _PRODUCTS = ("Gemm", "MatMul", "MatMulIntegerToFloat")
@@ -68,8 +68,8 @@ def shortlist_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.Model
     write = Writer(editor, "shortlist")
     size = int(spec.input("banned").padding)
     logits_RW, mean_R1 = (kind(editor, write, size).of("logits") for kind in (_Entries, _Mean))
-    _search(write, logits_RW, mean_R1, size)
     editor.nodes += write.nodes
+    join_search(editor, searched(size, shortlist=True), {"logits": logits_RW, "mean": mean_R1})
     return editor.finish()
 
 
@@ -270,62 +270,3 @@ def _store_by_rows(graph: onnx.ModelProto, columns_DV: Array) -> None:
     rows = editor.add_constant(columns_DV.T, "output.rows")
     editor.nodes.insert(0, node("Transpose", [rows], [turned], perm=[1, 0]))
     editor.finish()
-
-
-def _search(write: Writer, logits_RW: str, mean_R1: str, size: int) -> None:
-    """What ``StepShortlistGraph`` does with the logits and their mean."""
-    rest, column = write.number(-1, [1]), write.number(1, [1])
-    sentences, entries = (write("Shape", "listed", start=at, end=at + 1) for at in (0, 1))
-    by_sentence = write("Concat", sentences, rest, axis=0)
-    logits_BKW = write("Reshape", logits_RW, write("Concat", by_sentence, entries, axis=0))
-    masked_BKW = write("Add", logits_BKW, write("Unsqueeze", "listed", column))
-    masked_RW = write("Reshape", masked_BKW, write("Concat", rest, entries, axis=0))
-    rest_R1 = _unlisted(write, write("Reshape", mean_R1, by_sentence), size)
-    lse_R1 = _log_sum_exp(write, masked_RW, rest_R1, entries)
-    write("Squeeze", lse_R1, column, to="logsumexp")
-    offset_R1 = write("Sub", write("Unsqueeze", "score", column), lse_R1)
-    forced_R1 = write("Unsqueeze", "forced", column)
-    total_RW = _constrained(write, masked_RW, offset_R1, forced_R1, entries)
-    flat_BX = write("Reshape", total_RW, by_sentence)
-    count = write("Min", "count", write("Shape", flat_BX, start=1, end=2))
-    _, place_BC = write.best(flat_BX, count, to="scores")
-    write("Gather", "entries", write("Mod", place_BC, entries), to="tokens")
-    write("Div", place_BC, entries, to="parents")
-
-
-def _unlisted(write: Writer, mean_BK: str, size: int) -> str:
-    """R x 1; a logarithm that is taken number by number: ``Log`` rounds by the place in the batch."""
-    rest = write.number(-1, [1])
-    listed_B1 = write("ReduceSum", write("Exp", "listed"), rest, keepdims=1)
-    left_B1 = write("ReduceLogSum", write("Sub", write.number(float(size)), listed_B1), rest, keepdims=1)
-    each_B1 = write("Add", left_B1, write.number(SPREAD))
-    return write("Reshape", write("Add", mean_BK, each_B1), write.shape(-1, 1))
-
-
-def _log_sum_exp(write: Writer, masked_RW: str, rest_R1: str, entries: str) -> str:
-    """R x 1; exact sums, and a logarithm as above."""
-    rest, double = write.number(-1, [1]), onnx.TensorProto.DOUBLE
-    most_R1 = write("Max", write("ReduceMax", masked_RW, rest, keepdims=1), rest_R1)
-    terms_RW, last_R1 = (
-        write("Cast", write("Add", write("Exp", write("Sub", one, most_R1)), write.number(1.0)), to_type=double)
-        for one in (masked_RW, rest_R1)
-    )
-    sum_R1 = write("Add", write("ReduceSum", terms_RW, rest, keepdims=1), last_R1)
-    ones = write("Add", entries, write.number(1, [1]))
-    sum_R1 = write("Sub", sum_R1, write("Cast", ones, to_type=double))
-    sum_R1 = write("Cast", sum_R1, to_type=onnx.TensorProto.FLOAT)
-    return write("Add", most_R1, write("ReduceLogSum", sum_R1, rest, keepdims=1))
-
-
-def _constrained(write: Writer, masked_RW: str, offset_R1: str, forced_R1: str, entries: str) -> str:
-    """The totals of all continuations, -inf where they are banned or another one is forced."""
-    first, nothing, never = write.number(0), write.number(0.0), write.number(-np.inf)
-    free_R1 = write("Less", forced_R1, first)
-    total_RW = write("Add", masked_RW, write("Where", free_R1, offset_R1, never))
-    none_RJ = write("GreaterOrEqual", "banned", entries)
-    place_RJ, ban_RJ = write("Where", none_RJ, first, "banned"), write("Where", none_RJ, nothing, never)
-    total_RW = write("ScatterElements", total_RW, place_RJ, ban_RJ, axis=1, reduction="add")
-    only_R1 = write("Max", forced_R1, first)
-    alone_R1 = write("Add", write("GatherElements", masked_RW, only_R1, axis=1), offset_R1)
-    alone_R1 = write("Where", free_R1, never, alone_R1)
-    return write("ScatterElements", total_RW, only_R1, alone_R1, axis=1, reduction="max")

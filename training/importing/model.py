@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from models.graphs import BLOCKS, LEAST_BLOCKED
+from models.continuations import BLOCKS, LEAST_BLOCKED
 from models.search import SearchOptions
 from models.transformer import TransformerConfig
 from models.vocabulary import ListedVocabulary

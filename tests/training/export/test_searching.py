@@ -1,8 +1,9 @@
-"""The search behind the logits, operator by operator, against :func:`models.graphs.best_per_row`."""
+"""The traced search behind the logits against the functions that it was traced from, ties and bans among them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,44 +11,57 @@ import pytest
 import torch
 from onnx import helper
 
-from models.graphs import LEAST_BLOCKED, SPARE, best_per_row
+from models.continuations import LEAST_BLOCKED, SPARE, best_continuations
 from models.search.graphs import GraphSpec, TensorSpec
 from tests.training.export.support import session
 from training.export.searching import search_graph
 
-ROWS = 4
+ROWS, SENTENCES = 4, 2
 _FOUND = ("scores", "tokens", "parents"), ("float32", "int64", "int64")
 
 
 @pytest.mark.parametrize("size", [SPARE - 1, LEAST_BLOCKED, LEAST_BLOCKED + 1])
-@pytest.mark.parametrize("bans", [0, 1, 30])
-def test_bans_of_the_best_tokens_leave_the_next_ones(size: int, bans: int, tmp_path: Path) -> None:
+def test_the_graph_finds_what_torch_finds(size: int, tmp_path: Path) -> None:
+    """The same scores; where some are equal, continuations that have them, each once."""
+    (tmp_path / "step.onnx").write_bytes(search_graph(_step_logits(size), _spec(size)).SerializeToString())
+    graph = session(tmp_path / "step.onnx")
+    for bans, grain in ((0, 0), (1, 0), (30, 0), (3, 1), (30, 2)):
+        inputs = _inputs(size, bans, grain)
+        *found, lse = graph.run(None, inputs)
+        given = {name: torch.tensor(value) for name, value in inputs.items()}
+        *expected, expected_lse = best_continuations(given["raw"], given, SENTENCES)
+        np.testing.assert_allclose(lse, expected_lse, atol=1e-5)
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+        held = torch.log_softmax(given["raw"], -1).numpy()
+        for scores, tokens, parents in (found, [one.numpy() for one in expected]):
+            for sentence in range(SENTENCES):
+                possible = np.isfinite(scores[sentence])
+                token, row = tokens[sentence][possible], sentence * 2 + parents[sentence][possible]
+                assert len(set(zip(row, token, strict=True))) == len(row) >= 2
+                np.testing.assert_allclose(
+                    held[row, token] + inputs["score"][row], scores[sentence][possible], atol=1e-5
+                )
+                assert not (inputs["banned"][row] == token[:, None])[inputs["forced"][row] < 0].any()
+                assert ((inputs["forced"][row] < 0) | (inputs["forced"][row] == token)).all()
+
+
+def _inputs(size: int, bans: int, grain: int) -> dict[str, Any]:
+    """With ``grain`` most logits have equals, the best of them too."""
     rng = np.random.default_rng(size + bans)
     logits = rng.normal(size=(ROWS, size)).astype(np.float32)
+    logits = np.round(logits * grain) / grain if grain else logits
     order = np.argsort(-logits, axis=1)
     banned = order[:, :bans].copy()
     banned[1, bans // 2 :] = size  # padding
     banned[2] = rng.integers(0, size, bans)  # some of them nowhere near the best, some perhaps twice
-    score, forced = rng.normal(size=ROWS).astype(np.float32), np.array([-1, -1, -1, order[3, 0]])
-    inputs = {
-        "raw": logits,
-        "score": score,
+    return {
+        "raw": logits.astype(np.float32),
+        "score": rng.normal(size=ROWS).astype(np.float32),
         "banned": banned,
-        "forced": forced,
+        "forced": np.array([-1, -1, -1, order[3, 0]]),
         "count": np.array(10),
-        "memory.mask": np.zeros((ROWS, 1), np.float32),
+        "memory.mask": np.zeros((SENTENCES, 1), np.float32),
     }
-    graph = search_graph(_step_logits(size), _spec(size))
-    (tmp_path / "step.onnx").write_bytes(graph.SerializeToString())
-    scores, tokens, parents, logsumexp = session(tmp_path / "step.onnx").run(None, inputs)
-
-    best, expected, lse = best_per_row(torch.tensor(logits), torch.tensor(banned), torch.tensor(forced), 10)
-    possible = torch.isfinite(best).numpy()
-    np.testing.assert_allclose(scores, best.numpy() + score[:, None], atol=1e-5)
-    assert (tokens[possible] == expected.numpy()[possible]).all()
-    assert (tokens < size).all()
-    assert not parents.any()
-    np.testing.assert_allclose(logsumexp, lse.numpy(), atol=1e-5)
 
 
 def _spec(size: int) -> GraphSpec:

@@ -30,6 +30,7 @@ from training.export import shortlist as shortlists
 from training.export.bundle import add_shortlist
 from training.export.commands import shortlist as shortlist_command
 from training.export.ensemble import Assembly, ensemble_bundle
+from training.export.searching import searched
 from training.export.shortlist import shortlist_graph, shortlist_spec
 
 DECODING = Decoding("onnx", "int8")
@@ -163,7 +164,8 @@ def test_an_older_bundle_gets_the_graphs(exported: Exported, tmp_path: Path, mon
     """The same ones that an export writes, over the same stored weights, whatever an older version made."""
     path = older(exported.bundle, tmp_path / "older")
     assert Bundle.load(path).shortlist is None
-    monkeypatch.setattr(shortlists, "SPREAD", 5.0)
+    monkeypatch.setattr("models.listed.SPREAD", 5.0)
+    monkeypatch.setattr(shortlists, "searched", searched.__wrapped__)  # traced anew
     bundle = add_shortlist(path, everything(Bundle.load(path)))
     assert bundle.shortlist is not None
     scores = [

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from models.layers.recurrent import Gru
-from training.export.onnx_graphs import OPSET
-from training.export.operators import TRANSLATIONS
+from training.export.tracing import OPSET, TRANSLATIONS
 
 
 class EveryKind(nn.Module):
