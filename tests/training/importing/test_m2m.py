@@ -141,7 +141,7 @@ def test_hypotheses_are_those_of_generate(folder: Path, published: Any) -> None:
     """With a length penalty: a tag that is forced counts as certain."""
     read = read_model(folder, ASKED)
     tag = read.target.language_tag("de")
-    options = replace(read.decoding, beam_size=4, length_penalty=1.0, no_repeat_ngram_size=2, min_length=6)
+    options = replace(read.decoding, beam_size=4, length_penalty=0.5, no_repeat_ngram_size=2, min_length=6)
     options = replace(options, prefix=(tag,))
     forced = rows(read)[tag]
     ours = load_model(folder, read)
