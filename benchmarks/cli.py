@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[type[Any], str]] = {
     "serve": (options.ServeOptions, "service.serve"),
     "reliability": (options.ReliabilityOptions, "abuse.command"),
     "training": (options.TrainingOptions, "training.speed"),
-    "imports": (options.ImportsOptions, "imports"),
+    "imports": (options.ImportsOptions, "imports.command"),
     "trace": (options.TraceOptions, "trace"),
     "gpu": (options.GpuOptions, "gpu.command"),
 }

@@ -73,26 +73,8 @@ class HuggingFace:
     def run(self, turn: int, warmup: int, updates: int) -> TrainingPass:
         transformers = _library()
         with tempfile.TemporaryDirectory(prefix="tandem-huggingface-") as folder:
-            arguments = transformers.Seq2SeqTrainingArguments(
-                output_dir=folder,
-                max_steps=warmup + updates,
-                per_device_train_batch_size=self.rows,
-                train_sampling_strategy="group_by_length",
-                label_smoothing_factor=SMOOTHING,
-                learning_rate=RATE,
-                lr_scheduler_type="inverse_sqrt",
-                warmup_steps=1000,
-                adam_beta2=0.98,
-                adam_epsilon=1e-9,
-                weight_decay=0.0,
-                use_cpu=True,
-                bf16=True,
-                seed=turn + 1,
-                report_to="none",
-                logging_strategy="no",
-                save_strategy="no",
-                disable_tqdm=True,
-            )
+            own = {"seed": turn + 1, "bf16": True, "logging_strategy": "no"}
+            arguments = training_arguments(folder, updates=warmup + updates, rows=self.rows, **own)
             collator, clock = _Counting(self._tokenizer, self._model), _clock()
             trainer = transformers.Seq2SeqTrainer(
                 model=self._model,
@@ -108,6 +90,28 @@ class HuggingFace:
         # Batches are collated in the order in which they are trained on, the next one while one is.
         count = sum(collator.counts[warmup : warmup + updates], Count())
         return TrainingPass(updates, clock.ends[warmup + updates - 1] - clock.ends[warmup - 1], count)
+
+
+def training_arguments(folder: str, *, updates: int, rows: int, **further: Any) -> Any:
+    """The library's arguments for ``updates`` updates on batches of ``rows`` pairs, as its users would set them."""
+    given = {
+        "output_dir": folder,
+        "max_steps": updates,
+        "per_device_train_batch_size": rows,
+        "train_sampling_strategy": "group_by_length",
+        "label_smoothing_factor": SMOOTHING,
+        "learning_rate": RATE,
+        "lr_scheduler_type": "inverse_sqrt",
+        "warmup_steps": 1000,
+        "adam_beta2": 0.98,
+        "adam_epsilon": 1e-9,
+        "weight_decay": 0.0,
+        "use_cpu": True,
+        "report_to": "none",
+        "save_strategy": "no",
+        "disable_tqdm": True,
+    }
+    return _library().Seq2SeqTrainingArguments(**given | further)
 
 
 class _Counting:

@@ -20,7 +20,7 @@ class Hypothesis:
     Attributes:
         tokens: target token ids without BOS and EOS.
         score: sum of the log-probabilities, EOS included.
-        normalised: score after length and coverage penalties: what ranks hypotheses.
+        normalised: score, without the prefix's, after length and coverage penalties: what ranks hypotheses.
         finished: whether it ends with EOS; false only where every continuation was banned.
         token_scores: log-probability of each token, EOS included.
         attention: where the options ask for it, per source the weights with which each token was predicted, target

@@ -14,11 +14,21 @@ COVERAGE_FLOOR = 1e-6  # attention received by a source token that nothing looke
 
 
 def penalise(ended: Ended, options: SearchOptions, coverage: float = 0.0) -> Hypothesis:
-    """The hypothesis with its normalised score, score / length penalty + coverage penalty x coverage."""
+    """The hypothesis with its normalised score, score / length penalty + coverage penalty x coverage.
+
+    There the prefix counts as certain: all begin with it, and divided by their lengths it would favour long ones.
+    """
     score = ended.totals[-1] if ended.totals else 0.0
-    normalised = score / options.penalty(max(1, len(ended.totals))) + options.coverage_penalty * coverage
+    chosen = score - _forced(ended, options)
+    normalised = chosen / options.penalty(max(1, len(ended.totals))) + options.coverage_penalty * coverage
     steps = np.diff(np.asarray(ended.totals, np.float64), prepend=0.0)
     return Hypothesis(ended.tokens, score, normalised, ended.finished, tuple(steps.tolist()))
+
+
+def _forced(ended: Ended, options: SearchOptions) -> float:
+    """The score of the prefix that a hypothesis begins with."""
+    known = ended.totals[: len(options.prefix)]
+    return known[-1] if known else 0.0
 
 
 def rank(ended: Sequence[Ended], options: SearchOptions, coverage: Sequence[float] = ()) -> tuple[Hypothesis, ...]:
@@ -53,5 +63,5 @@ def is_over(admitted: Admitted, ended: Sequence[Ended], best_live: float) -> boo
     if len(ended) < options.n_best or options.coverage_penalty:
         return False  # the coverage of a live hypothesis has no useful bound
     # Scores only fall and penalties only grow, so this is the best that any live hypothesis can still reach.
-    reachable = best_live / options.penalty(admitted.longest + 1)
+    reachable = (best_live - _forced(ended[0], options)) / options.penalty(admitted.longest + 1)
     return rank(ended, options)[-1].normalised >= reachable

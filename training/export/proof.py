@@ -104,15 +104,20 @@ class Judge:
     def __init__(self, model: AnyModel) -> None:
         self._model = copy.deepcopy(model).double()
 
-    def score(self, sources: tuple[Array, ...], hypothesis: Hypothesis) -> float:
-        """The log-probability of a hypothesis, its end included where it has one."""
+    def score(self, sources: tuple[Array, ...], hypothesis: Hypothesis, prefix: int = 0) -> float:
+        """The log-probability of a hypothesis after its first ``prefix`` tokens, its end included where it has one."""
         tokens = [*hypothesis.tokens, EOS] if hypothesis.finished else list(hypothesis.tokens)
         padded = tuple(Padded(torch.tensor(one)[None], torch.tensor([len(one)])) for one in sources)
         with torch.inference_mode():
             target = torch.tensor([[BOS, *tokens[:-1]]])
             logits = self._model.score(target, self._model.encode(padded))[0]
             chosen = torch.log_softmax(logits, dim=-1)[torch.arange(len(tokens)), torch.tensor(tokens)]
-        return float(chosen.sum())
+        return float(chosen[prefix:].sum())
+
+    def ranked(self, sources: tuple[Array, ...], hypothesis: Hypothesis, options: SearchOptions) -> float:
+        """The score by which search ranks a hypothesis (without the coverage penalty)."""
+        score = self.score(sources, hypothesis, len(options.prefix))
+        return score / options.penalty(len(hypothesis.tokens) + hypothesis.finished)
 
 
 def decode(graphs: Graphs, sources: Sources, options: SearchOptions, batch: int) -> list[Hypothesis]:
@@ -140,7 +145,7 @@ def _exact_proof(
                     identical += 1
                     score_error = max(score_error, abs(ours.score - theirs.score))
                     continue
-                gap = _ranked(judge, sources[index], theirs, options) - _ranked(judge, sources[index], ours, options)
+                gap = judge.ranked(sources[index], theirs, options) - judge.ranked(sources[index], ours, options)
                 if abs(gap) < settings.gap:
                     ties += 1
                 else:
@@ -149,11 +154,6 @@ def _exact_proof(
     passed = len(exceptions) <= settings.exceptions * compared and score_error < 1e-3
     seconds = time.perf_counter() - started
     return ExactProof(name, compared, identical, ties, tuple(exceptions), score_error, seconds, passed)
-
-
-def _ranked(judge: Judge, sources: tuple[Array, ...], hypothesis: Hypothesis, options: SearchOptions) -> float:
-    """The float64 score by which search ranks a hypothesis (without the coverage penalty)."""
-    return judge.score(sources, hypothesis) / options.penalty(len(hypothesis.tokens) + hypothesis.finished)
 
 
 class _Held:

@@ -265,14 +265,16 @@ def _side(tensors: Ct2Tensors, side: str, faults: list[str], waived: Sequence[st
     fields = Fields(table, f"model.bin {side}", faults, waived)
     fields.fixed(alibi=0, alibi_use_positive_positions=0, scale_alibi=0, scale_outputs=0, multi_query_attention=0)
     fields.fixed(final_logit_softcapping=0, layer_norm_use_residual=0)
-    scaled = fields.take("scale_embeddings", 1)
-    if scaled not in (0, 1):
-        fields.refuse(f"scale_embeddings must be 0 or 1, but is {scaled}")
+    scale = fields.take("scale_embeddings", 1)
+    root = math.sqrt(tensors.shapes.get("decoder/embeddings/weight", (1,))[-1])
+    factor = scale if isinstance(scale, float) else (1.0, root)[bool(scale)]  # a whole number only says whether
+    if not any(math.isclose(factor, known, rel_tol=1e-6) for known in (1.0, root)):
+        fields.refuse(f"scale_embeddings must be 1.0 or {root}, the root of the width, but is {factor}")
     activation = str(fields.take("activation", 0))
     return {
         "norm": "pre" if fields.take("pre_norm", 1) == 1 else "post",
         "heads": fields.number("num_heads"),
-        "scale_embedding": scaled == 1,
+        "scale_embedding": factor != 1.0,
         "activation": Fields({"activation": activation}, f"model.bin {side}", faults, waived).choice(
             "activation", _ACTIVATIONS
         ),

@@ -46,7 +46,10 @@ def naive_beam(
         live = [((*live[parent][0], token), -float(s)) for s, parent, token in going]
         if len(done) >= options.beam_size or not live:
             break
-    return sorted(done, key=lambda one: -one[1] / options.penalty(len(one[0]) + 1))
+    forced = sum(
+        float(log_softmax(distribution(sources, options.prefix[:at]))[token]) for at, token in enumerate(options.prefix)
+    )
+    return sorted(done, key=lambda one: (forced - one[1]) / options.penalty(len(one[0]) + 1))
 
 
 def allowed(prefix: Prefix, token: int, bounds: tuple[int, int], options: SearchOptions) -> bool:

@@ -148,13 +148,18 @@ def test_fewer_than_k_hypotheses_leave_dead_rows() -> None:
     ("form", "power", "divisor"),
     [("power", 0.5, 3**0.5), ("gnmt", 2.0, (8 / 6) ** 2), ("none", 1.0, 1.0), ("power", 0.0, 1.0)],
 )
-def test_length_penalties_count_eos(form: str, power: float, divisor: float) -> None:
-    table = scripted(6, {(): {4: 0.5, 5: 0.5}, (4,): {4: 0.75, 5: 0.25}, (4, 5): {EOS: 0.6, 4: 0.4}})
-    options = SearchOptions(beam_size=1, length_penalty=power, length_penalty_form=form, prefix=(4, 5))
+def test_length_penalties_count_eos_and_a_prefix_is_certain(form: str, power: float, divisor: float) -> None:
+    table = scripted(6, {(): {4: 0.2, 5: 0.8}, (4,): {4: 0.25, 5: 0.75}, (4, 5): {EOS: 0.6, 4: 0.4}})
+    options = SearchOptions(beam_size=1, length_penalty=power, length_penalty_form=form, prefix=(4,))
     (found,) = decode(table, 6, options)
-    total = math.log(0.5 * 0.25 * 0.6)
-    assert found.score == pytest.approx(total, abs=1e-5)
-    assert found.normalised == pytest.approx(total / divisor, abs=1e-5)
+    assert found.score == pytest.approx(math.log(0.2 * 0.75 * 0.6), abs=1e-5)
+    assert found.normalised == pytest.approx(math.log(0.75 * 0.6) / divisor, abs=1e-5)
+
+
+def test_a_prefix_that_is_unlikely_favours_no_long_hypothesis() -> None:
+    table = scripted(6, {(): {4: 0.001, 5: 0.999}, (4,): {EOS: 0.5, 5: 0.5}, (4, 5): {EOS: 0.4, 4: 0.6}})
+    found = decode(table, 6, SearchOptions(beam_size=2, n_best=2, max_length=2, prefix=(4,)))
+    assert tokens(found) == [(4,), (4, 5)]  # log 0.5 / 2 and log 0.2 / 3; with log 0.001 the second one
 
 
 def test_token_scores_are_the_steps_of_the_score() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,6 @@ from models.protocol import Padded
 from models.search import SearchOptions, translate_batch
 from models.transformer import Transformer
 from models.vocabulary import BOS, EOS
-from tests.training.importing.support import ENGLISH, GERMAN
 from training.export.proof import Judge
 from training.export.verdicts import STANDARD
 from training.importing.model import ForeignModel
@@ -90,36 +88,9 @@ def assert_generates(
         if len(expected) < options.max_length:
             if [known[one] for one in best.tokens] != expected:  # a tie within rounding is all that may be
                 other = replace(best, tokens=tuple(known.index(token) for token in expected))
-                scores = [judge.score((np.array(source),), one) for one in (best, other)]
+                scores = [judge.ranked((np.array(source),), one, options) for one in (best, other)]
                 assert abs(scores[0] - scores[1]) < STANDARD.gap
                 ties += 1
             lengths.append(len(expected))
     assert ties <= 1
     assert len(lengths) > count / 2 and len(set(lengths)) > 2, lengths
-
-
-def varied_lines(count: int) -> list[str]:
-    """Words of both languages, numbers, marks, scripts, white space and what looks like special pieces."""
-    rng = random.Random(5)
-    words = [word for line in (*ENGLISH, *GERMAN) for word in line.split()]
-    odd = [
-        "12,5",
-        "3.14",
-        "http://a.b/c?d=e",
-        "naïve",
-        "ＡＢＣ",
-        "ﬁ",
-        "½",
-        "日本語",
-        "Привет",
-        "مرحبا",
-        "🙂",
-        "👩‍👩‍👧",
-        "e\u0301",
-    ]
-    odd += ["\t", "  ", "\u00a0", "\u200b", "▁", "<s>", "{n}", "«", "»", "…", "-", "''", "&amp;", "x" * 60, "ẞ", "İ"]
-    lines = []
-    for _ in range(count):
-        chosen = [rng.choice(odd) if rng.random() < 0.2 else rng.choice(words) for _ in range(rng.randint(1, 20))]
-        lines.append(rng.choice(("", " ", "")) + rng.choice((" ", " ", "  ", "")).join(chosen))
-    return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from benchmarks.imports.shapes import sentencepiece_model
 from training.export.sentences import proof_sentences
 
 ENGLISH, GERMAN = proof_sentences("en")[:40], proof_sentences("de")[:40]
@@ -52,23 +52,6 @@ ENDS = {
     "m2m_100": 3.0,
 }  # by how much the logit of the end is raised
 LEARNED = ("bart", "mbart")
-
-
-def sentencepiece_model(lines: Iterable[str], size: int, **special: Any) -> bytes:
-    """As OPUS-MT's are: unigrams, no bytes, Unicode's compatibility forms unified; ``special``: ids of its own."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=model,
-        vocab_size=size,
-        model_type="unigram",
-        character_coverage=1.0,
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-        **special,
-    )
-    return model.getvalue()
 
 
 def pieces(model: bytes) -> list[str]:

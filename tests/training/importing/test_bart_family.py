@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
+from benchmarks.imports.comparing import varied_lines
 from models.errors import ForeignModelError
-from tests.training.importing.comparing import assert_generates, assert_logits, library_logits, rows, varied_lines
+from tests.training.importing.comparing import assert_generates, assert_logits, library_logits, rows
 from tests.training.importing.restated import Family
 from tests.training.importing.support import ENGLISH, GERMAN, change_json, write_bart, write_mbart, write_pegasus
 from training.importing.bundle import Labels, import_bundle, load_model, read_model
@@ -66,7 +67,7 @@ def test_logits_and_hypotheses_are_the_librarys(case: Case, folder: Path) -> Non
     ours = load_model(folder, read)
     settings: dict[str, Any] = {"bad_words_ids": [[rows(read)[0]]]}
     assert_logits(read, ours, library_logits(published), 5)
-    options = replace(read.decoding, beam_size=4, length_penalty=0.0, no_repeat_ngram_size=2, min_length=6)
+    options = replace(read.decoding, beam_size=4, length_penalty=0.5, no_repeat_ngram_size=2, min_length=6)
     if read.tags:
         tag = read.target.language_tag("de")
         options, settings = replace(options, prefix=(tag,)), settings | {"forced_bos_token_id": rows(read)[tag]}

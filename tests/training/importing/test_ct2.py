@@ -85,6 +85,16 @@ def test_an_argos_package(tmp_path: Path) -> None:
     assert_same_model(tmp_path, model, asked=Asked())
 
 
+@pytest.mark.parametrize(
+    ("scale", "scaled"), [(np.int8(0), False), (np.int8(1), True), (np.float32(1), False), (np.float32(4), True)]
+)
+def test_embeddings_are_scaled_by_a_flag_or_by_a_number(tmp_path: Path, scale: Any, scaled: bool) -> None:
+    """Converted from transformers, it is the factor itself; a number 1 says that there is none."""
+    made = variables(transformer()) | {f"{side}/scale_embeddings": scale for side in ("encoder", "decoder")}
+    write(tmp_path, made)
+    assert read_model(tmp_path, PAIR).config.scale_embedding is scaled
+
+
 def _fields(config: TransformerConfig) -> dict[str, Any]:
     return {name: getattr(config, name) for name in config.__dataclass_fields__}
 
@@ -94,6 +104,7 @@ def test_every_fault_is_named(tmp_path: Path) -> None:
     for side in ("encoder", "decoder"):
         del made[f"{side}/position_encodings/encodings"]
         made[f"{side}/layer_0/self_attention/relative_position_keys"] = np.zeros((41, 8), np.float32)
+    made |= {"decoder/scale_embeddings": np.float32(2)}
     made |= {"encoder/activation": np.int8(1), "decoder/alibi": np.int8(1), "decoder/rotary_dim": np.int32(4)}
     write(tmp_path, made, unk_token="<none>", layer_norm_epsilon=1e-6, something=1)
     with pytest.raises(ForeignModelError) as refused:
@@ -103,6 +114,7 @@ def test_every_fault_is_named(tmp_path: Path) -> None:
         "layer_norm_epsilon must be 1e-05, but is 1e-06",
         "the field something (1) is not supported",
         'activation must be one of 0, 2, 3, but is "1"',
+        "scale_embeddings must be 1.0 or 4.0, the root of the width, but is 2.0",
         "alibi must be 0, but is 1",
         "the field decoder/rotary_dim (4) is not supported",
         "model.bin has no position_encodings: relative positions",

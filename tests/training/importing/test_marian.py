@@ -11,6 +11,7 @@ import torch
 import yaml
 from torch import Tensor
 
+from benchmarks.imports.forms import marian_arrays
 from models.errors import ForeignModelError
 from tests.training.importing.comparing import assert_logits, rows
 from tests.training.importing.restated import Family
@@ -45,30 +46,6 @@ OPTIONS: dict[str, Any] = {
     "tied-embeddings-all": True,
     "version": "v1.10",
 }
-_ATTENTION = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
-
-
-def arrays(tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """The tensors of BART's kind under Marian's names, with its layout."""
-    made: dict[str, Any] = {"Wemb": tensors["model.shared.weight"].numpy()}
-    made["decoder_ff_logit_out_b"] = tensors["final_logits_bias"].numpy()
-    for name, tensor in tensors.items():
-        parts = name.split(".")
-        if "layers" not in parts:
-            continue
-        scope = f"{parts[1]}_l{int(parts[3]) + 1}"
-        kind, value = parts[-1], tensor.numpy()
-        block = {"self_attn": "self", "encoder_attn": "context"}.get(parts[4])
-        if block:
-            letter = next(one for one, theirs in _ATTENTION.items() if theirs == parts[5])
-            key = f"{scope}_{block}_{'W' if kind == 'weight' else 'b'}{letter}"
-        elif parts[4] in ("fc1", "fc2"):
-            key = f"{scope}_ffn_{'W' if kind == 'weight' else 'b'}{parts[4][-1]}"
-        else:
-            own = {"self_attn_layer_norm": "self_Wo", "encoder_attn_layer_norm": "context_Wo"}.get(parts[4], "ffn_ffn")
-            key = f"{scope}_{own}_ln_{'scale' if kind == 'weight' else 'bias'}"
-        made[key] = value.T.copy() if value.ndim == 2 else value[None]
-    return made
 
 
 def write(
@@ -89,7 +66,7 @@ def write(
         types, end = len(pieces(model)) + 3, 0
     tensors = family_tensors(CONFIG | {"vocab_size": types, "eos_token_id": end})
     named = yaml.safe_dump(OPTIONS | (options or {})).encode() + b"\x00"
-    content = {"special:model.yml": np.frombuffer(named, np.int8), **arrays(tensors), **further}
+    content = {"special:model.yml": np.frombuffer(named, np.int8), **marian_arrays(tensors), **further}
     np.savez(folder / "model.npz", **content)
     tensors["model.shared.weight"] = torch.cat([tensors["model.shared.weight"], torch.zeros(1, 16)])
     tensors["final_logits_bias"] = torch.cat([tensors["final_logits_bias"], torch.zeros(1, 1)], dim=1)

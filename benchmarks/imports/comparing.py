@@ -1,0 +1,204 @@
+"""An imported model beside transformers and CTranslate2: logits, hypotheses, and text cut into pieces."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from itertools import groupby
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import sentencepiece
+import torch
+
+from benchmarks.imports.forms import Ct2Model
+from benchmarks.imports.shapes import BEAM
+from models.graphs import TorchGraphs
+from models.protocol import Padded
+from models.search import Hypothesis, SearchOptions, translate_batch
+from models.transformer import Transformer
+from models.vocabulary import BOS, EOS, TaggedVocabulary
+from training.export.proof import Judge
+from training.export.sentences import proof_sentences
+from training.export.verdicts import STANDARD
+from training.importing.model import ForeignModel
+
+_LONGEST = 24  # tokens of a hypothesis
+_LENGTHS = (3, 5, 8, 12, 18)  # of sources
+_PAIRS = 15  # of which logits are compared
+_BATCH = 16  # sources that ``generate`` gets at once
+
+
+def varied_lines(count: int) -> list[str]:
+    """Words of two languages, numbers, marks, scripts, white space and what looks like special pieces."""
+    rng = random.Random(5)
+    words = [word for language in ("en", "de") for line in proof_sentences(language)[:40] for word in line.split()]
+    odd = [
+        "12,5",
+        "3.14",
+        "http://a.b/c?d=e",
+        "naïve",
+        "ＡＢＣ",
+        "ﬁ",
+        "½",
+        "日本語",
+        "Привет",
+        "مرحبا",
+        "🙂",
+        "👩‍👩‍👧",
+        "e\u0301",
+    ]
+    odd += ["\t", "  ", "\u00a0", "\u200b", "▁", "<s>", "{n}", "«", "»", "…", "-", "''", "&amp;", "x" * 60, "ẞ", "İ"]
+    lines = []
+    for _ in range(count):
+        chosen = [rng.choice(odd) if rng.random() < 0.2 else rng.choice(words) for _ in range(rng.randint(1, 20))]
+        lines.append(rng.choice(("", " ", "")) + rng.choice((" ", " ", "  ", "")).join(chosen))
+    return lines
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A model as it was published, and as it was imported.
+
+    Attributes:
+        read: what was imported.
+        ours: with its weights.
+        published: the library's.
+    """
+
+    read: ForeignModel
+    ours: Transformer
+    published: Any
+
+    @cached_property
+    def known(self) -> list[int]:
+        """Their id of each of ours; -1 = none."""
+        made = self.read.plan["target_embedding"].rows
+        assert made is not None
+        return list(made)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return Judge(self.ours)
+
+    @cached_property
+    def options(self) -> SearchOptions:
+        """A search that ends soon."""
+        own = {"beam_size": BEAM, "length_penalty": 1.0}
+        tag = (self.read.target.language_tag(self.read.targets[0]),) if self.read.tags == "both" else ()
+        return replace(self.read.decoding, max_length=_LONGEST, max_length_ratio=None, prefix=tag, **own)
+
+    def sources(self, count: int) -> list[list[int]]:
+        """Random ones in our ids, those of one length together."""
+        rng = np.random.default_rng(1)
+        lengths = sorted(_LENGTHS[number % len(_LENGTHS)] for number in range(count))
+        return [[*rng.integers(4, 500, size=length).tolist(), EOS] for length in lengths]
+
+    def theirs(self, source: Sequence[int]) -> list[int]:
+        """A source in their ids, without the end where the model does not read it."""
+        return [self.known[token] for token in (source if self.read.config.reads_end else source[:-1])]
+
+    @torch.inference_mode()
+    def largest_difference(self) -> float:
+        """Of the logits of all types that both have, after every token of random pairs."""
+        start = self.published.config.decoder_start_token_id
+        kept = torch.tensor([token for token, row in enumerate(self.known) if row >= 0 and token != BOS])
+        rows, worst = torch.tensor(self.known)[kept], 0.0
+        for source in self.sources(_PAIRS):
+            memory = self.ours.encode((Padded(torch.tensor([source]), torch.tensor([len(source)])),))
+            found = self.ours.score(torch.tensor([[BOS, *source[:-1]]]), memory)[0][:, kept]
+            target = [start, *(self.known[token] for token in source[:-1])]
+            given = {"input_ids": torch.tensor([self.theirs(source)]), "decoder_input_ids": torch.tensor([target])}
+            worst = max(worst, float((found - self.published(**given).logits[0][:, rows]).abs().max()))
+        return worst
+
+    def hypotheses(self, ct2: Ct2Model, count: int) -> dict[str, Any]:
+        """How the best of four are those of ``generate`` and of CTranslate2."""
+        sources = self.sources(count)
+        batch = translate_batch(TorchGraphs(self.ours), [(np.array(source),) for source in sources], self.options)
+        found = [best for (best, *_) in batch]
+        generated, translated = [*self._generated(sources)], [*self._translated(ct2, sources)]
+        return {
+            "inputs": count,
+            "different": len({best.tokens for best in found}),
+            "lengths": sorted({len(best.tokens) for best in found}),
+            "generate": self._same(sources, found, generated),
+            "ctranslate2": self._same(sources, found, translated),
+        }
+
+    def _generated(self, sources: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+        prefix = [self.known[token] for token in self.options.prefix]
+        settings: dict[str, Any] = {"forced_bos_token_id": prefix[0]} if prefix else {}
+        end = self.known[EOS]
+        for _, group in groupby(sources, len):
+            for ids in torch.tensor([self.theirs(source) for source in group]).split(_BATCH):
+                made = self.published.generate(
+                    ids,
+                    attention_mask=torch.ones_like(ids),
+                    max_length=_LONGEST + 2,  # what decoding begins with counts, and the end
+                    length_penalty=1.0,
+                    early_stopping=True,
+                    num_beams=BEAM,
+                    **settings,
+                )
+                for tokens in made[:, 1:].tolist():
+                    yield tokens[: tokens.index(end)] if end in tokens else tokens[:_LONGEST]
+
+    def _translated(self, ct2: Ct2Model, sources: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+        prefix = [self.known[token] for token in self.options.prefix]
+        lengths = {"min_decoding_length": 0, "max_decoding_length": _LONGEST + 1, "length_penalty": 1.0}
+        ids = [self.theirs(source) for source in sources]
+        for one in ct2.translate(ids, prefix, max_batch_size=_BATCH, **lengths):
+            yield [*prefix, *one.tokens]
+
+    def _same(
+        self, sources: Sequence[list[int]], found: Sequence[Hypothesis], expected: Sequence[list[int]]
+    ) -> dict[str, Any]:
+        """How many are identical, ties (float64 scores them alike), or others, of those that end by themselves."""
+        counted: dict[str, Any] = {"compared": 0, "identical": 0, "ties": 0, "largest_gap": 0.0}
+        ids = {row: token for token, row in enumerate(self.known) if token != BOS}
+        for source, best, tokens in zip(sources, found, expected, strict=True):
+            if len(tokens) >= _LONGEST or len(best.tokens) >= _LONGEST:
+                continue
+            counted["compared"] += 1
+            if [self.known[token] for token in best.tokens] == tokens:
+                counted["identical"] += 1
+                continue
+            other = replace(best, tokens=tuple(ids[token] for token in tokens))
+            scores = [self._judge.ranked((np.array(source),), one, self.options) for one in (best, other)]
+            gap = abs(scores[0] - scores[1])
+            counted["ties"] += gap < STANDARD.gap
+            counted["largest_gap"] = max(counted["largest_gap"], gap)
+        return counted
+
+    def cut_alike(self, tokenizer: Any, lines: Sequence[str]) -> int:
+        """How many texts become the same ids as by the library's tokenizer; a tag that it puts first is left out."""
+        skipped = 1 if self.read.tags == "both" else 0
+        source, tag = self.read.source, ""
+        if self.read.tags:
+            source = TaggedVocabulary(source, (self.read.sources if skipped else self.read.targets)[0])
+            tag = "" if skipped else f"{self.read.source.piece_of(source.encode('a')[0])} "
+        ours = ([self.known[token] for token in (*source.encode(line), EOS)][skipped:] for line in lines)
+        return sum(ids == tokenizer(tag + line).input_ids[skipped:] for ids, line in zip(ours, lines, strict=True))
+
+
+def tokenizer_of(name: str, folder: Path) -> Any:
+    """The library's tokenizer of a folder; without a name sentencepiece with the ids of fairseq, or of Pegasus.
+
+    The library makes its own tokenizer of such files, which joins and trims white space in another way.
+    """
+    if name:
+        return getattr(import_module("transformers"), name).from_pretrained(folder)
+    (file,) = folder.glob("*.model")
+    processor = sentencepiece.SentencePieceProcessor(str(file))
+    if file.name == "spiece.model":
+        return lambda line: SimpleNamespace(input_ids=[*(token + 103 for token in processor.encode(line)), 1])
+    unknown, tag = 3, 0
+    return lambda line: SimpleNamespace(
+        input_ids=[tag, *(token + 1 if token else unknown for token in processor.encode(line)), 2]
+    )

@@ -1,0 +1,185 @@
+"""Other programs' forms of a model of transformers: CTranslate2's, an Argos package, Marian's own files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from safetensors.torch import load_file
+from torch import Tensor
+
+from models.layers.embedding import Sinusoids, sinusoids
+from models.vocabulary import BOS
+from training.importing.bundle import read_model
+from training.importing.model import Asked, ForeignModel
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What CTranslate2 made of one source: ids without the end, and their score."""
+
+    tokens: tuple[int, ...]
+    score: float
+
+
+class Ct2Model:
+    """CTranslate2 on a folder that :func:`write_ct2` or one of its converters made, with ids for tokens.
+
+    Args:
+        folder: of the model.
+        precision: "float32" or "int8".
+    """
+
+    def __init__(self, folder: Path, precision: str = "float32") -> None:
+        import ctranslate2
+
+        self._translator = ctranslate2.Translator(str(folder), compute_type=precision, intra_threads=1)
+        names = next(path for path in sorted(folder.glob("*_vocabulary.json")) if "source" not in path.name)
+        self._names: list[str] = json.loads(names.read_text(encoding="utf-8"))
+        self._ids = {name: token for token, name in enumerate(self._names)}
+
+    def translate(self, sources: Sequence[Sequence[int]], prefix: Sequence[int] = (), **options: Any) -> list[Found]:
+        """The best hypotheses of a beam of four, without what they were made to begin with."""
+        results = self._translator.translate_batch(
+            [[self._names[token] for token in source] for source in sources],
+            target_prefix=[[self._names[token] for token in prefix]] * len(sources) if prefix else None,
+            beam_size=4,
+            return_scores=True,
+            **options,
+        )
+        return [
+            Found(tuple(self._ids[name] for name in one.hypotheses[0][len(prefix) :]), one.scores[0]) for one in results
+        ]
+
+
+def ct2_names(read: ForeignModel, published: Any) -> list[str]:
+    """The pieces by the publisher's ids, as its tokenizer has them; those that have none by their number."""
+    rows = read.plan["target_embedding"].rows or ()
+    known = {
+        row: read.target.piece_of(token) for token, row in reversed([*enumerate(rows)]) if row >= 0 and token != BOS
+    }
+    return [known.get(token, f"madeupword{token}") for token in range(published.config.vocab_size)]
+
+
+def write_ct2(folder: Path, published: Any, names: Sequence[str], *, ends: bool) -> None:
+    """The folder that CTranslate2's converter makes of a model, but for the tokenizer, which it need not load.
+
+    Args:
+        folder: to write.
+        published: of the library.
+        names: of its types by id.
+        ends: whether CTranslate2 adds the end to sources by itself.
+    """
+    from ctranslate2.converters.transformers import _MODEL_LOADERS
+
+    config = published.config
+    with torch.no_grad():
+        made = _MODEL_LOADERS[type(config).__name__].get_model_spec(published)
+    own = list(names)[: made.decoder.embeddings.weight.shape[0]]  # Marian's padding is left out
+    made.register_source_vocabulary(own)
+    made.register_target_vocabulary(own)
+    start = config.eos_token_id if len(own) < len(names) else config.decoder_start_token_id
+    made.config.eos_token, made.config.decoder_start_token = own[config.eos_token_id], own[start]
+    made.config.unk_token, made.config.add_source_eos = "<unk>", ends
+    made.validate()
+    made.optimize()
+    folder.mkdir(parents=True, exist_ok=True)
+    made.save(str(folder))
+
+
+def ct2_folder(folder: Path, published: Any, asked: Asked) -> Path:
+    """A MarianMT folder as CTranslate2's."""
+    out = folder.with_name("ct2")
+    write_ct2(out, published, ct2_names(read_model(folder, asked), published), ends=True)
+    for side in ("source", "target"):
+        shutil.copy(folder / f"{side}.spm", out)
+    return out
+
+
+def argos_package(folder: Path, published: Any, asked: Asked) -> Path:
+    """A Pegasus folder as an Argos package, which has OpenNMT's positions, and sources without an end."""
+    out = folder.with_name("argos")
+    set_positions(published, "sinusoidal")
+    write_ct2(out / "model", published, ct2_names(read_model(folder, asked), published), ends=False)
+    shutil.copy(folder / "spiece.model", out / "sentencepiece.model")
+    codes = {"from_code": "en", "to_code": "de", "package_version": "1.9"}
+    (out / "metadata.json").write_text(json.dumps(codes), encoding="utf-8")
+    return out
+
+
+@torch.no_grad()
+def set_positions(published: Any, kind: Sinusoids) -> None:
+    """Sines and cosines of another kind in a model of the library."""
+    for side in (published.model.encoder, published.model.decoder):
+        table = side.embed_positions.weight
+        table.copy_(sinusoids(*table.shape, kind))
+
+
+def marian_files(folder: Path, published: Any, asked: Asked) -> Path:
+    """A MarianMT folder as Marian's own files, whose positions are counted in its way; padding, the last, is left out.
+
+    The table of positions stands among the weights too, which CTranslate2's converter asks for.
+    """
+    out = folder.with_name("marian")
+    out.mkdir()
+    set_positions(published, "tensor2tensor")
+    config = published.config
+    options = {
+        **{"type": "transformer", "dim-emb": config.d_model, "transformer-heads": config.encoder_attention_heads},
+        **{"enc-depth": config.encoder_layers, "dec-depth": config.decoder_layers},
+        **{"transformer-dim-ffn": config.encoder_ffn_dim, "transformer-ffn-activation": config.activation_function},
+        **{"transformer-ffn-depth": 2, "transformer-decoder-autoreg": "self-attention", "transformer-preprocess": ""},
+        **{"transformer-postprocess": "dan", "transformer-postprocess-emb": "d", "transformer-no-projection": False},
+        **{"transformer-guided-alignment-layer": "last", "tied-embeddings-all": True, "version": "v1.10"},
+    }
+    arrays = marian_arrays(load_file(folder / "model.safetensors"))
+    arrays |= {"Wemb": arrays["Wemb"][:-1], "decoder_ff_logit_out_b": arrays["decoder_ff_logit_out_b"][:, :-1]}
+    arrays["Wpos"] = sinusoids(512, config.d_model, "tensor2tensor").numpy()
+    arrays["special:model.yml"] = np.frombuffer(yaml.safe_dump(options).encode() + b"\x00", np.int8)
+    np.savez(out / "model.npz", **arrays)
+    table = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    lines = [
+        f"{json.dumps(piece, ensure_ascii=False)}: {token}\n" for piece, token in table.items() if piece != "<pad>"
+    ]
+    (out / "opus.vocab.yml").write_text("".join(lines), encoding="utf-8")
+    for side in ("source", "target"):
+        shutil.copy(folder / f"{side}.spm", out)
+    return out
+
+
+def convert_marian(folder: Path, out: Path) -> None:
+    """CTranslate2's own conversion of Marian's files, which is told the end of sources."""
+    from ctranslate2.converters import MarianConverter
+
+    MarianConverter(str(folder / "model.npz"), [str(folder / "opus.vocab.yml")] * 2).convert(str(out))
+    file = out / "config.json"
+    table = json.loads(file.read_text(encoding="utf-8")) | {"add_source_eos": False}
+    file.write_text(json.dumps(table), encoding="utf-8")
+
+
+def marian_arrays(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Tensors of BART's kind under Marian's names: maps inputs x outputs, vectors as tables of one row."""
+    made: dict[str, Any] = {"Wemb": tensors["model.shared.weight"].numpy()}
+    made["decoder_ff_logit_out_b"] = tensors["final_logits_bias"].numpy()
+    for name, tensor in tensors.items():
+        parts = name.split(".")
+        if "layers" not in parts:
+            continue
+        scope, kind, value = f"{parts[1]}_l{int(parts[3]) + 1}", parts[-1], tensor.numpy()
+        letter = "W" if kind == "weight" else "b"
+        if block := {"self_attn": "self", "encoder_attn": "context"}.get(parts[4]):
+            key = f"{scope}_{block}_{letter}{parts[5][0]}"  # of query, key, value, output
+        elif parts[4] in ("fc1", "fc2"):
+            key = f"{scope}_ffn_{letter}{parts[4][-1]}"
+        else:
+            own = {"self_attn_layer_norm": "self_Wo", "encoder_attn_layer_norm": "context_Wo"}.get(parts[4], "ffn_ffn")
+            key = f"{scope}_{own}_ln_{'scale' if kind == 'weight' else 'bias'}"
+        made[key] = value.T.copy() if value.ndim == 2 else value[None]
+    return made
