@@ -38,7 +38,8 @@ def best_listed(
     lse_R1 = log_sum_exp(masked_RW, unlisted(mean_R1, listed_BW, size))
     total_RW = _constrained(masked_RW, values["score"][:, None] - lse_R1, values)
     flat_BX = total_RW.reshape(listed_BW.size(0), -1)
-    scores_BC, place_BC = torch.topk(flat_BX, values["count"].clamp_max(flat_BX.size(1)), dim=-1)
+    count = values["count"].clamp_max(flat_BX.size(1))
+    scores_BC, place_BC = torch.topk(flat_BX, count, dim=-1)  # type: ignore[arg-type] # a traced number is a tensor
     entry_BC = place_BC % entries_W.size(0)
     parents_BC = torch.div(place_BC, entries_W.size(0), rounding_mode="floor")
     return scores_BC, entries_W[entry_BC], parents_BC, lse_R1.squeeze(1)
@@ -56,7 +57,8 @@ def _constrained(masked_RW: Tensor, offset_R1: Tensor, values: Mapping[str, Tens
 def mask(logits_RW: Tensor, listed_BW: Tensor) -> Tensor:
     """The logits R x W, -inf where a row's sentence does not list the entry."""
     sentences, entries = listed_BW.shape
-    return (logits_RW.unflatten(0, (sentences, -1)) + listed_BW[:, None]).reshape(-1, entries)
+    logits_BKW: Tensor = logits_RW.unflatten(0, (sentences, -1))
+    return (logits_BKW + listed_BW[:, None]).reshape(-1, entries)
 
 
 def mean_logit(logits_RV: Tensor) -> Tensor:

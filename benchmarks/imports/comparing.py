@@ -22,7 +22,7 @@ from models.graphs import TorchGraphs
 from models.protocol import Padded
 from models.search import Hypothesis, SearchOptions, translate_batch
 from models.transformer import Transformer
-from models.vocabulary import BOS, EOS, TaggedVocabulary
+from models.vocabulary import BOS, EOS, TaggedVocabulary, Vocabulary
 from training.export.proof import Judge
 from training.export.sentences import proof_sentences
 from training.export.verdicts import STANDARD
@@ -89,9 +89,15 @@ class Pair:
     @cached_property
     def options(self) -> SearchOptions:
         """A search that ends soon."""
-        own = {"beam_size": BEAM, "length_penalty": 1.0}
         tag = (self.read.target.language_tag(self.read.targets[0]),) if self.read.tags == "both" else ()
-        return replace(self.read.decoding, max_length=_LONGEST, max_length_ratio=None, prefix=tag, **own)
+        return replace(
+            self.read.decoding,
+            beam_size=BEAM,
+            length_penalty=1.0,
+            max_length=_LONGEST,
+            max_length_ratio=None,
+            prefix=tag,
+        )
 
     def sources(self, count: int) -> list[list[int]]:
         """Random ones in our ids, those of one length together."""
@@ -179,7 +185,8 @@ class Pair:
     def cut_alike(self, tokenizer: Any, lines: Sequence[str]) -> int:
         """How many texts become the same ids as by the library's tokenizer; a tag that it puts first is left out."""
         skipped = 1 if self.read.tags == "both" else 0
-        source, tag = self.read.source, ""
+        source: Vocabulary = self.read.source
+        tag = ""
         if self.read.tags:
             source = TaggedVocabulary(source, (self.read.sources if skipped else self.read.targets)[0])
             tag = "" if skipped else f"{self.read.source.piece_of(source.encode('a')[0])} "

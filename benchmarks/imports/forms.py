@@ -119,7 +119,7 @@ def set_positions(published: Any, kind: Sinusoids) -> None:
     """Sines and cosines of another kind in a model of the library."""
     for side in (published.model.encoder, published.model.decoder):
         table = side.embed_positions.weight
-        table.copy_(sinusoids(*table.shape, kind))
+        table.copy_(sinusoids(table.size(0), table.size(1), kind))
 
 
 def marian_files(folder: Path, published: Any, asked: Asked) -> Path:

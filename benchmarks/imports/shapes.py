@@ -164,9 +164,8 @@ def sizes(layers: int, width: int, hidden: int, heads: int, positions: int = 512
 def _marian(types: int, *dimensions: int, **further: Any) -> PublicShape:
     """MarianMT of a size; ``further`` than its activation goes into the record."""
     config = sizes(*dimensions, activation_function=further.pop("activation", "swish"))
-    return PublicShape(
-        "Marian", "MarianMTModel", types, config, **{"write": write_marian, "tokenizer": "MarianTokenizer"} | further
-    )
+    record: dict[str, Any] = {"write": write_marian, "tokenizer": "MarianTokenizer"} | further
+    return PublicShape("Marian", "MarianMTModel", types, config, **record)
 
 
 def _large(

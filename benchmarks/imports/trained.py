@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -56,7 +57,7 @@ def measure_trained(folder: Path, text: Path, updates: int, limit: int) -> dict[
         write_ct2(ct2, published, ct2_names(read, published), ends=False)
         for precision in ("float32", "int8"):
             peer = Ct2Model(ct2, precision)
-            found[f"CTranslate2 {precision}"] = _batches(lines, lambda some, peer=peer: _ct2(peer, tokenizer, some))
+            found[f"CTranslate2 {precision}"] = _batches(lines, partial(_ct2, peer, tokenizer))
         found["Tandem float32"] = _tandem(read, TorchGraphs(load_model(folder, read)), lines)
         bundle = import_bundle(folder, out, _ASKED, Labels(calibration=train[0][:_CALIBRATION]))
         found["Tandem int8"] = _tandem(read, open_graphs(bundle, "onnx", "int8", 1), lines)

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from benchmarks.imports.shapes import sentencepiece_model
 from models.errors import VocabularyError
 from models.vocabulary import MappedVocabulary, TaggedVocabulary
-from tests.training.importing.support import ENGLISH, pieces, sentencepiece_model
+from tests.training.importing.support import ENGLISH, pieces
 
 MODEL = sentencepiece_model(ENGLISH, 120)
 PIECES = pieces(MODEL)

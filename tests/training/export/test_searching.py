@@ -49,7 +49,8 @@ def _inputs(size: int, bans: int, grain: int) -> dict[str, Any]:
     """With ``grain`` most logits have equals, the best of them too."""
     rng = np.random.default_rng(size + bans)
     logits = rng.normal(size=(ROWS, size)).astype(np.float32)
-    logits = np.round(logits * grain) / grain if grain else logits
+    if grain:
+        logits = np.asarray(np.round(logits * grain) / grain, np.float32)
     order = np.argsort(-logits, axis=1)
     banned = order[:, :bans].copy()
     banned[1, bans // 2 :] = size  # padding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Literal
 
 import onnxruntime as ort
 import pytest
@@ -18,8 +19,10 @@ class EveryKind(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        kinds = product((False, True), ("after", "before"))
-        self.layers = nn.ModuleList(Gru(5, 7, reverse=reverse, reset=reset) for reverse, reset in kinds)
+        resets: tuple[Literal["after", "before"], ...] = ("after", "before")
+        self.layers = nn.ModuleList(
+            Gru(5, 7, reverse=reverse, reset=reset) for reverse, reset in product((False, True), resets)
+        )
 
     def forward(self, x_BSC: Tensor, lengths_B: Tensor) -> tuple[Tensor, ...]:
         return tuple(tensor for layer in self.layers for tensor in layer(x_BSC, lengths_B))
@@ -34,7 +37,7 @@ def test_recurrent_layers_of_every_kind() -> None:
         parameter.data += 0.2 * torch.randn_like(parameter)
     sizes = ({0: torch.export.Dim("sentence"), 1: torch.export.Dim("source")}, {0: torch.export.Dim("sentence")})
     program = torch.export.export(layers, (torch.randn(3, 4, 5), torch.tensor([4, 1, 3])), dynamic_shapes=sizes)
-    made = torch.onnx.export(program, opset_version=OPSET, verbose=False, custom_translation_table=TRANSLATIONS)
+    made = torch.onnx.export(program, opset_version=OPSET, verbose=False, custom_translation_table=dict(TRANSLATIONS))
     assert made is not None
     session = ort.InferenceSession(made.model_proto.SerializeToString(), providers=["CPUExecutionProvider"])
     given = (torch.randn(2, 9, 5), torch.tensor([9, 6]))
