@@ -62,7 +62,7 @@ def varied_lines(count: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Pair:
+class Compared:
     """A model as it was published, and as it was imported.
 
     Attributes:

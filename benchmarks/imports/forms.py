@@ -22,7 +22,7 @@ from training.importing.model import Asked, ForeignModel
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Ct2Hypothesis:
     """What CTranslate2 made of one source: ids without the end, and their score."""
 
     tokens: tuple[int, ...]
@@ -45,7 +45,9 @@ class Ct2Model:
         self._names: list[str] = json.loads(names.read_text(encoding="utf-8"))
         self._ids = {name: token for token, name in enumerate(self._names)}
 
-    def translate(self, sources: Sequence[Sequence[int]], prefix: Sequence[int] = (), **options: Any) -> list[Found]:
+    def translate(
+        self, sources: Sequence[Sequence[int]], prefix: Sequence[int] = (), **options: Any
+    ) -> list[Ct2Hypothesis]:
         """The best hypotheses of a beam of four, without what they were made to begin with."""
         results = self._translator.translate_batch(
             [[self._names[token] for token in source] for source in sources],
@@ -55,7 +57,8 @@ class Ct2Model:
             **options,
         )
         return [
-            Found(tuple(self._ids[name] for name in one.hypotheses[0][len(prefix) :]), one.scores[0]) for one in results
+            Ct2Hypothesis(tuple(self._ids[name] for name in one.hypotheses[0][len(prefix) :]), one.scores[0])
+            for one in results
         ]
 
 

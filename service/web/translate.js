@@ -120,8 +120,7 @@ export class TranslateTab {
       if (this.#languages.guessing) this.#languages.showDetected((await postJson("detect", { q: text }, running.signal))[0]);
       const pair = this.#languages.pair;
       const fields = { ...pair, q: text, details: true, alignments: count <= ALIGNED_AT_ONCE };
-      const watch = count >= STREAMED_FROM ? this.#drafting(text, pair.target) : null;
-      const reply = await this.#ask(fields, running.signal, watch);
+      const reply = await this.#ask(fields, running.signal, count >= STREAMED_FROM && this.#drafting(text, pair.target));
       if (this.#languages.redirect(reply.detectedLanguage?.language)) return void this.#later.now();
       this.#show(new Translation(text, reply), reply, pair);
       // Only now the language is known, and with it the terms.

@@ -16,7 +16,7 @@ from tests.models.search.tables import run_out
 
 AnyBatch = DecodeBatch | StaticBatch | RoutedBatch | Batch
 Found = dict[Hashable, tuple[Hypothesis, ...]]
-SIZES = Sizes(sentences=(1, 2, 4), source=(4, 16), target=(4, 8, 16), required=3, suppressed=4)
+SIZES = Sizes(sentences=(1, 2, 4), source=(4, 16), target=(4, 8, 16), required=3, suppressed=10)
 LENGTHS = (5, 2, 7, 4, 9, 3)
 ORDINARY = tuple(token for token in range(TARGET_TYPES) if token != EOS)
 POOLED, RECURRENT = (next(case for case in FIRST_CASES if case.architecture == name) for name in ("dpn", "memd"))

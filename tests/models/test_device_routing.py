@@ -20,7 +20,7 @@ UNSUPPORTED: dict[str, dict[str, Any]] = {
     "sampling": {"sampling": Sampling(seed=3)},
     "exhaustive": {"exhaustive": True},
     "required": {"required": (4, 5, 6, 7)},
-    "suppressed": {"suppressed": (0, 1, 3, 7, 8)},
+    "suppressed": {"suppressed": (0, 1, 7, 8) * 3},
     "max_length": {"max_length": 16},
 }
 

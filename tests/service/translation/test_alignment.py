@@ -55,7 +55,7 @@ def pieces_of(text: str) -> list[str]:
 def model_of(
     target: Vocabulary = VOCABULARY, sources: Sequence[Vocabulary] = (VOCABULARY,), form: TargetForm = "text"
 ) -> ServedModel:
-    manifest = SimpleNamespace(target_form=form, name="scripted")
+    manifest = SimpleNamespace(target_form=form, name="scripted", confidence=None)
     bundle = SimpleNamespace(target_vocabulary=target, source_vocabularies=tuple(sources), manifest=manifest)
     renderer = Renderer(tuple(sources), target, form)
     return ServedModel(cast(Bundle, bundle), SearchOptions(), renderer, {}, aligns=True)
