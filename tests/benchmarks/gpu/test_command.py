@@ -123,6 +123,7 @@ def test_without_a_device(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert capsys.readouterr().out == f"no device: 0 of {result['count']} lines run\n"
 
 
+@pytest.mark.slow
 def test_the_command_needs_few_packages(tmp_path: Path, bare: dict[str, str]) -> None:
     """It runs, fails line by line and writes its files where much is not installed."""
     files = ["--out", str(tmp_path / "gpu.json"), "--table", str(tmp_path / "gpu.md")]

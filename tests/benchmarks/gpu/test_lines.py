@@ -16,6 +16,7 @@ def line(name: str, limit: float = 60.0, **arguments: Any) -> Line:
     return Line(name, f"tests.benchmarks.gpu.probes:{name.split()[0]}", arguments, limit)
 
 
+@pytest.mark.slow
 def test_lines_that_fail_hang_or_die_leave_the_others(tmp_path: Path) -> None:
     lines = [
         line("fine", number=3),

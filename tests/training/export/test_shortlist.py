@@ -160,6 +160,7 @@ def older(bundle: Bundle, out: Path) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_an_older_bundle_gets_the_graphs(exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same ones that an export writes, over the same stored weights, whatever an older version made."""
     path = older(exported.bundle, tmp_path / "older")
