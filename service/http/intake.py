@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from service.api.schemas import LIST_FIELDS, OBJECT_FIELDS
 from service.http.errors import BadRequest, InvalidFields, invalid_fields, unsupported_media
 
 T = TypeVar("T", bound=BaseModel)
+P = TypeVar("P")
 
 _MAX_FIELDS = 100_000
 IN_THREAD = 65_536
@@ -94,10 +95,10 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     kind = content_type(request)
     body = await request.body()
     if kind == "application/json" or kind.endswith("+json"):
-        return await asyncio.to_thread(_json_object, body) if len(body) > IN_THREAD else _json_object(body)
+        return await _parsed(_json_object, body)
     pairs = _query_pairs(request.scope["query_string"])
     if kind == "application/x-www-form-urlencoded":
-        pairs += await asyncio.to_thread(_query_pairs, body) if len(body) > IN_THREAD else _query_pairs(body)
+        pairs += await _parsed(_query_pairs, body)
     elif kind == "multipart/form-data":
         read = partial(_multipart_pairs, request, body)  # a coroutine's: in a thread it has a loop of its own
         pairs += await (asyncio.to_thread(lambda: asyncio.run(read())) if len(body) > IN_THREAD else read())
@@ -107,6 +108,11 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
             "or multipart/form-data"
         )
     return pairs
+
+
+async def _parsed(parse: Callable[[bytes], P], body: bytes) -> P:
+    """What a body says; a long one is parsed beside the event loop."""
+    return await asyncio.to_thread(parse, body) if len(body) > IN_THREAD else parse(body)
 
 
 def content_type(request: Request) -> str:
