@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,6 @@ from training.importing.bundle import read_model
 from training.importing.model import Asked, ForeignModel
 
 
-@dataclass(frozen=True, slots=True)
-class Ct2Hypothesis:
-    """What CTranslate2 made of one source: ids without the end, and their score."""
-
-    tokens: tuple[int, ...]
-    score: float
-
-
 class Ct2Model:
     """CTranslate2 on a folder that :func:`write_ct2` or one of its converters made, with ids for tokens.
 
@@ -41,25 +32,20 @@ class Ct2Model:
         import ctranslate2
 
         self._translator = ctranslate2.Translator(str(folder), compute_type=precision, intra_threads=1)
-        names = next(path for path in sorted(folder.glob("*_vocabulary.json")) if "source" not in path.name)
-        self._names: list[str] = json.loads(names.read_text(encoding="utf-8"))
+        self._names: list[str] = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
         self._ids = {name: token for token, name in enumerate(self._names)}
 
     def translate(
         self, sources: Sequence[Sequence[int]], prefix: Sequence[int] = (), **options: Any
-    ) -> list[Ct2Hypothesis]:
-        """The best hypotheses of a beam of four, without what they were made to begin with."""
+    ) -> list[list[int]]:
+        """The best hypothesis of a beam of four for each source, without its end."""
         results = self._translator.translate_batch(
             [[self._names[token] for token in source] for source in sources],
             target_prefix=[[self._names[token] for token in prefix]] * len(sources) if prefix else None,
             beam_size=4,
-            return_scores=True,
             **options,
         )
-        return [
-            Ct2Hypothesis(tuple(self._ids[name] for name in one.hypotheses[0][len(prefix) :]), one.scores[0])
-            for one in results
-        ]
+        return [[self._ids[name] for name in one.hypotheses[0]] for one in results]
 
 
 def ct2_names(read: ForeignModel, published: Any) -> list[str]:
