@@ -19,13 +19,14 @@ from typing import Any
 import torch
 
 from benchmarks.imports.comparing import Compared, tokenizer_of, varied_lines
-from benchmarks.imports.forms import Ct2Model, convert_marian, ct2_names, marian_files, write_ct2
+from benchmarks.imports.forms import Ct2Model, convert_marian, marian_files, write_ct2
 from benchmarks.imports.shapes import BEAM, SHAPES, PublicShape, publish
 from benchmarks.imports.trained import measure_trained
 from benchmarks.options import ImportsOptions
 from benchmarks.runner import in_own_process
 from deploy.report import as_json, environment, names, say, show_environment
 from training.importing.bundle import import_bundle, load_model, read_model
+from training.importing.model import Asked
 
 _LINES = 2000  # of text that are cut into pieces
 TRAINED = "trained"
@@ -130,19 +131,19 @@ def compared(shape: PublicShape, published_in: Path, options: ImportsOptions) ->
     if shape.form is marian_files:
         convert_marian(folder, ct2)
     else:
-        write_ct2(ct2, published, ct2_names(read, published), ends=False)
+        write_ct2(ct2, read, published)
     row |= pair.hypotheses(Ct2Model(ct2), options.inputs)
     others = [
         row[peer]["compared"] - row[peer]["identical"] - row[peer]["ties"] for peer in ("generate", "ctranslate2")
     ]
     row["met"] = row["logits"] <= 1e-4 and row["texts"] == row["lines"] and max(others) <= row["inputs"] / 100
-    return row | (in_own_process(_imported, shape, folder) if options.whole else {})
+    return row | (in_own_process(_imported, folder, shape.asked) if options.whole else {})
 
 
-def _imported(shape: PublicShape, folder: Path) -> dict[str, Any]:
+def _imported(folder: Path, asked: Asked) -> dict[str, Any]:
     """The whole of importing: seconds, the most memory that the process had, and the bundle's size."""
     started = time.perf_counter()
-    bundle = import_bundle(folder, folder.with_name("bundle"), shape.asked)
+    bundle = import_bundle(folder, folder.with_name("bundle"), asked)
     return {
         "import_s": round(time.perf_counter() - started),
         "import_gb": _most_gb(),

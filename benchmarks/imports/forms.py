@@ -48,34 +48,28 @@ class Ct2Model:
         return [[self._ids[name] for name in one.hypotheses[0]] for one in results]
 
 
-def ct2_names(read: ForeignModel, published: Any) -> list[str]:
-    """The pieces by the publisher's ids, as its tokenizer has them; those that have none by their number."""
-    rows = read.plan["target_embedding"].rows or ()
-    known = {
-        row: read.target.piece_of(token) for token, row in reversed([*enumerate(rows)]) if row >= 0 and token != BOS
-    }
-    return [known.get(token, f"madeupword{token}") for token in range(published.config.vocab_size)]
-
-
-def write_ct2(folder: Path, published: Any, names: Sequence[str], *, ends: bool) -> None:
+def write_ct2(folder: Path, read: ForeignModel, published: Any, *, ends: bool = False) -> None:
     """The folder that CTranslate2's converter makes of a model, but for the tokenizer, which it need not load.
 
     Args:
         folder: to write.
+        read: of the same model, for the names of its types; those that have none are named by their number.
         published: of the library.
-        names: of its types by id.
         ends: whether CTranslate2 adds the end to sources by itself.
     """
     from ctranslate2.converters.transformers import _MODEL_LOADERS
 
     config = published.config
+    rows = read.plan["target_embedding"].rows or ()
+    known = {row: read.target.piece_of(token) for token, row in reversed([*enumerate(rows)]) if token != BOS}
     with torch.no_grad():
         made = _MODEL_LOADERS[type(config).__name__].get_model_spec(published)
-    own = list(names)[: made.decoder.embeddings.weight.shape[0]]  # Marian's padding is left out
-    made.register_source_vocabulary(own)
-    made.register_target_vocabulary(own)
-    start = config.eos_token_id if len(own) < len(names) else config.decoder_start_token_id
-    made.config.eos_token, made.config.decoder_start_token = own[config.eos_token_id], own[start]
+    types = made.decoder.embeddings.weight.shape[0]  # Marian's padding is left out
+    names = [known.get(token, f"madeupword{token}") for token in range(types)]
+    made.register_source_vocabulary(names)
+    made.register_target_vocabulary(names)
+    start = config.eos_token_id if types < config.vocab_size else config.decoder_start_token_id
+    made.config.eos_token, made.config.decoder_start_token = names[config.eos_token_id], names[start]
     made.config.unk_token, made.config.add_source_eos = "<unk>", ends
     made.validate()
     made.optimize()
@@ -86,7 +80,7 @@ def write_ct2(folder: Path, published: Any, names: Sequence[str], *, ends: bool)
 def ct2_folder(folder: Path, published: Any, asked: Asked) -> Path:
     """A MarianMT folder as CTranslate2's."""
     out = folder.with_name("ct2")
-    write_ct2(out, published, ct2_names(read_model(folder, asked), published), ends=True)
+    write_ct2(out, read_model(folder, asked), published, ends=True)
     for side in ("source", "target"):
         shutil.copy(folder / f"{side}.spm", out)
     return out
@@ -96,7 +90,7 @@ def argos_package(folder: Path, published: Any, asked: Asked) -> Path:
     """A Pegasus folder as an Argos package, which has OpenNMT's positions, and sources without an end."""
     out = folder.with_name("argos")
     set_positions(published, "sinusoidal")
-    write_ct2(out / "model", published, ct2_names(read_model(folder, asked), published), ends=False)
+    write_ct2(out / "model", read_model(folder, asked), published)
     shutil.copy(folder / "spiece.model", out / "sentencepiece.model")
     codes = {"from_code": "en", "to_code": "de", "package_version": "1.9"}
     (out / "metadata.json").write_text(json.dumps(codes), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.imports.forms import Ct2Model, ct2_names, write_ct2
+from benchmarks.imports.forms import Ct2Model, write_ct2
 from benchmarks.imports.shapes import BEAM, sentencepiece_model, sizes, write_marian
 from benchmarks.training.huggingface import training_arguments
 from models.graphs import TorchGraphs
@@ -23,12 +23,13 @@ from training.importing.bundle import Labels, import_bundle, load_model, read_mo
 from training.importing.model import Asked, ForeignModel
 from training.metrics import corpus_metrics
 
-_TYPES = 4000
-_SIZES = sizes(2, 128, 512, 4, 128, activation_function="swish", dropout=0.1)
+_TYPES = 2000
+_SIZES = sizes(2, 128, 4, 128, dropout=0.1)
 _ASKED = Asked(("de",), ("en",))
 _LONGEST = 100  # tokens of a line, with the end
 _SAMPLE = 20_000  # lines of either side that pieces are learnt of
 _CALIBRATION = 500  # lines that the 8-bit graphs are fitted to
+_LIMIT = 120  # tokens of a hypothesis, and what decoding begins with
 _BATCH = 32  # lines that transformers and CTranslate2 get at once
 
 
@@ -53,11 +54,10 @@ def measure_trained(folder: Path, text: Path, updates: int, limit: int) -> dict[
     texts["Tandem float32"] = _tandem(read, TorchGraphs(load_model(folder, read)), lines)
     with tempfile.TemporaryDirectory(prefix="tandem-imports-") as name:
         ct2, out = Path(name) / "ct2", Path(name) / "de-en"
-        write_ct2(ct2, published, ct2_names(read, published), ends=False)
+        write_ct2(ct2, read, published)
         for precision in ("float32", "int8"):
-            made = Ct2Model(ct2, precision).translate(
-                tokenizer(lines).input_ids, max_batch_size=_BATCH, length_penalty=1.0
-            )
+            limits = {"max_decoding_length": _LIMIT - 1, "max_batch_size": _BATCH}
+            made = Ct2Model(ct2, precision).translate(tokenizer(lines).input_ids, length_penalty=1.0, **limits)
             texts[f"CTranslate2 {precision}"] = tokenizer.batch_decode(made, skip_special_tokens=True)
         bundle = import_bundle(folder, out, _ASKED, Labels(calibration=train[0][:_CALIBRATION]))
         texts["Tandem int8"] = _tandem(read, open_graphs(bundle, "onnx", "int8", 1), lines)
@@ -85,12 +85,14 @@ def _train(transformers: Any, folder: Path, text: Sequence[Sequence[str]], updat
     cut = tokenizer(text[0], text_target=text[1], truncation=True, max_length=_LONGEST)
     pairs = [{"input_ids": source, "labels": target} for source, target in zip(cut.input_ids, cut.labels, strict=True)]
     with tempfile.TemporaryDirectory(prefix="tandem-imports-") as out:
-        arguments = training_arguments(
-            out, updates=updates, rows=64, seed=1, bf16=False, learning_rate=2e-3, logging_strategy="steps"
-        )
+        rates = {"learning_rate": 2e-3, "warmup_steps": updates // 6}
+        own = {"seed": 1, "bf16": False, "logging_strategy": "no", "label_smoothing_factor": 0.0}
+        arguments = training_arguments(out, updates=updates, rows=64, **own, **rates)
         collator = transformers.DataCollatorForSeq2Seq(tokenizer, model=made)
-        transformers.Seq2SeqTrainer(model=made, args=arguments, train_dataset=pairs, data_collator=collator).train()
-    made.generation_config.update(num_beams=BEAM, max_length=120, bad_words_ids=[[ids["pad_token_id"]]])
+        trainer = transformers.Seq2SeqTrainer(model=made, args=arguments, train_dataset=pairs, data_collator=collator)
+        trainer.remove_callback(transformers.trainer_callback.PrinterCallback)
+        trainer.train()
+    made.generation_config.update(num_beams=BEAM, max_length=_LIMIT, bad_words_ids=[[ids["pad_token_id"]]])
     made.save_pretrained(folder)
 
 
