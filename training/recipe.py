@@ -122,6 +122,7 @@ class Recipe:
         source_languages: language code of each source.
         target_language: language code of the target.
         licence: under which a bundle's weights may be used.
+        about: what the model is for and where it fails, for its card; Markdown.
         data: corpora, filters, vocabulary.
         architecture: a name of the registry.
         model: the architecture's own keys.
@@ -138,6 +139,7 @@ class Recipe:
     data: DataConfig
     architecture: str
     licence: str = ""
+    about: str = ""
     model: dict[str, Any] = field(default_factory=dict)
     optimiser: OptimiserConfig = OptimiserConfig()
     training: TrainingConfig = TrainingConfig()
