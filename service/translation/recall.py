@@ -23,10 +23,10 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
     for text in parsed:
         units.setdefault(base_code(text.plan.route.languages[0]), []).extend(_plain_units(request, text))
     for source, some in units.items():
-        texts = [normalise(unit.masked.source) for unit in some]
-        found = request.memory(source, base_code(request.target), set(texts))
-        for unit, text in zip(some, texts, strict=True):
-            unit.recall(found.get(text))
+        sentences = [normalise(unit.masked.source) for unit in some]
+        found = request.memory(source, base_code(request.target), set(sentences))
+        for unit, sentence in zip(some, sentences, strict=True):
+            unit.recall(found.get(sentence))
 
 
 def _plain_units(request: TranslateTask, text: ParsedText) -> Iterator[Unit]:
