@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.imports.shapes import sentencepiece_model
+from benchmarks.imports.shapes import pieces, sentencepiece_model
 from models.bundle import Bundle, ImportedFrom, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
 from models.search import SearchOptions
 from models.vocabulary import MappedVocabulary
 from tests.service.support import LINES, served
-from tests.training.importing.support import pieces
 
 pytestmark = pytest.mark.anyio
 MODEL = sentencepiece_model(LINES * 4, 60)
