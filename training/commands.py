@@ -23,6 +23,7 @@ from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary
 from training.parallel import Processes, joined
+from training.precision import is_emulated
 from training.recipe import Recipe, load_recipe
 from training.reporting import Reporter, Silent, TerminalReporter
 from training.trainer import Run, Trainer
@@ -115,6 +116,8 @@ def train(
         reporter: Reporter = Silent()
         if processes.first:
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder / "events", console))
+        if is_emulated(precision := recipe.training.precision, device.value):
+            _say(processes, f'this processor has no {precision}: precision = "float32" in the recipe is faster here')
         trainer = _trainer(recipe, folder, processes, reporter)
         if resume and trainer.resume():
             _say(processes, f"continuing after update {trainer.progress.update}")
