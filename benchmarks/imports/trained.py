@@ -82,6 +82,9 @@ def _train(transformers: Any, folder: Path, text: Sequence[Sequence[str]], updat
     made = transformers.MarianMTModel(
         transformers.MarianConfig(vocab_size=_TYPES, **_SIZES, **ids, forced_eos_token_id=None)
     )
+    # Marian begins with a vector of zeros, and so does CTranslate2: the row of padding stays what it is at first.
+    pad = torch.tensor(ids["pad_token_id"])
+    made.get_input_embeddings().weight.register_hook(lambda gradient: gradient.index_fill(0, pad, 0.0))
     cut = tokenizer(text[0], text_target=text[1], truncation=True, max_length=_LONGEST)
     pairs = [{"input_ids": source, "labels": target} for source, target in zip(cut.input_ids, cut.labels, strict=True)]
     with tempfile.TemporaryDirectory(prefix="tandem-imports-") as out:
