@@ -56,7 +56,7 @@ def measure_trained(folder: Path, text: Path, updates: int, limit: int) -> dict[
         ct2, out = Path(name) / "ct2", Path(name) / "de-en"
         write_ct2(ct2, read, published)
         for precision in ("float32", "int8"):
-            limits = {"max_decoding_length": _LIMIT - 1, "max_batch_size": _BATCH}
+            limits: dict[str, Any] = {"max_decoding_length": _LIMIT - 1, "max_batch_size": _BATCH}
             made = Ct2Model(ct2, precision).translate(tokenizer(lines).input_ids, length_penalty=1.0, **limits)
             texts[f"CTranslate2 {precision}"] = tokenizer.batch_decode(made, skip_special_tokens=True)
         bundle = import_bundle(folder, out, _ASKED, Labels(calibration=train[0][:_CALIBRATION]))

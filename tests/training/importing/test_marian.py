@@ -12,7 +12,7 @@ import yaml
 from torch import Tensor
 
 from benchmarks.imports.forms import marian_arrays
-from benchmarks.imports.shapes import sentencepiece_model
+from benchmarks.imports.shapes import pieces, sentencepiece_model
 from models.errors import ForeignModelError
 from tests.training.importing.comparing import assert_logits, rows
 from tests.training.importing.restated import Family
@@ -21,7 +21,6 @@ from tests.training.importing.support import (
     ENGLISH,
     GERMAN,
     family_tensors,
-    pieces,
     write_vocabulary,
 )
 from training.importing.bundle import load_model, read_model
