@@ -23,6 +23,11 @@ PRODUCTS: tuple[Any, ...] = (torch.backends.cuda.matmul, _CUDNN.rnn, _CUDNN.conv
 """What multiplies in float32 on a GPU, and can be told how."""
 
 
+def is_emulated(precision: Precision, device: str) -> bool:
+    """Whether a device has no narrow products of its own: those of an AVX2 processor are many times slower."""
+    return device == "cpu" and NARROW[precision] is not None and torch.backends.cpu.get_cpu_capability() == "AVX2"
+
+
 @contextmanager
 def float32_products(precision: str) -> Iterator[None]:
     """Decide how a GPU multiplies in float32, and put back what it did before.

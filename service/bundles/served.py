@@ -15,6 +15,8 @@ from models.vocabulary import EDITS
 Ids = tuple[int, ...]
 """Tokens of a text, with the end of the sentence."""
 
+_BREAKS = str.maketrans({"\u00ad": None, "\u2060": None, "\u2011": "-"})  # soft hyphen, word joiner, hyphen
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedModel:
@@ -70,7 +72,7 @@ class ServedModel:
             sentence: one text per source.
             reserved: the reserved strings that stand for their tokens; all others are spelled like any other text.
         """
-        return tuple(self._ids(single_spaced(text), source, reserved) for source, text in enumerate(sentence))
+        return tuple(self._ids(as_read(text), source, reserved) for source, text in enumerate(sentence))
 
     def _ids(self, text: str, source: int, reserved: Collection[str] = ()) -> Ids:
         vocabulary = self.bundle.source_vocabularies[source]
@@ -78,7 +80,7 @@ class ServedModel:
 
     def decode(self, hypothesis: Hypothesis, sentence: Sequence[str]) -> str:
         """A hypothesis as text, on one line; ``sentence`` is what was translated, as it was given to ``encode``."""
-        lines = [single_spaced(text) for text in sentence] if self.reads_sources else ()
+        lines = [as_read(text) for text in sentence] if self.reads_sources else ()
         return single_spaced(self.renderer.text(hypothesis, (), lines))
 
     def pieces(self, hypothesis: Hypothesis) -> list[str]:
@@ -95,7 +97,7 @@ class Tokeniser:
 
     def ids(self, text: str, source: int = 0) -> Ids:
         """As ``ServedModel.encode`` makes them of that source."""
-        key = source, single_spaced(text)
+        key = source, as_read(text)
         if key not in self._known:
             self._known[key] = self._model._ids(key[1], source)
         return self._known[key]
@@ -103,6 +105,13 @@ class Tokeniser:
     def measure(self, text: str, source: int = 0) -> int:
         """Tokens of a text, without EOS."""
         return len(self.ids(text, source)) - 1
+
+
+def as_read(text: str) -> str:
+    """A text as models read it: single-spaced, without what only says where a line may break: no word is another one
+    for a soft hyphen in it.
+    """
+    return single_spaced(text.translate(_BREAKS))
 
 
 def single_spaced(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -116,7 +117,10 @@ async def _parsed(parse: Callable[[bytes], P], body: bytes) -> P:
 
 
 def content_type(request: Request) -> str:
-    """The media type of a body. Raises HttpError where its characters are not UTF-8."""
+    """The media type of a body. Raises HttpError where it is compressed, or its characters are not UTF-8."""
+    coding = request.headers.get("content-encoding", "identity").lower()
+    if coding != "identity":
+        raise unsupported_media(f"content encoding {coding[:40]!r} is not read here; send the body as it is")
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     charset = options.get(b"charset", b"utf-8").decode("latin-1").lower()
     if charset not in ("utf-8", "utf8", "us-ascii"):
@@ -147,7 +151,7 @@ def _flags(request: Request, model: type[BaseModel]) -> dict[str, bool]:
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
-        content = _parse_json(_utf8(body))
+        content = _parse_json(_utf8(body.removeprefix(BOM_UTF8)))
     except ValueError as error:
         raise BadRequest(f"the body is not valid JSON: {error}") from error
     if not isinstance(content, dict):

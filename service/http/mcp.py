@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from models.command import installed_version
 from service.access.access import Caller
-from service.http.credentials import caller_of, sender_of
+from service.http.credentials import caller_of, counted_caller, sender_of
 from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, invalid_fields, reply_for
 from service.translation.requests import AUTO, SummarizeTask, TranslateTask
@@ -77,7 +77,7 @@ class _Call:
             tag=sender.tag,
             caller=sender.caller,
         )
-        async with self.parts.access.charged(self.caller, len(given.text)):
+        async with self.parts.access.charged(self.caller, len(given.text), request=False):
             result = await self.parts.texts.translate(task)
         found = {"detectedLanguage": result.guesses[0].language} if result.guesses else {}
         return {"translation": result.texts[0].text, **found}
@@ -85,13 +85,12 @@ class _Call:
     async def summarize(self, given: SummarizeArguments) -> dict[str, Any]:
         sender = sender_of(self.request)
         task = SummarizeTask(texts=[given.text], language=given.language, tag=sender.tag, caller=sender.caller)
-        async with self.parts.access.charged(self.caller, len(given.text)):
+        async with self.parts.access.charged(self.caller, len(given.text), request=False):
             result = await self.parts.texts.summarize(task)
         return {"summary": result.texts[0].text, "truncated": result.texts[0].truncated}
 
     async def detect(self, given: DetectArguments) -> dict[str, Any]:
         self.parts.texts.detector.check(given.text)
-        await self.parts.access.charge(self.caller, 0)
         guesses = await self.parts.texts.detect(given.text, sender_of(self.request).caller)
         return {"languages": [{"language": guess.language, "confidence": guess.confidence} for guess in guesses]}
 
@@ -125,11 +124,11 @@ class McpRoute:
                 await self._serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises KeyMissing, KeyInvalid, HttpError."""
+        """Raises HttpError and what ``counted_caller`` raises."""
         request = Request(scope, receive)
         scope["state"]["route"] = PATH
-        caller_of(request, request.app.state.parts.access)
         self._check_origin(request)
+        await counted_caller(request, request.app.state.parts.access)
         async with self._starting:
             if self._handle is None:
                 await self._start()

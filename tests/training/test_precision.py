@@ -16,7 +16,7 @@ from tests.training.test_device_step import batch_of
 from tests.training.test_trainer import trained
 from tests.training.toy import Recorder, toy_recipe, toy_trainer
 from training.objective import Objective
-from training.precision import PRODUCTS, float32_products
+from training.precision import PRODUCTS, Precision, float32_products, is_emulated
 from training.recipe import TrainingConfig
 
 
@@ -37,6 +37,20 @@ def test_float32_is_float32_and_nothing_is_left_behind(precision: str, expected:
         assert chosen() == [expected] * len(PRODUCTS)
         raise ZeroDivisionError
     assert chosen() == before
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "capability", "emulated"),
+    [
+        ("bf16", "cpu", "AVX2", True), ("fp16", "cpu", "AVX2", True), ("bf16", "cpu", "AVX512", False),
+        ("float32", "cpu", "AVX2", False), ("bf16", "cuda", "AVX2", False),
+    ],
+)  # fmt: skip
+def test_a_processor_without_narrow_products_is_known(
+    monkeypatch: pytest.MonkeyPatch, precision: Precision, device: str, capability: str, emulated: bool
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    assert is_emulated(precision, device) is emulated
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])

@@ -1,62 +1,58 @@
 """Subtitles: each one is a segment; numbers, times and positions stay.
 
-Read and written by ``srt`` and not by pysubs2: srt keeps each subtitle's number, its times to the millisecond, what
-stands behind them and its text as it is, and says where it cannot read a file. pysubs2 converts to the SubStation
-format and back, numbers subtitles anew, and rewrites tags on the way.
+Read by ``srt`` and not by pysubs2: srt gives each subtitle's text as it is, and says where it cannot read a file.
+pysubs2 converts to the SubStation format and back, numbers subtitles anew, and rewrites tags on the way.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import srt  # type: ignore[import-untyped]
 
-from service.files.bounds import FileRefused, Segment, SourceFile
+from service.files.bounds import FileRefused, SourceFile
 from service.files.formats.cues import cue_parts
 from service.files.formats.encoding import Text, read_text
-from service.files.formats.passages import Part, rendered, segments_of
+from service.files.formats.passages import Part, Parts, text_format
 
 _TAG = re.compile(r"</?(?:[biu]|font)(?:\s[^<>\n]*)?>", re.IGNORECASE)
 _POSITION = re.compile(r"^(?:\{\\[^{}\n]*\}\s*)+")
 
 
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The texts of the subtitles. Raises FileRefused."""
-    for subtitle in _parse(read_text(source)):
-        yield from segments_of(_parts(subtitle.content), source.bounds.markup_characters)
+def _document(source: SourceFile) -> tuple[Text, Parts]:
+    text = read_text(source).unix()
+    return text, tuple(_parts(text.characters))
 
 
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The file with its subtitles translated, each on as many lines as before."""
-    text = read_text(source)
-    remaining = iter(translations)
-    subtitles = list(_parse(text))
-    for subtitle in subtitles:
-        parts = _parts(subtitle.content)
-        subtitle.content = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
-    end = "\r\n" if "\r\n" in text.characters else "\n"
-    composed = srt.compose(subtitles, reindex=False, strict=False, eol=end)
-    result.write_bytes(text.bytes_of(composed))
+read, write = text_format(_document)
+"""The file with its subtitles translated, each on as many lines as before."""
 
 
-def _parts(content: str) -> Iterator[Part]:
-    position = _POSITION.match(content)
-    lead = position[0] if position else ""
-    yield lead
-    yield from cue_parts(content[len(lead) :], _TAG)
+def _parts(characters: str) -> Iterator[Part]:
+    done = 0
+    for content in _contents(characters):
+        arrow = characters.index(">", done)
+        start = characters.find("\n", arrow) + 1 or len(characters)
+        end = start + len(content)
+        if position := _POSITION.match(content):
+            start += position.end()
+        yield characters[done:start]
+        yield from cue_parts(characters[start:end], _TAG)
+        done = end
+    yield characters[done:]
 
 
-def _parse(text: Text) -> list[srt.Subtitle]:
+def _contents(characters: str) -> list[str]:
+    """The texts of the subtitles."""
     try:
-        subtitles = list(srt.parse(text.characters.replace("\r\n", "\n")))
+        contents = [subtitle.content for subtitle in srt.parse(characters)]
     except srt.SRTParseError as error:
-        line = text.characters.count("\n", 0, error.expected_start) + 1
+        line = characters.count("\n", 0, error.expected_start) + 1
         message = f"the subtitles cannot be read from line {line} on; write the times as 00:00:01,000 --> 00:00:02,500"
         raise FileRefused.broken(message) from error
     except (ValueError, OverflowError) as error:
         raise FileRefused.broken("a subtitle's number or time is out of bounds; correct it") from error
-    if not subtitles:
+    if not contents:
         raise FileRefused.wrong_type("srt", "no subtitle")
-    return subtitles
+    return contents

@@ -297,6 +297,10 @@ UNIT = '<xliff version="1.2"><file target-language="en"><trans-unit><source>{}</
     [
         pytest.param("vtt", f"{VTT}wo ist das\n", f"{VTT}WO IST DAS\n", id="last cue"),
         pytest.param("srt", f"{SRT}wo ist das\n\n\n{SRT}12\n\n", f"{SRT}WO IST DAS\n\n\n{SRT}12\n\n", id="blank lines"),
+        pytest.param("srt", f"{SRT}wo ist\r\ndas\r\n\r\n{SRT}{{\\an8}}wo\rist",
+                     f"{SRT}WO IST\r\nDAS\r\n\r\n{SRT}{{\\an8}}WO\rIST", id="line ends of a subtitle"),
+        pytest.param("srt", f"{SRT[2:]}12\n\n{SRT[2:]}wo ist das",
+                     f"{SRT[2:]}12\n\n{SRT[2:]}WO IST DAS", id="subtitles without numbers"),
         pytest.param("csv", '"a b\r\nc";"=IF(A1;""x y"")"\r\n', '"A B\r\nC";"=IF(A1;""x y"")"\r\n', id="cells"),
         pytest.param("po", '#, x\n#, fuzzy\nmsgid "a"\nmsgstr "b"\n', '#, x\nmsgid "a"\nmsgstr "A"\n', id="flags"),
         pytest.param("vtt", f"WEBVTT x\nX: y\n{VTT[8:]}wo ist das\n", f"WEBVTT x\nX: y\n{VTT[8:]}WO IST DAS\n",
@@ -335,6 +339,17 @@ def test_parts_whose_type_is_that_of_their_ending(tmp_path: Path) -> None:
     types = re.sub(r'(Extension="xml" ContentType=)"[^"]*"', rf'\1"{main}"', types)
     found = segments(tmp_path, "docx", with_members(content, {"[Content_Types].xml": types}))
     assert [one.text for one in found] == SAMPLES["docx"][1]
+
+
+def test_the_reading_of_a_text_in_an_open_document_goes(tmp_path: Path) -> None:
+    ruby = "<text:ruby><text:ruby-base>osten</text:ruby-base><text:ruby-text>{}</text:ruby-text></text:ruby>"
+    body = members(SAMPLES["odt"][0])["content.xml"].decode().replace("heute", ruby.format("ost"))
+    content = with_members(SAMPLES["odt"][0], {"content.xml": body})
+    assert '<span id="s5"><span id="s6">osten</span><img id="o9"></span>' in segments(tmp_path, "odt", content)[1].text
+    assert (
+        ruby.format("").replace("osten", "OSTEN")
+        in members(in_capitals(tmp_path, "odt", content))["content.xml"].decode()
+    )
 
 
 def test_a_cell_says_its_text_once(tmp_path: Path) -> None:

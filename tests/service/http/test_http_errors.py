@@ -145,6 +145,14 @@ async def test_what_cannot_be_read(
     assert_error(await service.client.post(path, content=body, headers=headers), status, code)
 
 
+async def test_a_compressed_body_is_refused_and_a_byte_order_mark_is_not(service: Served) -> None:
+    body = b'\xef\xbb\xbf{"q": "das haus", "source": "de", "target": "en"}'
+    headers = {"content-type": "application/json"}
+    assert (await service.client.post("/translate", content=body, headers=headers)).is_success
+    response = await service.client.post("/translate", content=body, headers={**headers, "content-encoding": "gzip"})
+    assert "content encoding 'gzip'" in assert_error(response, 415, "unsupported_media_type")["error"]
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -89,6 +89,17 @@ async def test_keys_and_quotas_hold(bundles: dict[str, Bundle], tmp_path: Path) 
             assert (found["code"], failed) == ("quota_exceeded", True)
 
 
+async def test_every_message_counts_once_against_the_rate(bundles: dict[str, Bundle], tmp_path: Path) -> None:
+    async with guarded(bundles, tmp_path) as service:
+        headers = bearer(make_key(service, limits=CallerLimits(rate=3))) | {"Accept": "application/json"}
+        called = {"name": "translate", "arguments": {"text": "das haus", "target": "en"}}
+        for method, params in (("tools/list", {}), ("tools/call", called), ("ping", {})):
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            reply = await service.client.post("/mcp", json=message, headers=headers)
+            assert reply.is_success and "result" in reply.json()
+        assert_error(await service.client.post("/mcp", json=message, headers=headers), 429, "rate_limited")
+
+
 async def test_the_memory_of_the_key_answers(bundles: dict[str, Bundle], tmp_path: Path) -> None:
     async with guarded(bundles, tmp_path) as service:
         mine, other = make_key(service, "mine"), make_key(service, "other")

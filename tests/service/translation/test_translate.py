@@ -33,6 +33,14 @@ async def test_a_sentence_over_the_models_limit_is_split_not_cut(service: Served
     assert max(map(len, service.graphs.encoded)) <= 40
 
 
+async def test_models_do_not_read_where_lines_may_break(service: Served) -> None:
+    text = "das ha\u00adus ist\u2060 alt\u2011neu"
+    body = (await service.translate(text, details=True)).json()
+    assert body["translatedText"] == "das haus ist alt-neu"
+    (sentence,) = body["details"][0]["sentences"]
+    assert sentence["source"] == {"start": 0, "end": len(text)}
+
+
 async def test_reserved_strings_of_users_are_just_text(service: Served) -> None:
     text = "der ⟨ph3⟩ und ⟨de⟩ Morgen"
     assert (await service.translate(text)).json()["translatedText"] == text

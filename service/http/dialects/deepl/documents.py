@@ -94,7 +94,7 @@ async def _find(parts: Parts, caller: Caller, identifier: str, key: str) -> File
 
 def _status(job: FileJob) -> DocumentStatus:
     if job.status in OPEN:
-        spent, done = time.time() - job.created, job.progress
+        spent, done = max(0.0, time.time() - job.created), job.progress  # clocks may be set back
         left = round(spent * (1 - done) / done) if done else None
         return DocumentStatus(
             document_id=job.id, status="queued" if job.status == "queued" else "translating", seconds_remaining=left

@@ -7,22 +7,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from service.http.credentials import caller_of, counted_caller, sender_of
-from service.http.dependencies import PartsDep, memory_of, note_priority
+from service.http.dependencies import PartsDep, fields_of, memory_of, note_priority
 from service.http.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
 from service.http.dialects.openai.document import STREAM, chat_body, openai_errors
 from service.http.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
-from service.http.intake import read_fields
 from service.http.openapi import streamed
 from service.http.streaming import stream
 from service.translation.progress import Progress
 from service.translation.requests import TranslateTask, priority_of
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
-
-
-async def chat_fields(request: Request) -> ChatRequest:
-    """Raises what ``read_fields`` raises."""
-    return await read_fields(request, ChatRequest)
 
 
 @router.post(
@@ -32,7 +26,7 @@ async def chat_fields(request: Request) -> ChatRequest:
     openapi_extra=chat_body(),
 )
 async def complete(
-    request: Request, fields: Annotated[ChatRequest, Depends(chat_fields)], parts: PartsDep
+    request: Request, fields: Annotated[ChatRequest, Depends(fields_of(ChatRequest))], parts: PartsDep
 ) -> ChatCompletion | Response:
     """Translate or summarize the last message, as the model's name says; other messages are not read.
 
