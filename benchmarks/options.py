@@ -183,5 +183,5 @@ class ImportsOptions(Measurement):
     ] = None
     whole: Annotated[bool, Option(help="Also run the whole command: graphs, calibration, files.")] = False
     text: Annotated[Path | None, Option(help="Folder of train.de.xz, train.en.xz, test.de.xz and test.en.xz.")] = None
-    updates: Annotated[int, Option(min=1, help="Of that training, 64 pairs each.")] = 6000
+    updates: Annotated[int, Option(min=1, help="Of that training, 64 pairs each.")] = 500
     threads: Threads = 0

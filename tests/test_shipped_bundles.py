@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.bundle import Bundle
+from training.recipe import merged_mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = sorted(path.parent for path in (ROOT / "bundles").glob("*/manifest.json"))
@@ -41,6 +42,13 @@ def test_its_scores_come_with_their_commands(bundle: Bundle) -> None:
     for score in scores:
         assert score.command.startswith(f"tandem evaluate bundles/{bundle.manifest.name} ") and score.command in card
         assert "/test" in score.test_set and f"{score.value:.2f}".rstrip("0").rstrip(".") in card
+
+
+def test_its_card_says_what_it_is_for_as_its_recipe_does(bundle: Bundle) -> None:
+    recipes = [merged_mapping(path) for path in (ROOT / "training/recipes").rglob("*.toml")]
+    (about,) = {one["about"] for one in recipes if one["name"] == bundle.manifest.name}
+    assert about == bundle.manifest.about
+    assert about in (bundle.path / "MODEL_CARD.md").read_text(encoding="utf-8")
 
 
 def test_a_shortlist_loses_little(bundle: Bundle) -> None:

@@ -1,4 +1,4 @@
-"""What a run's weights are owed to besides its own text: the training of the bundle that it began from (``--from``)."""
+"""What a run's weights are owed to besides its own text: the bundle that it began from (``--from``)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,48 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from models.bundle import Corpus, Training
+import torch
+
+from models.bundle import Bundle, Corpus, Training
 from models.config import load_dataclass, to_mapping
 from models.errors import CheckpointError, ConfigError
+from models.graphs import AnyModel
+from models.loading import load_bundle_model, model_tensors
+from training.data.dataset import load_vocabularies
 
 FILE = "began.json"
 SCRATCH = Training((), {}, 0, 0)
 """What a run from scratch had learnt before it began."""
+
+
+def start_bundle(path: Path, data: Path) -> Bundle:
+    """The bundle that a run on prepared data begins from.
+
+    Raises:
+        BundleError: it is not sound.
+        ConfigError: the data was prepared with other vocabularies than the bundle's.
+    """
+    bundle = Bundle.load(path)
+    sources, target = load_vocabularies(data)
+    own, given = (*sources, target), (*bundle.source_vocabularies, bundle.target_vocabulary)
+    if [v.to_bytes() for v in own] != [v.to_bytes() for v in given]:
+        raise ConfigError(f"{data} was prepared with other vocabularies than {path}: use tandem prepare --from {path}")
+    return bundle
+
+
+def mix_in_start(model: AnyModel, bundle: Bundle, share: float) -> None:
+    """``share x start + (1 - share) x own`` weights, in place, of a model that is then prepared for inference.
+
+    Raises:
+        ConfigError: the bundle is of another model.
+    """
+    model.prepare_for_inference()  # a bundle's weights have their gains folded in
+    own, start = model_tensors(model), model_tensors(load_bundle_model(bundle))
+    if {name: tensor.shape for name, tensor in own.items()} != {name: tensor.shape for name, tensor in start.items()}:
+        raise ConfigError(f"{bundle.path} is of another model than the run: --from takes the bundle that it began from")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.lerp_(start[name], share)
 
 
 def together(parts: Sequence[Training]) -> Training:

@@ -17,10 +17,9 @@ from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
-from training.ancestry import SCRATCH, write_ancestry
+from training.ancestry import SCRATCH, start_bundle, write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
-from training.data.dataset import load_vocabularies
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary
 from training.parallel import Processes, joined
@@ -150,25 +149,12 @@ def _say(processes: Processes, line: str) -> None:
 
 def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
     """Begin from a bundle, or with the weights that the model has."""
-    bundle = None if start is None else _start_from(trainer, start, folder / "data")
+    bundle = None if start is None else start_bundle(start, folder / "data")
+    if bundle is not None:
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
+        trainer.initialise_from(tensors, str(start))
     if trainer.processes.first:
         write_ancestry(folder, bundle.manifest.training if bundle else SCRATCH)
-
-
-def _start_from(trainer: Trainer, path: Path, data: Path) -> Bundle:
-    """Put a bundle's weights into the model.
-
-    Raises:
-        ConfigError: the data was prepared with other vocabularies than the bundle's.
-    """
-    bundle = Bundle.load(path)
-    sources, target = load_vocabularies(data)
-    own, given = (*sources, target), (*bundle.source_vocabularies, bundle.target_vocabulary)
-    if [v.to_bytes() for v in own] != [v.to_bytes() for v in given]:
-        raise ConfigError(f"{data} was prepared with other vocabularies than {path}: use tandem prepare --from {path}")
-    tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
-    trainer.initialise_from(tensors, str(path))
-    return bundle
 
 
 def _folder(recipe: Recipe, run: Path | None) -> Path:

@@ -66,6 +66,9 @@ class TrainingConfig:
         ema_decay: decay of the exponential moving average of the weights, updated after every update, which is then
             what is validated and exported; 0 = none. After n updates it is at most (1 + n) / (10 + n), so that
             early weights are soon forgotten. Needs average = 1, since one average of the weights is enough.
+        start_share: share of the weights that the run began from (``--from``) in those that are exported: what that
+            bundle knew then suffers less from text of another kind. (Wortsman et al. 2022, "Robust fine-tuning of
+            zero-shot models", equation 1, with alpha = 1 - start_share.)
         log_every: updates between log lines.
     """
 
@@ -91,6 +94,7 @@ class TrainingConfig:
     keep: int = bounded(5, at_least=1)
     average: int = bounded(1, at_least=1)
     ema_decay: float = bounded(0.0, at_least=0.0, at_most=0.999999)
+    start_share: float = bounded(0.0, at_least=0.0, at_most=1.0)
     log_every: int = bounded(50, at_least=1)
 
     def __post_init__(self) -> None:
@@ -118,6 +122,7 @@ class Recipe:
         source_languages: language code of each source.
         target_language: language code of the target.
         licence: under which a bundle's weights may be used.
+        about: what the model is for and where it fails, for its card; Markdown.
         data: corpora, filters, vocabulary.
         architecture: a name of the registry.
         model: the architecture's own keys.
@@ -134,6 +139,7 @@ class Recipe:
     data: DataConfig
     architecture: str
     licence: str = ""
+    about: str = ""
     model: dict[str, Any] = field(default_factory=dict)
     optimiser: OptimiserConfig = OptimiserConfig()
     training: TrainingConfig = TrainingConfig()

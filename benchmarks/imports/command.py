@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 import traceback
@@ -21,13 +19,14 @@ from typing import Any
 import torch
 
 from benchmarks.imports.comparing import Compared, tokenizer_of, varied_lines
-from benchmarks.imports.forms import Ct2Model, convert_marian, ct2_names, marian_files, write_ct2
+from benchmarks.imports.forms import Ct2Model, convert_marian, marian_files, write_ct2
 from benchmarks.imports.shapes import BEAM, SHAPES, PublicShape, publish
 from benchmarks.imports.trained import measure_trained
 from benchmarks.options import ImportsOptions
 from benchmarks.runner import in_own_process
 from deploy.report import as_json, environment, names, say, show_environment
-from training.importing.bundle import load_model, read_model
+from training.importing.bundle import import_bundle, load_model, read_model
+from training.importing.model import Asked
 
 _LINES = 2000  # of text that are cut into pieces
 TRAINED = "trained"
@@ -58,16 +57,17 @@ def show(result: Mapping[str, Any]) -> None:
 def markdown(result: Mapping[str, Any]) -> list[str]:
     """A line for every form and shape."""
     lines = [
-        "| form | model | logits | as `generate` | as CTranslate2 | texts cut alike |",
-        "|---|---|--:|--:|--:|--:|",
+        "| form | model | sources | logits | as `generate` | as CTranslate2 | texts cut alike |",
+        "|---|---|--:|--:|--:|--:|--:|",
     ]
     for row in result["rows"]:
         if "error" in row:
-            lines.append(f"| {row['name']} | {row['error']} | | | | |")
+            lines.append(f"| {row['name']} | {row['error']} | | | | | |")
         elif row["name"] != TRAINED:
             cells = [
                 row["form"],
                 f"{row['name']}: {row['shape']}",
+                str(row["inputs"]),
                 f"{row['logits']:.1e}",
                 _same(row, "generate"),
                 _same(row, "ctranslate2"),
@@ -113,8 +113,7 @@ def _row(name: str, options: ImportsOptions) -> dict[str, Any]:
         except Exception as error:  # of any program: the other rows go on
             traceback.print_exc()
             return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", "met": False}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return row | {"seconds": round(time.perf_counter() - started), "gb": round(peak / 1e9, 1)}
+    return row | {"seconds": round(time.perf_counter() - started), "gb": _most_gb()}
 
 
 def compared(shape: PublicShape, published_in: Path, options: ImportsOptions) -> dict[str, Any]:
@@ -132,36 +131,26 @@ def compared(shape: PublicShape, published_in: Path, options: ImportsOptions) ->
     if shape.form is marian_files:
         convert_marian(folder, ct2)
     else:
-        write_ct2(ct2, published, ct2_names(read, published), ends=False)
+        write_ct2(ct2, read, published)
     row |= pair.hypotheses(Ct2Model(ct2), options.inputs)
-    # A tag that CTranslate2 is made to begin with changes its search; the differences are shown and bound nothing.
-    bound = ("generate",) if pair.options.prefix else ("generate", "ctranslate2")
-    rest = [row[peer]["compared"] - row[peer]["identical"] - row[peer]["ties"] for peer in bound]
-    row["met"] = row["logits"] <= 1e-4 and row["texts"] == row["lines"] and max(rest) <= row["inputs"] / 100
-    del published, pair
-    return row | (_imported(shape, folder) if options.whole else {})
+    others = [
+        row[peer]["compared"] - row[peer]["identical"] - row[peer]["ties"] for peer in ("generate", "ctranslate2")
+    ]
+    row["met"] = row["logits"] <= 1e-4 and row["texts"] == row["lines"] and max(others) <= row["inputs"] / 100
+    return row | (in_own_process(_imported, folder, shape.asked) if options.whole else {})
 
 
-def _imported(shape: PublicShape, folder: Path) -> dict[str, Any]:
-    """The whole command in a process of its own: seconds, the most memory it had, and the bundle's size."""
-    out = folder.parent / "bundle"
-    languages = [part for code in shape.asked.sources for part in ("--source", code)]
-    languages += [part for code in shape.asked.targets for part in ("--target", code)]
-    command = [sys.executable, "-c", _CHILD, "import", str(folder), "--out", str(out), *languages]
+def _imported(folder: Path, asked: Asked) -> dict[str, Any]:
+    """The whole of importing: seconds, the most memory that the process had, and the bundle's size."""
     started = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"tandem import failed: {done.stderr}")
+    bundle = import_bundle(folder, folder.with_name("bundle"), asked)
     return {
         "import_s": round(time.perf_counter() - started),
-        "import_gb": round(int(done.stdout.splitlines()[-1]) / 1e9, 1),
-        "bundle_mb": round(sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 1e6),
+        "import_gb": _most_gb(),
+        "bundle_mb": round(sum(path.stat().st_size for path in bundle.path.rglob("*") if path.is_file()) / 1e6),
     }
 
 
-_CHILD = """
-import resource, sys
-from deploy.cli import app
-app(standalone_mode=False)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-"""
+def _most_gb() -> float:
+    """The most memory that this process has had."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,6 @@ from training.importing.bundle import read_model
 from training.importing.model import Asked, ForeignModel
 
 
-@dataclass(frozen=True, slots=True)
-class Ct2Hypothesis:
-    """What CTranslate2 made of one source: ids without the end, and their score."""
-
-    tokens: tuple[int, ...]
-    score: float
-
-
 class Ct2Model:
     """CTranslate2 on a folder that :func:`write_ct2` or one of its converters made, with ids for tokens.
 
@@ -41,55 +32,44 @@ class Ct2Model:
         import ctranslate2
 
         self._translator = ctranslate2.Translator(str(folder), compute_type=precision, intra_threads=1)
-        names = next(path for path in sorted(folder.glob("*_vocabulary.json")) if "source" not in path.name)
-        self._names: list[str] = json.loads(names.read_text(encoding="utf-8"))
+        self._names: list[str] = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
         self._ids = {name: token for token, name in enumerate(self._names)}
 
     def translate(
         self, sources: Sequence[Sequence[int]], prefix: Sequence[int] = (), **options: Any
-    ) -> list[Ct2Hypothesis]:
-        """The best hypotheses of a beam of four, without what they were made to begin with."""
+    ) -> list[list[int]]:
+        """The best hypothesis of a beam of four for each source, without its end."""
         results = self._translator.translate_batch(
             [[self._names[token] for token in source] for source in sources],
             target_prefix=[[self._names[token] for token in prefix]] * len(sources) if prefix else None,
             beam_size=4,
-            return_scores=True,
             **options,
         )
-        return [
-            Ct2Hypothesis(tuple(self._ids[name] for name in one.hypotheses[0][len(prefix) :]), one.scores[0])
-            for one in results
-        ]
+        return [[self._ids[name] for name in one.hypotheses[0]] for one in results]
 
 
-def ct2_names(read: ForeignModel, published: Any) -> list[str]:
-    """The pieces by the publisher's ids, as its tokenizer has them; those that have none by their number."""
-    rows = read.plan["target_embedding"].rows or ()
-    known = {
-        row: read.target.piece_of(token) for token, row in reversed([*enumerate(rows)]) if row >= 0 and token != BOS
-    }
-    return [known.get(token, f"madeupword{token}") for token in range(published.config.vocab_size)]
-
-
-def write_ct2(folder: Path, published: Any, names: Sequence[str], *, ends: bool) -> None:
+def write_ct2(folder: Path, read: ForeignModel, published: Any, *, ends: bool = False) -> None:
     """The folder that CTranslate2's converter makes of a model, but for the tokenizer, which it need not load.
 
     Args:
         folder: to write.
+        read: of the same model, for the names of its types; those that have none are named by their number.
         published: of the library.
-        names: of its types by id.
         ends: whether CTranslate2 adds the end to sources by itself.
     """
     from ctranslate2.converters.transformers import _MODEL_LOADERS
 
     config = published.config
+    rows = read.plan["target_embedding"].rows or ()
+    known = {row: read.target.piece_of(token) for token, row in reversed([*enumerate(rows)]) if token != BOS}
     with torch.no_grad():
         made = _MODEL_LOADERS[type(config).__name__].get_model_spec(published)
-    own = list(names)[: made.decoder.embeddings.weight.shape[0]]  # Marian's padding is left out
-    made.register_source_vocabulary(own)
-    made.register_target_vocabulary(own)
-    start = config.eos_token_id if len(own) < len(names) else config.decoder_start_token_id
-    made.config.eos_token, made.config.decoder_start_token = own[config.eos_token_id], own[start]
+    types = made.decoder.embeddings.weight.shape[0]  # Marian's padding is left out
+    names = [known.get(token, f"madeupword{token}") for token in range(types)]
+    made.register_source_vocabulary(names)
+    made.register_target_vocabulary(names)
+    start = config.eos_token_id if types < config.vocab_size else config.decoder_start_token_id
+    made.config.eos_token, made.config.decoder_start_token = names[config.eos_token_id], names[start]
     made.config.unk_token, made.config.add_source_eos = "<unk>", ends
     made.validate()
     made.optimize()
@@ -100,7 +80,7 @@ def write_ct2(folder: Path, published: Any, names: Sequence[str], *, ends: bool)
 def ct2_folder(folder: Path, published: Any, asked: Asked) -> Path:
     """A MarianMT folder as CTranslate2's."""
     out = folder.with_name("ct2")
-    write_ct2(out, published, ct2_names(read_model(folder, asked), published), ends=True)
+    write_ct2(out, read_model(folder, asked), published, ends=True)
     for side in ("source", "target"):
         shutil.copy(folder / f"{side}.spm", out)
     return out
@@ -110,7 +90,7 @@ def argos_package(folder: Path, published: Any, asked: Asked) -> Path:
     """A Pegasus folder as an Argos package, which has OpenNMT's positions, and sources without an end."""
     out = folder.with_name("argos")
     set_positions(published, "sinusoidal")
-    write_ct2(out / "model", published, ct2_names(read_model(folder, asked), published), ends=False)
+    write_ct2(out / "model", read_model(folder, asked), published)
     shutil.copy(folder / "spiece.model", out / "sentencepiece.model")
     codes = {"from_code": "en", "to_code": "de", "package_version": "1.9"}
     (out / "metadata.json").write_text(json.dumps(codes), encoding="utf-8")

@@ -34,7 +34,6 @@ class PublicShape:
 
     Attributes:
         kind: names the library's classes: ``Marian`` for ``MarianConfig`` and so on.
-        model: the class with an output layer.
         types: of the vocabulary.
         config: of the library.
         write: the vocabulary's files: into a folder, of so many types; returns special ids by name.
@@ -44,7 +43,6 @@ class PublicShape:
     """
 
     kind: str
-    model: str
     types: int
     config: Mapping[str, Any]
     write: Callable[[Path, int], dict[str, int]]
@@ -82,14 +80,20 @@ def _trained(**special: Any) -> bytes:
     return sentencepiece_model([*proof_sentences("en"), *proof_sentences("de")], **special)
 
 
-def _pieces(model: bytes) -> list[str]:
-    processor = sentencepiece.SentencePieceProcessor()
-    processor.LoadFromSerializedProto(model)
-    return [processor.id_to_piece(token) for token in range(processor.get_piece_size())]
+def pieces(model: bytes) -> list[str]:
+    """The normal pieces of a sentencepiece model."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(token) for token in range(3, processor.get_piece_size())]
 
 
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def _write_vocabulary(folder: Path, types: int, known: Sequence[str], *last: str) -> None:
+    """The list of pieces with fillers before the last ones."""
+    fillers = (f"t{number}" for number in range(types - len(known) - len(last)))
+    write_json(folder / "vocab.json", {piece: token for token, piece in enumerate([*known, *fillers, *last])})
 
 
 def write_marian(
@@ -104,33 +108,26 @@ def write_marian(
     model = model or _trained()
     for side in ("source", "target"):
         (folder / f"{side}.spm").write_bytes(model)
-    known = [*_pieces(model)[3:], "</s>", "<unk>", *tags]
+    known = [*pieces(model), "</s>", "<unk>", *tags]
     np.random.default_rng(1).shuffle(known)
-    filler = [f"t{number}" for number in range(types - 1 - len(known))]
-    _write_json(folder / "vocab.json", {piece: token for token, piece in enumerate([*known, *filler, "<pad>"])})
-    _write_json(folder / "tokenizer_config.json", dict(zip(("source_lang", "target_lang"), languages, strict=True)))
+    _write_vocabulary(folder, types, known, "<pad>")
+    write_json(folder / "tokenizer_config.json", dict(zip(("source_lang", "target_lang"), languages, strict=True)))
     return {"pad_token_id": types - 1, "eos_token_id": known.index("</s>"), "decoder_start_token_id": types - 1}
 
 
 def _write_m2m(folder: Path, types: int) -> dict[str, int]:
-    model = _trained()
+    model, tags = _trained(), ["__en__", "__de__"]
     (folder / "sentencepiece.bpe.model").write_bytes(model)
-    tags = ["__en__", "__de__"]
-    known = [*_SPECIAL, *_pieces(model)[3:]]
-    filler = [f"t{number}" for number in range(types - 8 - len(tags) - len(known))]
-    _write_json(folder / "vocab.json", {piece: token for token, piece in enumerate([*known, *filler])})
-    _write_json(folder / "special_tokens_map.json", {"additional_special_tokens": tags})
+    _write_vocabulary(folder, types - 8 - len(tags), [*_SPECIAL, *pieces(model)])
+    write_json(folder / "special_tokens_map.json", {"additional_special_tokens": tags})
     return _IDS
 
 
-def _write_fairseq(tags: Sequence[str], tokenizer: str) -> Callable[[Path, int], dict[str, int]]:
-    def write(folder: Path, types: int) -> dict[str, int]:
-        (folder / "sentencepiece.bpe.model").write_bytes(_trained())
-        added = {str(types - len(tags) + place): {"content": tag} for place, tag in enumerate(tags)}
-        _write_json(folder / "tokenizer_config.json", {"added_tokens_decoder": added, "tokenizer_class": tokenizer})
-        return _IDS
-
-    return write
+def _write_fairseq(folder: Path, types: int, *, tags: Sequence[str], tokenizer: str) -> dict[str, int]:
+    (folder / "sentencepiece.bpe.model").write_bytes(_trained())
+    added = {str(types - len(tags) + place): {"content": tag} for place, tag in enumerate(tags)}
+    write_json(folder / "tokenizer_config.json", {"added_tokens_decoder": added, "tokenizer_class": tokenizer})
+    return _IDS
 
 
 def _write_bart(folder: Path, types: int) -> dict[str, int]:
@@ -139,8 +136,7 @@ def _write_bart(folder: Path, types: int) -> dict[str, int]:
     merges = dict.fromkeys(f"{word[:end]} {word[end]}" for word in spaced for end in range(1, len(word)))
     single = [*map(chr, range(0x21, 0x7F)), *map(chr, range(0xA1, 0xAD)), *map(chr, range(0xAE, 0x144))]
     known = [*_SPECIAL, *single, *dict.fromkeys(merge.replace(" ", "") for merge in merges)]
-    filler = [f"t{number}" for number in range(types - 1 - len(known))]
-    _write_json(folder / "vocab.json", {piece: token for token, piece in enumerate([*known, *filler, "<mask>"])})
+    _write_vocabulary(folder, types, known, "<mask>")
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges), encoding="utf-8")
     return _IDS
 
@@ -150,72 +146,44 @@ def _write_pegasus(folder: Path, types: int) -> dict[str, int]:
     return {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
 
 
-def sizes(layers: int, width: int, hidden: int, heads: int, positions: int = 512, **further: Any) -> dict[str, Any]:
+def sizes(
+    layers: int, width: int, heads: int, positions: int = 512, activation: str = "swish", **further: Any
+) -> dict[str, Any]:
     """A configuration's sizes, the same on both sides."""
-    return {
-        **{f"{side}_layers": layers for side in ("encoder", "decoder")},
-        **{f"{side}_ffn_dim": hidden for side in ("encoder", "decoder")},
-        **{f"{side}_attention_heads": heads for side in ("encoder", "decoder")},
-        **{"d_model": width, "max_position_embeddings": positions, "scale_embedding": True},
-        **further,
-    }
+    of_a_side = {"layers": layers, "ffn_dim": 4 * width, "attention_heads": heads}
+    both = {f"{side}_{name}": size for name, size in of_a_side.items() for side in ("encoder", "decoder")}
+    own = {"d_model": width, "max_position_embeddings": positions, "activation_function": activation}
+    return both | own | {"scale_embedding": True} | further
 
 
-def _marian(types: int, *dimensions: int, **further: Any) -> PublicShape:
-    """MarianMT of a size; ``further`` than its activation goes into the record."""
-    config = sizes(*dimensions, activation_function=further.pop("activation", "swish"))
-    record: dict[str, Any] = {"write": write_marian, "tokenizer": "MarianTokenizer"} | further
-    return PublicShape("Marian", "MarianMTModel", types, config, **record)
-
-
-def _large(
-    kind: str, types: int, layers: int, activation: str, write: Any, tokenizer: str, **further: Any
-) -> PublicShape:
-    """One of the family that puts norms before its blocks, width 1024."""
-    config = sizes(layers, 1024, 4096, 16, 1024, activation_function=activation)
-    return PublicShape(
-        kind, f"{kind}ForConditionalGeneration", types, config | further.pop("config", {}), write, tokenizer, **further
-    )
-
-
-_OPUS = (58_101, 6, 512, 2048, 8)
+_opus = partial(PublicShape, "Marian", write=write_marian, tokenizer="MarianTokenizer")
+_BASE = (58_101, sizes(6, 512, 8))
+_LARGE = (1024, 16, 1024)  # width, heads, positions
 _PEGASUS = {"normalize_before": True, "normalize_embedding": False}
+_NLLB = partial(_write_fairseq, tags=("eng_Latn", "deu_Latn"), tokenizer="NllbTokenizer")
+_MBART = partial(_write_fairseq, tags=("en_XX", "de_DE"), tokenizer="MBart50Tokenizer")
 SHAPES: dict[str, PublicShape] = {
-    "opus-mt": _marian(*_OPUS),
-    "opus-mt-tc-big": _marian(57_829, 6, 1024, 4096, 16, 1024, activation="relu"),
-    "opus-mt-en-mul": _marian(64_172, 6, 512, 2048, 8, write=partial(write_marian, tags=(">>deu<<", ">>fra<<"))),
-    "m2m100-2-layers": _large("M2M100", 128_112, 2, "relu", _write_m2m, "M2M100Tokenizer"),
-    "nllb-600m-2-layers": _large(
-        "M2M100", 256_206, 2, "relu", _write_fairseq(("eng_Latn", "deu_Latn"), "NllbTokenizer"), ""
-    ),
+    "opus-mt": _opus(*_BASE),
+    "opus-mt-tc-big": _opus(57_829, sizes(6, *_LARGE, "relu")),
+    "opus-mt-en-mul": _opus(64_172, sizes(6, 512, 8), write=partial(write_marian, tags=(">>deu<<", ">>fra<<"))),
+    "m2m100-2-layers": PublicShape("M2M100", 128_112, sizes(2, *_LARGE, "relu"), _write_m2m, "M2M100Tokenizer"),
+    "nllb-600m-2-layers": PublicShape("M2M100", 256_206, sizes(2, *_LARGE, "relu"), _NLLB),
     "bart-base": PublicShape(
         "Bart",
-        "BartForConditionalGeneration",
         50_265,
-        sizes(6, 768, 3072, 12, 1024, activation_function="gelu", normalize_before=False) | {"scale_embedding": False},
+        sizes(6, 768, 12, 1024, "gelu", normalize_before=False, scale_embedding=False),
         _write_bart,
         "BartTokenizer",
         Asked(),
     ),
-    "mbart-50-2-layers": _large(
-        "MBart",
-        250_054,
-        2,
-        "gelu",
-        _write_fairseq(("en_XX", "de_DE"), "MBart50Tokenizer"),
-        "",
-        config={"normalize_before": True},
+    "mbart-50-2-layers": PublicShape("MBart", 250_054, sizes(2, *_LARGE, "gelu", normalize_before=True), _MBART),
+    "pegasus-4-layers": PublicShape(
+        "Pegasus", 96_103, sizes(4, *_LARGE, "relu", **_PEGASUS), _write_pegasus, asked=Asked()
     ),
-    "pegasus-4-layers": _large("Pegasus", 96_103, 4, "relu", _write_pegasus, "", config=_PEGASUS, asked=Asked()),
-    "marian-npz": _marian(*_OPUS, form=marian_files),
-    "ctranslate2": _marian(*_OPUS, form=ct2_folder),
+    "marian-npz": _opus(*_BASE, form=marian_files),
+    "ctranslate2": _opus(*_BASE, form=ct2_folder),
     "argos": PublicShape(
-        "Pegasus",
-        "PegasusForConditionalGeneration",
-        32_000,
-        sizes(6, 512, 2048, 8, activation_function="relu", **_PEGASUS),
-        _write_pegasus,
-        form=argos_package,
+        "Pegasus", 32_000, sizes(6, 512, 8, 512, "relu", **_PEGASUS), _write_pegasus, form=argos_package
     ),
 }
 
@@ -228,7 +196,7 @@ def publish(shape: PublicShape, folder: Path) -> Any:
     config = getattr(transformers, f"{shape.kind}Config")(vocab_size=shape.types, **shape.config, **ids)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = getattr(transformers, shape.model)(config).eval()
+        model = transformers.AutoModelForSeq2SeqLM.from_config(config).eval()
         with torch.no_grad():
             _liven(model, ids["eos_token_id"])
     model.generation_config.update(num_beams=BEAM, max_length=200, bad_words_ids=[[ids["pad_token_id"]]])

@@ -20,6 +20,7 @@ def render_card(manifest: Manifest) -> str:
         f"Architecture `{manifest.architecture}`. Weights: {manifest.licence}.",
         _matrices(manifest.vocabularies.features),
         _directions(manifest.pairs),
+        manifest.about.strip(),
         "This card is rendered from `manifest.json`.",
         "## Scores",
         _table(

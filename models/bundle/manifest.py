@@ -120,6 +120,7 @@ class Manifest:
         normalisation: of every text before it is encoded (``models.text.normalise``).
         proof: what the export measured against the training framework.
         licence: of the weights.
+        about: what the model is for and where it fails; Markdown.
         target_form: whether the model writes text, or a script of edits (``models.edits``) on its last source.
         dictionary: the file with translations of single words, for unknown ones (``models.dictionary``); empty = none.
         shortlist: the file that says which target tokens source words make likely (``models.shortlist``); empty = none.
@@ -140,6 +141,7 @@ class Manifest:
     vocabularies: Vocabularies
     training: Training
     licence: str
+    about: str = ""
     scores: tuple[Score, ...] = ()
     proof: dict[str, Any] = field(default_factory=dict)
     normalisation: Literal["nfc"] = "nfc"

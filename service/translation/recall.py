@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from models.text import normalise
 from service.text.languages import base_code
 from service.translation.requests import TranslateTask
 from service.translation.units import ParsedText, Unit
@@ -13,8 +14,8 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
     """Give the sentences that the memory has their translations.
 
     A match is exact: the whole sentence, in Unicode NFC, as it is cut out of the text. What is not looked up: sentences
-    in which something is hidden (terms of a glossary, protected parts), blocks with inline markup, since nothing would
-    say where that belongs, texts in several languages, and where the answer is to be drawn or begins with a prefix.
+    with terms of a glossary or parts that the request protects, blocks with inline markup, since nothing would say
+    where that belongs, texts in several languages, and where the answer is to be drawn or begins with a prefix.
     """
     if request.memory is None or request.sampling is not None:
         return
@@ -22,9 +23,10 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
     for text in parsed:
         units.setdefault(base_code(text.plan.route.languages[0]), []).extend(_plain_units(request, text))
     for source, some in units.items():
-        found = request.memory(source, base_code(request.target), {unit.masked.text for unit in some})
-        for unit in some:
-            unit.recall(found.get(unit.masked.text))
+        sentences = [normalise(unit.masked.source) for unit in some]
+        found = request.memory(source, base_code(request.target), set(sentences))
+        for unit, sentence in zip(some, sentences, strict=True):
+            unit.recall(found.get(sentence))
 
 
 def _plain_units(request: TranslateTask, text: ParsedText) -> Iterator[Unit]:
@@ -32,5 +34,6 @@ def _plain_units(request: TranslateTask, text: ParsedText) -> Iterator[Unit]:
         if segment.attention:
             continue
         for unit in segment.units:
-            if len(unit.texts) == 1 and not unit.masked.hidden and not (unit.first and request.prefix):
+            plain = len(unit.texts) == 1 and not any(one.asked for one in unit.masked.hidden)
+            if plain and not (unit.first and request.prefix):
                 yield unit

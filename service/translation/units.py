@@ -63,7 +63,8 @@ class Attempt:
     def candidates(self, model: ServedModel, masked: Masked, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of the jobs say, best first, at least one; ``masked``: of the unit."""
         if self.remembered is not None:
-            return [Candidate(self.remembered, None, remembered=True)]
+            kept = (True,) * len(masked.hidden)  # as whoever corrected it wants them
+            return [Candidate(self.remembered, None, kept, remembered=True)]
         if self.cuts:
             remaining = iter(decoded)
             decoded = [joined([*islice(remaining, cut)]) for cut in self.cuts]

@@ -24,10 +24,11 @@ def test_every_shape_in_small_is_what_was_published(tmp_path: Path, name: str) -
     small = {"layers": 2, "ffn_dim": 128, "attention_heads": 4}
     config = dict(shape.config) | {f"{side}_{part}": n for part, n in small.items() for side in ("encoder", "decoder")}
     shape = replace(shape, types=6000, config=config | {"d_model": 64})
-    row = command.compared(shape, tmp_path / "model", ImportsOptions(inputs=100))
+    row = command.compared(shape, tmp_path / "model", ImportsOptions(inputs=100, whole=name == "argos"))
     assert row["met"], row
     assert min(row[peer]["compared"] for peer in ("generate", "ctranslate2")) > 10
     assert row["different"] > 10
+    assert name != "argos" or row["bundle_mb"] > 0
 
 
 def test_a_row_that_fails_says_why_and_one_that_is_kept_is_not_measured_again(
@@ -42,7 +43,7 @@ def test_a_row_that_fails_says_why_and_one_that_is_kept_is_not_measured_again(
     monkeypatch.setattr(command, "compared", fails)
     monkeypatch.setattr(command, "in_own_process", here)
     counts = {"compared": 5, "identical": 4, "ties": 1}
-    kept = {"form": "Marian", "shape": "small", "logits": 2e-6, "texts": 3, "lines": 3, "met": True}
+    kept = {"form": "Marian", "shape": "small", "logits": 2e-6, "texts": 3, "lines": 3, "met": True, "inputs": 9}
     kept |= {"generate": counts, "ctranslate2": counts}
     (tmp_path / "marian-npz.json").write_text(json.dumps(kept), encoding="utf-8")
     result = command.measure(ImportsOptions(shapes="marian-npz,argos", keep=tmp_path))
@@ -50,6 +51,6 @@ def test_a_row_that_fails_says_why_and_one_that_is_kept_is_not_measured_again(
     assert not result["met"]
     assert not (tmp_path / "argos.json").exists()
     assert command.markdown(result)[2:] == [
-        "| Marian | marian-npz: small | 2.0e-06 | 4 of 5, 1 ties | 4 of 5, 1 ties | 3 of 3 |",
-        "| argos | ValueError: a reason | | | | |",
+        "| Marian | marian-npz: small | 9 | 2.0e-06 | 4 of 5, 1 ties | 4 of 5, 1 ties | 3 of 3 |",
+        "| argos | ValueError: a reason | | | | | |",
     ]

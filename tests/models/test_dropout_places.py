@@ -67,6 +67,19 @@ def _mixed(name: str) -> list[Place]:
 
 
 EMBEDDED = [("dropout", "BSD"), ("dropout", "BTD")]
+TRANSFORMER = (
+    [("dropout", "source_embedding_norm"), *_encoder("encoder.0"), *_encoder("encoder.1")],
+    [("dropout", "target_embedding_norm"), *_transformer_decoder("decoder.0"), *_transformer_decoder("decoder.1")],
+)
+# Of the last layer the source needs the keys and values alone.
+LAYERWISE = (
+    [EMBEDDED[0], *_encoder("stack.0", attended="attention.output")],
+    [EMBEDDED[1], *_mixed("stack.0"), *_mixed("stack.1")],
+)
+SOURCES = (
+    [("encoders.0.dropout", "BSF"), ("encoders.1.dropout", "BsF")],
+    [("dropout", "BTF"), ("dropout", "output")],
+)
 PLACES: dict[str, tuple[list[Place], list[Place]]] = {
     "dpn": (
         [
@@ -85,15 +98,10 @@ PLACES: dict[str, tuple[list[Place], list[Place]]] = {
             ("dropout", "output_gate"),
         ],
     ),
-    "transformer": (
-        [("dropout", "source_embedding_norm"), *_encoder("encoder.0"), *_encoder("encoder.1")],
-        [("dropout", "target_embedding_norm"), *_transformer_decoder("decoder.0"), *_transformer_decoder("decoder.1")],
-    ),
-    # Of the last layer the source needs the keys and values alone.
-    "layerwise": (
-        [EMBEDDED[0], *_encoder("stack.0", attended="attention.output")],
-        [EMBEDDED[1], *_mixed("stack.0"), *_mixed("stack.1")],
-    ),
+    "transformer": TRANSFORMER,
+    "transformer-post-learned-none": TRANSFORMER,
+    "layerwise": LAYERWISE,
+    "layerwise-post-norm": LAYERWISE,
     "convs2s": (
         [EMBEDDED[0], ("encoder.0.dropout", "encoder_input"), ("encoder.1.dropout", "encoder.0")],
         [
@@ -103,13 +111,12 @@ PLACES: dict[str, tuple[list[Place], list[Place]]] = {
             ("dropout", "decoder_output"),
         ],
     ),
-    "multisource": (
-        [("encoders.0.dropout", "BSF"), ("encoders.1.dropout", "BsF")],
-        [("dropout", "BTF"), ("dropout", "output")],
-    ),
+    "multisource": SOURCES,
+    "multisource-concatenation": SOURCES,  # a text and feature vectors
     "memd": ([], [("dropout", "BTD")]),
 }
-"""By architecture, of its first variant: the dropouts of the encoder and those of the decoder, in their order."""
+"""The dropouts of the encoder and those of the decoder, in their order: by architecture, of its first variant, and by
+variant where the code is another."""
 
 
 class Watch:
@@ -144,26 +151,30 @@ def watching(model: AnyModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch
         hook.remove()
 
 
-def built(architecture: str) -> AnyModel:
+def built(name: str) -> AnyModel:
+    """A model of an architecture, or of a variant of it, with sizes as ``LETTERS`` has them."""
+    architecture, _, variant = name.partition("-")
+    variants = VARIANTS[architecture]
     known = ARCHITECTURES[architecture][0].__dataclass_fields__
     rates = {"dropout": RATE} | ({"attention_dropout": OF_WEIGHTS} if "attention_dropout" in known else {})
-    keys = next(iter(VARIANTS[architecture].values())) | rates
+    keys = (variants[variant] if variant else next(iter(variants.values()))) | rates
     if architecture == "multisource":
-        keys |= {"embedding": 12}
+        keys |= {"embedding": 12} | ({"features": [0, 12]} if "features" in keys else {})
     torch.manual_seed(1)
     return build_model(architecture, load_config(architecture, keys, "x")).double()
 
 
 def test_every_architecture_has_a_row() -> None:
-    assert PLACES.keys() == {name for name, (_, model) in ARCHITECTURES.items() if model.trainable}
+    trainable = {name for name, (_, model) in ARCHITECTURES.items() if model.trainable}
+    assert {name.partition("-")[0] for name in PLACES} == trainable
 
 
-@pytest.mark.parametrize("architecture", PLACES)
-def test_places(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", PLACES)
+def test_places(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every dropout is called where the table says, and without what it returns the scores are others."""
-    model = built(architecture)
+    model = built(name)
     sources, target_BT = batch(sentences(model, (5, 2, 3))), targets(3, 4)
-    encoder, decoder = PLACES[architecture]
+    encoder, decoder = PLACES[name]
     scores = []
     for zeroed in (None, *range(len(encoder) + len(decoder))):
         with watching(model, monkeypatch) as watch:
@@ -177,10 +188,10 @@ def test_places(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unused == []
 
 
-@pytest.mark.parametrize("architecture", PLACES)
-def test_rates(architecture: str) -> None:
+@pytest.mark.parametrize("name", PLACES)
+def test_rates(name: str) -> None:
     """Attention weights have a rate of their own."""
-    named = {name: module.rate for name, module in built(architecture).named_modules() if isinstance(module, Dropout)}
+    named = {place: module.rate for place, module in built(name).named_modules() if isinstance(module, Dropout)}
     of_weights = ("attention.dropout", "source_dropout")
-    assert named == {name: OF_WEIGHTS if name.endswith(of_weights) else RATE for name in named}
+    assert named == {place: OF_WEIGHTS if place.endswith(of_weights) else RATE for place in named}
     assert named

@@ -256,7 +256,7 @@ def test_the_training_that_zhang_et_al_tell(path: Path) -> None:
     assert recipe.optimiser == OptimiserConfig(
         "adadelta", 1.0, "constant", warmup=0, rho=0.95, epsilon=1e-6, clip_norm=1.0
     )
-    assert recipe.training.label_smoothing == 0.0
+    assert (recipe.training.batch_sentences, recipe.training.label_smoothing) == (80, 0.0)
     assert recipe.model["dropout"] == 0.5
     assert (recipe.decoding.beam_size, recipe.decoding.length_penalty) == (12, 1.0)
     assert (recipe.data.filters.max_source_words, recipe.data.filters.max_target_words) == (50, 50)

@@ -119,6 +119,7 @@ def export_bundle(
         vocabularies=described,
         training=together([_own_training(recipe, summary, shipping.progress), shipping.ancestry]),
         licence=recipe.licence,
+        about=recipe.about,
         target_form=recipe.data.target_form,
         dictionary=DICTIONARY if len(dictionary) else "",
         pairs=recipe.pairs,

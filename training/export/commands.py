@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,9 @@ import typer
 from models.bundle import MANIFEST, Bundle
 from models.command import BundleFolder, ReplaceBundle, report
 from models.errors import BundleError, CheckpointError, ConfigError, CorpusError
+from models.graphs import AnyModel
 from models.registry import build_model
-from training.ancestry import read_ancestry
+from training.ancestry import mix_in_start, read_ancestry, start_bundle
 from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress, save_weights
 from training.data.corpus import read_parallel
@@ -33,6 +35,11 @@ def export(
     average: Annotated[int | None, typer.Option(min=1, help="Average this many newest checkpoints.")] = None,
     add: Annotated[
         str | None, typer.Option(help="For a bundle: build float32 or float16 ONNX graphs, or torchscript.")
+    ] = None,
+    start: Annotated[Path | None, typer.Option("--from", help="The bundle that the run began from, to mix in.")] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of that bundle's weights instead of the recipe's."),
     ] = None,
     weights: Annotated[
         Path | None,
@@ -64,7 +71,7 @@ def export(
             save_weights(weights, average_checkpoints(chosen), *read_progress(chosen[-1]))
             print(f"{weights}: {weights.stat().st_size / 1e6:.1f} MB")
         else:
-            _export_run(source, out, chosen, force)
+            _export_run(source, out, chosen, start, share, force)
 
 
 def shortlist(
@@ -120,17 +127,32 @@ def _chosen(folder: Path, checkpoint: Path | None, average: int | None) -> list[
     return found[-count:]
 
 
-def _export_run(folder: Path, out: Path | None, chosen: list[Path], force: bool) -> None:
+def _export_run(
+    folder: Path, out: Path | None, chosen: list[Path], start: Path | None, share: float | None, force: bool
+) -> None:
     progress, mapping = read_progress(chosen[-1])
     recipe = recipe_from_mapping(mapping, str(chosen[-1]))
+    if share is not None:
+        recipe = replace(recipe, training=replace(recipe.training, start_share=share))
     data = folder / "data"
     config = recipe.prepared_config(PreparedSummary.load(data))
     torch.manual_seed(0)
     model = build_model(recipe.architecture, config)
     load_into(model, average_checkpoints(chosen), str(chosen[-1]))
+    _mix_in(model, data, start, recipe.training.start_share)
     shipping = Shipping(progress=progress, ancestry=read_ancestry(folder), overwrite=force)
     bundle = export_bundle(model, recipe, data, out or Path("bundles") / recipe.name, shipping, report)
     print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB")
+
+
+def _mix_in(model: AnyModel, data: Path, start: Path | None, share: float) -> None:
+    """Mix a share of the bundle that a run began from into its weights, where that is wanted."""
+    if start is None and share:
+        raise ConfigError(f"{share:g} of the bundle that the run began from is to be mixed in: name it with --from")
+    if start is not None and not share:
+        raise ConfigError("--from names the bundle that is to be mixed in: say how much of it, such as --share 0.3")
+    if start is not None:
+        mix_in_start(model, start_bundle(start, data), share)
 
 
 def _renew(path: Path, texts: list[Path]) -> None:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from benchmarks.imports.shapes import sentencepiece_model
+from benchmarks.imports.shapes import pieces, sentencepiece_model
 from models.errors import VocabularyError
 from models.vocabulary import MappedVocabulary, TaggedVocabulary
-from tests.training.importing.support import ENGLISH, pieces
+from tests.training.importing.support import ENGLISH
 
 MODEL = sentencepiece_model(ENGLISH, 120)
 PIECES = pieces(MODEL)

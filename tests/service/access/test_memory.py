@@ -111,13 +111,16 @@ async def test_chats_are_answered_from_it_too(service: Served) -> None:
         ({"format": "html"}, "<p>das <b>haus</b> ist gross</p>", "<p>das <b>haus</b> ist gross</p>"),
         ({}, "Das Haus ist gross", "Das Haus ist gross"),
         ({}, "guten tag. wie geht es?", "Good day. How are you?"),
+        ({}, "schreibe an a@b.de", "Write to a@b.de"),
+        ({"protect": ["emails"]}, "schreibe an a@b.de", "schreibe an a@b.de"),
     ],
-    ids=["off", "glossary", "prefix", "sampling", "block", "inline", "case", "sentences"],
+    ids=["off", "glossary", "prefix", "sampling", "block", "inline", "case", "sentences", "address", "protected"],
 )
 async def test_where_it_holds(service: Served, fields: dict[str, Any], text: str, expected: str) -> None:
     key = make_key(service)
     await suggest(service, key)
     await suggest(service, key, q="guten tag. wie geht es?", s="Good day. How are you?")
+    await suggest(service, key, q="schreibe an a@b.de", s="Write to a@b.de")
     assert (await translated(service, key, text, **fields))["translatedText"] == expected
 
 

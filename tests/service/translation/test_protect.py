@@ -59,6 +59,14 @@ LETTERS = "".join(chr(ord("a") + number * number // 3 % 26) for number in range(
 SIGNS = "".join(chr(ord("一") + number) for number in range(300))
 
 
+async def test_addresses_come_back_though_nobody_asked(service: Served) -> None:
+    addresses = ("a@b.de", "https://a.de/?x=1")
+    text = f"schreibe an {addresses[0]} oder {addresses[1]}."
+    assert (await service.translate(text)).json() == {"translatedText": text}
+    vocabulary = service.bundle.source_vocabularies[0]
+    assert not any(one in vocabulary.decode(ids) for ids in service.graphs.encoded for one in addresses)
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [

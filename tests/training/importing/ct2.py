@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.imports.shapes import sentencepiece_model
+from benchmarks.imports.shapes import pieces, sentencepiece_model, write_json
 from models.layers.embedding import sinusoids
 from models.transformer import Transformer, TransformerConfig
-from tests.training.importing.support import ENGLISH, GERMAN, pieces, write_json
+from tests.training.importing.support import ENGLISH, GERMAN
 
 MODEL = sentencepiece_model([*ENGLISH, *GERMAN], 150)
 TOKENS = ["<blank>", "<s>", "</s>", *pieces(MODEL), "<unk>"]

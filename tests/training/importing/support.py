@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sentencepiece
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from benchmarks.imports.shapes import sentencepiece_model
+from benchmarks.imports.shapes import pieces, sentencepiece_model, write_json
 from training.export.sentences import proof_sentences
 
 ENGLISH, GERMAN = proof_sentences("en")[:40], proof_sentences("de")[:40]
@@ -52,13 +51,6 @@ ENDS = {
     "m2m_100": 3.0,
 }  # by how much the logit of the end is raised
 LEARNED = ("bart", "mbart")
-
-
-def pieces(model: bytes) -> list[str]:
-    """The normal pieces of a sentencepiece model."""
-    processor = sentencepiece.SentencePieceProcessor()
-    processor.LoadFromSerializedProto(model)
-    return [processor.id_to_piece(token) for token in range(3, processor.get_piece_size())]
 
 
 def write_vocabulary(folder: Path, *, tags: Sequence[str] = (), seed: int = 1) -> dict[str, int]:
@@ -222,10 +214,6 @@ def write_pegasus(folder: Path, **changed: Any) -> dict[str, Any]:
     table = {"model_type": "pegasus", "activation_function": "relu", "pad_token_id": 0, "eos_token_id": 1}
     table |= {"decoder_start_token_id": 0, "architectures": ["PegasusForConditionalGeneration"]}
     return _write_m2m(folder, 106 + len(pieces(model)), **table | changed)
-
-
-def write_json(path: Path, table: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
 
 
 def change_json(path: Path, **changed: Any) -> None:

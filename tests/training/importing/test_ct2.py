@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.imports.shapes import write_json
 from models.errors import ForeignModelError
 from models.transformer import Transformer, TransformerConfig
 from models.vocabulary import BOS
@@ -17,7 +18,7 @@ from tests.models.comparison import weights_of
 from tests.reference.transformer import TransformerReference
 from tests.training.importing.comparing import logits, rows, sentences
 from tests.training.importing.ct2 import BASE, TOKENS, transformer, variables, write
-from tests.training.importing.support import ENGLISH, write_json
+from tests.training.importing.support import ENGLISH
 from training.importing.bundle import load_model, read_model
 from training.importing.model import Asked
 

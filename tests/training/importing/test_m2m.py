@@ -12,6 +12,7 @@ import pytest
 from safetensors.torch import load_file
 
 from benchmarks.imports.comparing import varied_lines
+from benchmarks.imports.shapes import write_json
 from models.bundle import Bundle
 from models.errors import ConfigError, ForeignModelError
 from models.vocabulary import TaggedVocabulary
@@ -22,7 +23,7 @@ from tests.training.importing.comparing import (
     rows,
 )
 from tests.training.importing.restated import Family
-from tests.training.importing.support import ENGLISH, GERMAN, change_json, write_json, write_m2m, write_nllb
+from tests.training.importing.support import ENGLISH, GERMAN, change_json, write_m2m, write_nllb
 from training.importing.bundle import Labels, import_bundle, load_model, read_model
 from training.importing.model import Asked
 

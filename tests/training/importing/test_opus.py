@@ -14,11 +14,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from benchmarks.imports.comparing import varied_lines
+from benchmarks.imports.shapes import write_json
 from models.errors import ForeignModelError
 from models.vocabulary import BOS, EOS
 from tests.training.importing.comparing import assert_generates, assert_logits, library_logits, rows
 from tests.training.importing.restated import Family
-from tests.training.importing.support import ENGLISH, GERMAN, change_json, family_tensors, write_json, write_marian
+from tests.training.importing.support import ENGLISH, GERMAN, change_json, family_tensors, write_marian
 from training.importing.bundle import load_model, read_model
 from training.importing.model import Asked
 
