@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[type[Any], str]] = {
     "serve": (options.ServeOptions, "service.serve"),
     "reliability": (options.ReliabilityOptions, "abuse.command"),
     "training": (options.TrainingOptions, "training.speed"),
+    "claims": (options.ClaimsOptions, "training.claims"),
     "imports": (options.ImportsOptions, "imports.command"),
     "trace": (options.TraceOptions, "trace"),
     "gpu": (options.GpuOptions, "gpu.command"),

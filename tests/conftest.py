@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,18 @@ EXPORTING = {"exports", "exported", "one", "members", "together"}
 """Fixtures of tests/training/export that stand on an exported architecture."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays to the end: Python is spared looking for garbage in it, now and later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000)  # a tenth less time in exports, which make many objects
+        gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep together what shares an expensive fixture, and skip what needs a GPU where there is none."""
     for item in items:
@@ -44,6 +58,8 @@ def _group(item: pytest.Function) -> str:
     if EXPORTING & set(item.fixturenames) and "export" in item.path.parts:
         callspec = getattr(item, "callspec", None)
         architecture = callspec.params.get("exported", "") if callspec else ""
+        if not architecture and "one" in item.fixturenames:
+            architecture = "dpn"  # of which it is: else two processes would export it
         # An ensemble is made of its members' exports, which are made once.
         members = {member["architecture"] for learner in LEARNERS.values() for member in learner.get("members", ())}
         together = not architecture or architecture in members or "members" in LEARNERS[architecture]

@@ -102,10 +102,11 @@ def test_modules_load_without(modules: list[str], blocked: tuple[str, ...]) -> N
     assert done.returncode == 0, done.stderr
 
 
-def sources(*packages: str) -> Iterator[tuple[Path, ast.Module]]:
-    for package in packages:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def sources(package: str) -> list[tuple[Path, ast.Module]]:
+    """The modules of a package."""
+    files = sorted((ROOT / package).rglob("*.py"))
+    return [(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))) for path in files]
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -132,7 +133,7 @@ UNPICKLING = ("weights_only", "allow_pickle")
 def test_nothing_is_unpickled() -> None:
     """Weights and checkpoints come from strangers: no pickle, and torch.load restricted to tensors."""
     faults = []
-    for path, tree in sources(*PACKAGES):
+    for path, tree in (module for package in PACKAGES for module in sources(package)):
         for name in set(imported(tree)) & {"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}:
             faults.append(f"{path} imports {name}")
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -177,6 +178,7 @@ def declared(*extras: str) -> set[str]:
     return {str(canonicalize_name(requirement.name)) for requirement in requirements if requirement.name != "tandem"}
 
 
+@cache
 def locked(name: str) -> dict[str, Requirement]:
     """The pins of a lock; every one exact and hashed."""
     pins = {}
@@ -343,6 +345,7 @@ def test_documents_name_code_that_exists(path: Path) -> None:
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
+@cache
 def repository_files() -> list[Path]:
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],

@@ -199,11 +199,12 @@ def guessed_route(
     raise type(refused)(message, {**facts, "detected": detected})
 
 
-def summary_route(catalog: Catalog, request: SummarizeTask, guesses: Sequence[Guess], place: str) -> Route:
+def summary_route(catalog: Catalog, request: SummarizeTask, guesses: Sequence[Guess], number: int) -> Route:
     """The route of the first likely guess that is summarized; of none, where no guess is sure, the first one served.
 
     Args:
-        catalog, request, guesses, place: as for ``guessed_route``.
+        catalog, request, guesses: as for ``guessed_route``.
+        number: the text's.
 
     Raises:
         InvalidOption: the text is in another language.
@@ -218,7 +219,8 @@ def summary_route(catalog: Catalog, request: SummarizeTask, guesses: Sequence[Gu
         return catalog.summarizer(None, request.model)
     known = ", ".join(catalog.summarized_languages(request.model))
     bound = f"must be in a language that is summarized here ({known}), and seems to be in {best.language!r}"
-    raise InvalidOption(place, bound, request.texts[0], "if it is in one of them, name that as `language`")
+    value, remedy = request.texts[number], "if it is in one of them, name that as `language`"
+    raise InvalidOption(request.place(number), bound, value, remedy)
 
 
 def _is_target(catalog: Catalog, request: TranslateTask, language: str) -> bool:

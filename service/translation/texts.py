@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -185,12 +185,18 @@ class TextService:
     @tracing.traced("split")
     def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> list[SummarizedText]:
         """The texts in parts that their models read."""
-        plans: dict[Route, Plan] = {}
-        for route in (routes := self._summary_routes(request)):
-            if route not in plans:
-                plans[route] = make_plan(request, route, self._limits, admission.characters, admission.deadline)
-        depth = self._limits.summary_depth
+        routes, depth = self._summary_routes(request), self._limits.summary_depth
+        plans = self._plans(request, routes, admission)
         return [SummarizedText.of(plans[route], request, number, depth) for number, route in enumerate(routes)]
+
+    def _plans(
+        self, request: DecodeRequest, routes: Iterable[Route | None], admission: _Admission
+    ) -> dict[Route, Plan]:
+        """How each way is decoded."""
+        return {
+            route: make_plan(request, route, self._limits, admission.characters, admission.deadline)
+            for route in dict.fromkeys(filter(None, routes))
+        }
 
     def _summary_routes(self, request: SummarizeTask) -> list[Route]:
         """The way of each text: by the language that the request names, or that is detected."""
@@ -199,7 +205,7 @@ class TextService:
             return [route] * len(request.texts)
         known = self.catalog.summarized_languages(request.model)
         return [
-            summary_route(self.catalog, request, self.detector.detect(text, known), request.place(number))
+            summary_route(self.catalog, request, self.detector.detect(text, known), number)
             for number, text in enumerate(request.texts)
         ]
 
@@ -247,18 +253,10 @@ class TextService:
         documents: Sequence[HtmlDocument],
     ) -> list[ParsedText]:
         """The texts that are decoded, in units; those that go the same way share a plan, and stand together."""
-        ways: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-        plans: list[Plan] = []
-        for number, route in enumerate(routes):
-            if route is not None:
-                numbers = ways.setdefault((route.model.name, route.languages), [])
-                if not numbers:
-                    plans.append(make_plan(request, route, self._limits, admission.characters, admission.deadline))
-                numbers.append(number)
         parsed = []
-        for plan, numbers in zip(plans, ways.values(), strict=True):
+        for route, plan in self._plans(request, routes, admission).items():
             tokens = Tokeniser(plan.model)
-            for number in numbers:
+            for number in (number for number, own in enumerate(routes) if own == route):
                 markup = documents[number] if documents else None
                 parsed.append(parse_text(plan, number, masker, tokens, markup))
         if isinstance(request, TranslateTask):

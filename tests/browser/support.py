@@ -106,7 +106,8 @@ class Visit:
 
     def open(self, tab: str = "translate", **languages: str) -> Page:
         """Open a tab and wait until it is set up; languages are chosen where they are named."""
-        self.page.goto("about:blank")  # else only the fragment would change, and nothing be loaded
+        if self.page.url != "about:blank":  # else only the fragment would change, and nothing be loaded
+            self.page.goto("about:blank")
         self.page.goto(f"{self.address}/#{tab}")
         self.page.wait_for_selector("body[data-ready]")
         for name, code in languages.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from models.errors import CheckpointError
 from models.loading import model_tensors
-from tests.models.architectures import CASES, FIRST_CASES, AnyModel, Case, batch, sentences, targets
+from tests.models.architectures import FIRST_CASES, AnyModel, Case, batch, every_case, sentences, targets
 from training import checkpoint
 from training.checkpoint import (
     TrainingProgress,
@@ -59,8 +60,18 @@ def assert_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
     assert [name for name, tensor in one.items() if not tensor.equal(other[name])] == []
 
 
-@pytest.mark.parametrize("config", [ADAM, NAG, ADADELTA], ids=["adam", "nag", "adadelta"])
-@pytest.mark.parametrize("case", [*FIRST_CASES, CASE], ids=str)
+EVERY_DAY = {(case, "adam") for case in FIRST_CASES} | {(CASE, name) for name in ("adam", "nag", "adadelta")}
+"""Neither knows of the other: one optimiser with each architecture, and each with one."""
+
+
+@pytest.mark.parametrize(
+    ("case", "config"),
+    [
+        pytest.param(case, config, marks=[] if (case, config.name) in EVERY_DAY else pytest.mark.slow)
+        for case, config in product((*FIRST_CASES, CASE), (ADAM, NAG, ADADELTA))
+    ],
+    ids=lambda value: value.name if isinstance(value, OptimiserConfig) else str(value),
+)
 def test_training_goes_on_bit_for_bit(case: Case, config: OptimiserConfig, tmp_path: Path) -> None:
     """Weights, moments and random numbers: with dropout, the next updates are the same."""
     model, optimiser = trained(case, config)
@@ -78,7 +89,7 @@ def test_training_goes_on_bit_for_bit(case: Case, config: OptimiserConfig, tmp_p
     assert_equal(state_of(other), state_of(model))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@every_case
 def test_every_variants_weights_come_back(case: Case, tmp_path: Path) -> None:
     model, path = case.build(torch.float32), tmp_path / "best.safetensors"
     save_checkpoint(path, model, build_optimiser(ADAM, model), PROGRESS, RECIPE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,17 @@ from models.registry import build_model
 from training.corpora.specs import CORPORA, CorpusSpec
 from training.data.config import CorpusConfig, VocabularyConfig
 from training.optim import OptimiserConfig
-from training.recipe import load_recipe, merged_mapping, recipe_from_mapping, recipe_mapping
+from training.recipe import Recipe, merged_mapping, recipe_from_mapping, recipe_mapping
+from training.recipe import load_recipe as read_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"
 SHIPPED = sorted(RECIPES.rglob("*.toml"))
+
+
+@cache
+def load_recipe(path: Path) -> Recipe:
+    """A shipped recipe, read once."""
+    return read_recipe(path)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
