@@ -62,7 +62,7 @@ def test_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nam = 1" + TEXT, "r.toml has no key 'nam': did you mean 'name'? known keys are architecture, data, decoding"),
+        ("nam = 1" + TEXT, "r.toml has no key 'nam': did you mean 'name'? known keys are about, architecture, data"),
         (
             TEXT + "[training]\nupdate = 3",
             "r.toml training has no key 'update': did you mean 'updates'? known keys are ",
