@@ -109,6 +109,12 @@ function languageSwitch() {
   });
 }
 
+/** A text, or its beginning and the rest of it when somebody asks for that. */
+function folded(text, shown = 200) {
+  if (text.length <= shown) return make("span", {}, text);
+  return make("details", {}, make("summary", {}, `${text.slice(0, shown)} …`), `… ${text.slice(shown)}`);
+}
+
 /** Whose text the models were trained on, and under which licence they may be used. */
 function attribution(models) {
   const list = byId("models-list");
@@ -120,7 +126,7 @@ function attribution(models) {
       {},
       make("strong", {}, task ? t(task, languages) : model.name),
       make("span", { class: "name" }, model.name),
-      make("span", {}, t("modelTrained", { attribution: model.attribution.join("; ") || "–" })),
+      folded(t("modelTrained", { attribution: model.attribution.join("; ") || "–" })),
       make("span", {}, t("modelLicence", { licence: model.licence })),
     );
   });
