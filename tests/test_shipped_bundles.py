@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,13 @@ MOST, MOST_BYTES = 4, 45_000_000
 @pytest.fixture(params=SHIPPED, ids=lambda path: path.name)
 def bundle(request: pytest.FixtureRequest) -> Bundle:
     return Bundle.load(request.param, weights=True)  # which compares the hash of every file
+
+
+@cache
+def recipes() -> dict[str, dict[str, Any]]:
+    """The shipped recipes by their names, which differ."""
+    found = map(merged_mapping, (ROOT / "training/recipes").rglob("*.toml"))
+    return {recipe["name"]: recipe for recipe in found}
 
 
 def test_a_few_small_ones() -> None:
@@ -45,8 +54,7 @@ def test_its_scores_come_with_their_commands(bundle: Bundle) -> None:
 
 
 def test_its_card_says_what_it_is_for_as_its_recipe_does(bundle: Bundle) -> None:
-    recipes = [merged_mapping(path) for path in (ROOT / "training/recipes").rglob("*.toml")]
-    (about,) = {one["about"] for one in recipes if one["name"] == bundle.manifest.name}
+    about = recipes()[bundle.manifest.name]["about"]
     assert about == bundle.manifest.about
     assert about in (bundle.path / "MODEL_CARD.md").read_text(encoding="utf-8")
 
