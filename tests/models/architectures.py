@@ -5,7 +5,7 @@ Shape suffixes: B sentences, R rows, S source positions, T target positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
@@ -213,17 +213,30 @@ RARE = {
     *("convs2s-no-source-positions", "convs2s-no-target-positions", "layerwise-no-weight-sharing"),
     *("layerwise-no-mixed-attention", "layerwise-no-side-embeddings", "layerwise-post-norm-no-weight-sharing"),
     *("layerwise-deepnorm-no-weight-sharing", "multisource-reset-before", "multisource-one-text-no-energy-bias"),
-    "memd-one-each",
+    *("memd-one-each", "dpn-kernel-5", "dpn-projections-san-cnn", "transformer-pre-learned-all"),
+    *("transformer-pre-sinusoidal-decoder", "transformer-post-sinusoidal-none", "convs2s-kernel-1"),
+    *("multisource-flat", "multisource-one-text"),
 }
-"""Mixtures of choices of which every one, and of the transformer's every two, is in a case that is left."""
+"""Mixtures of choices of which every one is in a case that is left."""
+
+
+KINDS = [case for case in FIRST_CASES if case.architecture in ("transformer", "multisource")]
+"""One with pools, and one with row state that the sources begin."""
+
+
+def cases(of: Sequence[Case], everyday: Collection[Case]) -> pytest.MarkDecorator:
+    """A test of cases, some of which it takes every day and the others slowly."""
+    marks = {case: [] if case in everyday else [pytest.mark.slow] for case in of}
+    return pytest.mark.parametrize("case", [pytest.param(case, id=str(case), marks=marks[case]) for case in of])
 
 
 # What is rare has its equations and its steps checked every day, all else slowly.
-every_case = pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, id=str(case), marks=[pytest.mark.slow] if str(case) in RARE else []) for case in CASES],
-)
-first_cases = pytest.mark.parametrize("case", FIRST_CASES, ids=str)
+every_case = cases(CASES, [case for case in CASES if str(case) not in RARE])
+# Where another test of every case passes through the same code.
+every_case_slowly = cases(CASES, FIRST_CASES)
+first_cases = cases(FIRST_CASES, FIRST_CASES)
+# Where a further architecture is more of the same.
+two_kinds = cases(FIRST_CASES, KINDS)
 
 
 def needs_training(case: Case) -> None:

@@ -22,7 +22,7 @@ from models.device.step import in_order
 from models.errors import ConfigError, OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, Sentence
-from tests.models.architectures import FIRST_CASES, AnyModel, Case, first_cases
+from tests.models.architectures import AnyModel, Case, first_cases, two_kinds
 from tests.models.device import (
     POOLED,
     RECURRENT,
@@ -34,8 +34,6 @@ from tests.models.device import (
     static,
 )
 from tests.models.search.tables import run_out
-
-QUICK = ("transformer", "multisource")
 
 
 class Traced:
@@ -79,14 +77,7 @@ def captured(model: AnyModel, beam_size: int, sizes: Sizes, tracer: Tracer | Non
     return step
 
 
-@pytest.mark.parametrize(
-    "case",
-    # One with pools and one with row state that the sources begin; the others are more of the same.
-    [
-        pytest.param(case, id=str(case), marks=[] if case.architecture in QUICK else pytest.mark.slow)
-        for case in FIRST_CASES
-    ],
-)
+@two_kinds
 def test_a_recorded_step_can_be_replayed(case: Case) -> None:
     """As a captured graph would be: everything that changes from step to step lies in the buffers.
 
@@ -107,7 +98,7 @@ def test_a_recorded_step_can_be_replayed(case: Case) -> None:
     assert_same(found, expected | {"again": expected[joining[0].id]})
 
 
-@first_cases
+@two_kinds
 def test_encoding_in_few_sizes_is_encoding(case: Case) -> None:
     """Padded with sentences that are none, and to the next length."""
     model = prepared(case)
@@ -214,7 +205,7 @@ class NoLooking(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("steps", [9, pytest.param(1000, marks=pytest.mark.slow)])
-@first_cases
+@two_kinds
 def test_nothing_is_read_back_within_a_step_and_no_buffer_moves(case: Case, steps: int) -> None:
     model = prepared(case)
     step = StaticStep(model, beam_size=3, sizes=SIZES)
@@ -245,7 +236,7 @@ def test_every_tensor_that_a_step_makes_names_its_device(case: Case) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@first_cases
+@two_kinds
 def test_narrow_models_keep_narrow_state_and_find_as_good_hypotheses(case: Case, dtype: torch.dtype) -> None:
     model = prepared(case)
     joining = mixed(model, 3)

@@ -40,6 +40,7 @@ from tests.models.architectures import (
     arrays,
     batch,
     every_case,
+    every_case_slowly,
     first_cases,
     needs_training,
     sentences,
@@ -99,7 +100,7 @@ def test_beam_search_finds_the_scores_of_the_model(case: Case) -> None:
             assert hypothesis.score == pytest.approx(float(expected.sum()), abs=1e-4)
 
 
-@every_case
+@every_case_slowly
 def test_greedy_takes_the_most_probable_symbol(case: Case) -> None:
     model = case.build(torch.float32)
     made = sentences(model, LENGTHS)

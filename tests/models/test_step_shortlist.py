@@ -25,7 +25,7 @@ from tests.models.architectures import (
     AnyModel,
     Case,
     arrays,
-    every_case,
+    every_case_slowly,
     first_cases,
     sentences,
 )
@@ -91,7 +91,7 @@ def decode(
     return [hypotheses[number] for number in range(len(made))]
 
 
-@every_case
+@every_case_slowly
 def test_a_list_of_everything_changes_nothing(case: Case) -> None:
     model = case.build(torch.float32)
     made = sources(model, 5, 2, 7)
@@ -99,7 +99,7 @@ def test_a_list_of_everything_changes_nothing(case: Case) -> None:
     assert_same_hypotheses(decode(graphs, made, [EVERYTHING] * 3, OPTIONS), translate_batch(graphs, made, OPTIONS))
 
 
-@every_case
+@every_case_slowly
 def test_each_token_outside_a_list_counts_as_one_of_the_mean_logit(case: Case) -> None:
     """Bans and forced tokens among them: the second word may not repeat the first, and each must begin with one."""
     model = case.build(torch.float32)

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from models.graphs import TorchGraphs
 from models.protocol import Padded, feature_widths
-from tests.models.architectures import FIRST_CASES, TARGET_TYPES, AnyModel, Case
+from tests.models.architectures import FIRST_CASES, KINDS, TARGET_TYPES, AnyModel, Case, cases, two_kinds
 from tests.training.toy import toy_recipe, toy_trainer
 from training.data.batches import TrainingBatch, collate
 from training.objective import Objective
@@ -88,7 +88,8 @@ def no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_autocast")
-@pytest.mark.parametrize(("case", "r_drop"), [*((case, 0.0) for case in TRAINED), (TRAINED[1], 1.0)], ids=str)
+@pytest.mark.parametrize("r_drop", [0.0, 1.0])
+@cases(TRAINED, KINDS)
 def test_loss_and_gradients_are_computed_where_the_model_lies(case: Case, r_drop: float) -> None:
     with posing(case) as (model, batch):
         loss, nll = Objective(model.train(), TrainingConfig(precision="float32", r_drop=r_drop))(batch)
@@ -100,14 +101,14 @@ def test_loss_and_gradients_are_computed_where_the_model_lies(case: Case, r_drop
 
 
 @pytest.mark.usefixtures("no_autocast")
-@pytest.mark.parametrize("case", TRAINED, ids=str)
+@cases(TRAINED, KINDS)
 def test_a_validation_is_computed_where_the_model_lies(case: Case) -> None:
     with posing(case) as (model, batch), torch.no_grad():
         assert Objective(model.eval(), TrainingConfig(precision="float32"))(batch)[1].device == DEVICE
 
 
 @pytest.mark.usefixtures("no_autocast")
-@pytest.mark.parametrize("case", FIRST_CASES, ids=str)
+@two_kinds
 def test_graphs_are_made_where_the_model_lies(case: Case) -> None:
     """Nothing is moved, and what they say of themselves is the same everywhere."""
     expected = TorchGraphs(case.build(torch.float32)).specs
