@@ -11,14 +11,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Time limits an example depend on the machine's load, and CI has to give the same answer twice.
-settings.register_profile(
-    "tandem",
-    max_examples=50,
-    deadline=None,
-    derandomize="CI" in os.environ,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("tandem")
+# `make test-slow` tries every property again, with --hypothesis-profile=slow.
+for profile, examples in (("slow", 200), ("everyday", 25)):
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        derandomize="CI" in os.environ,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile(profile)
 
 
 if not Path("/dev/nvidiactl").exists():

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, nullcontext
 from pathlib import Path
 
 import httpx
@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from deploy.cli import app
 from tests.determinism import one_thread, seeded
+from tests.training.toy import without_graphs
 
 __all__ = ["one_thread", "seeded"]
 
@@ -79,8 +80,15 @@ def tandem(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module", params=["torch", pytest.param("onnx", marks=pytest.mark.slow)])
+def runtime(request: pytest.FixtureRequest) -> str:
+    """What runs the bundle: its graphs take half a minute to make, so every day there are none."""
+    name: str = request.param
+    return name
+
+
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundle(runtime: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle that learnt to copy sentences of made-up syllables."""
     folder = tmp_path_factory.mktemp("copy")
     chance = random.Random(5)
@@ -96,14 +104,15 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "copy.toml").write_text(RECIPE, encoding="utf-8")
     tandem(folder, "prepare", "copy.toml", "--corpora", ".")
     tandem(folder, "train", "copy.toml")
-    tandem(folder, "export", "runs/copy", "--out", "bundles/copy")
+    with without_graphs() if runtime == "torch" else nullcontext():
+        tandem(folder, "export", "runs/copy", "--out", "bundles/copy")
     return folder / "bundles" / "copy"
 
 
 @pytest.fixture
-def server(bundle: Path) -> Iterator[str]:
+def server(bundle: Path, runtime: str) -> Iterator[str]:
     """The address of a running `tandem serve` with that bundle."""
-    command = [sys.executable, "-m", "deploy", "serve", "bundles", "--port", "0"]
+    command = [sys.executable, "-m", "deploy", "serve", "bundles", "--port", "0", "--runtime", runtime]
     folder = bundle.parent.parent
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -127,18 +136,19 @@ def test_describe_tells_the_size(bundle: Path) -> None:
     assert parameters.pop("total") == sum(parameters.values())
 
 
-def test_evaluate_scores_the_test_set(bundle: Path) -> None:
+def test_evaluate_scores_the_test_set(bundle: Path, runtime: str) -> None:
     folder = bundle.parent.parent
-    arguments = ("--source", "test.de", "--references", "test.en", "--json")
+    arguments = ("--source", "test.de", "--references", "test.en", "--runtime", runtime, "--json")
     result = json.loads(tandem(folder, "evaluate", "bundles/copy", *arguments))
     assert result["segments"] == 60
     bleu = next(score["value"] for score in result["scores"]["copy"] if score["metric"] == "BLEU")
     assert bleu > 90
 
 
-def test_analyse_writes_tables_and_figures(bundle: Path) -> None:
+def test_analyse_writes_tables_and_figures(bundle: Path, runtime: str) -> None:
     folder = bundle.parent.parent
-    output = tandem(folder, "analyse", "bundles/copy", "--source", "test.de", "--limit", "20", "--heat-maps", "1")
+    arguments = ("--source", "test.de", "--limit", "20", "--heat-maps", "1", "--runtime", runtime)
+    output = tandem(folder, "analyse", "bundles/copy", *arguments)
     written = output.split()
     assert written[0] == "analysis/copy/analysis.json"
     assert all((folder / name).stat().st_size > 0 for name in written)
@@ -150,6 +160,7 @@ def test_analyse_writes_tables_and_figures(bundle: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["onnx"], indirect=True)
 def test_verify_proves_the_bundle(bundle: Path) -> None:
     folder = bundle.parent.parent
     proof = json.loads(tandem(folder, "verify", "bundles/copy", "--text", "test.de", "--device", "auto", "--json"))

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from tests.browser.support import KEY, Visit, browsing, find_browser, serving
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a server with the shipped bundles."""
     if find_browser() is None:
@@ -19,7 +19,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(address: str) -> Iterator[Browser]:
     """Not for the whole session: while Playwright runs, no other test of the process can run an event loop."""
     with browsing() as running:

@@ -23,10 +23,9 @@ from models.loading import load_bundle_model
 from service.bundles.loading import build_engine
 from service.runtimes import open_graphs
 from service.settings import Settings
-from tests.training.toy import described_graphs
+from tests.training.toy import without_graphs
 from training.commands import prepare, train
 from training.data.features import read_columns
-from training.export import bundle as exporting
 from training.export.commands import export
 from training.export.proof import ProofSettings, verify
 from training.recipe import Recipe, load_recipe, recipe_from_mapping
@@ -121,9 +120,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = folder / "run"
     prepare(folder / "three.toml", run, folder / "corpora")
     train(folder / "three.toml", run, threads=1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporting, "export_graphs", described_graphs)
-        patch.setattr(exporting, "at_precision", lambda *_: {})
+    with without_graphs():
         export(run, folder / "bundle")
     return folder
 

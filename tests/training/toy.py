@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,10 +107,18 @@ def described_graphs(model: AnyModel) -> tuple[dict[str, Any], dict[str, GraphSp
     return {}, {name: module.spec for name, module in graph_modules(model).items()}
 
 
-def bundle_without_graphs(model: AnyModel, recipe: Recipe, data: Path, out: Path) -> Bundle:
-    """A model's bundle without the ONNX graphs."""
+@contextmanager
+def without_graphs() -> Iterator[None]:
+    """Whatever is exported meanwhile has no ONNX graphs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "export_graphs", described_graphs)
+        patch.setattr(export, "at_precision", lambda *_: {})
+        yield
+
+
+def bundle_without_graphs(model: AnyModel, recipe: Recipe, data: Path, out: Path) -> Bundle:
+    """A model's bundle without the ONNX graphs."""
+    with without_graphs():
         return export.export_bundle(model, recipe, data, out, export.Shipping(precisions=()))
 
 

@@ -60,6 +60,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return measure(DecodeOptions(bundle=BUNDLE, workers=2, beam_size=3, shortlist=False, peers="", **sizes))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_memory")
 def test_a_bundles_shortlist_has_rows_of_its_own(listed: Path) -> None:
     sizes: dict[str, Any] = {"batch_sizes": "2", "sentences": 2, "passes": 1, "peers": ""}

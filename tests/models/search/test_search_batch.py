@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import DecodingError, OptionError
@@ -67,7 +67,6 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(actions=ACTIONS, beam_size=st.integers(1, 4), state=st.sampled_from(["pool", "rows"]))
 def test_batch_mates_change_nothing(actions: list[tuple[str, Any]], beam_size: int, state: str) -> None:
     batch = DecodeBatch(GRAPHS[state], beam_size=beam_size)

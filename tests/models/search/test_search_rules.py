@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -72,7 +72,6 @@ OPTIONS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6), options=OPTIONS, state=st.sampled_from(["pool", "rows"]))
 def test_search_follows_its_rules(seed: int, options: SearchOptions, state: str) -> None:
     table = hashed(8, seed)
@@ -218,7 +217,6 @@ LOOPING = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     options=LOOPING,
@@ -243,7 +241,6 @@ def test_rounds_are_bounded(seed: int, options: SearchOptions, period: int, sour
     assert all(rounds(one.tokens) <= allowed for one in found)
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     kinds=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=4),
@@ -347,7 +344,6 @@ def test_coverage_reranks_what_was_finished() -> None:
 HELD = st.lists(st.integers(4, 7), max_size=5).map(tuple)
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     required=HELD,

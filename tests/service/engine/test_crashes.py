@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -42,7 +42,6 @@ WORK = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(
     work=WORK,
     faults=st.sets(st.tuples(st.sampled_from(PLACES), st.integers(1, 6)), max_size=4),

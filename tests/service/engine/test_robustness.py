@@ -173,7 +173,7 @@ async def test_nothing_is_kept_of_sentences_that_have_gone() -> None:
     async with bench(plain(graphs), workers=2, clock=clock, cached=5, max_queue_tokens=180) as running:
         admitted = 0
         with capture_logs():
-            for _ in range(150):
+            for _ in range(60):
                 clock.now += 0.5
                 jobs = [
                     job(*map(int, rng.integers(4, 9, 2)), options=short, deadline=clock.now + far, cache=far > 1)

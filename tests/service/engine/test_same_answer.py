@@ -140,7 +140,7 @@ def test_in_a_batch_of_64(answers: Answers, sources: list[Array]) -> None:
     answers.check(sentences, found)
 
 
-@pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_with_other_options_beside_it(answers: Answers, sources: list[Array], turn: int) -> None:
     """N-best lists, prefixes, bans, bounds, samples, coverage and attention in one batch, each beside other lengths."""
     sentences = {n: (source, KINDS[(n * (2 * turn + 1) + turn) % len(KINDS)]) for n, source in enumerate(sources)}
@@ -151,7 +151,7 @@ def test_with_other_options_beside_it(answers: Answers, sources: list[Array], tu
     answers.check(sentences, found)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_joining_late_while_others_leave(answers: Answers, sources: list[Array], seed: int) -> None:
     """Sentences join a few at a time in random order; some mates are taken away half-way, others are done early."""
     rng = np.random.default_rng(seed)

@@ -164,10 +164,9 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 TestSchedulerMachine = SchedulerMachine.TestCase
-TestSchedulerMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestSchedulerMachine.settings = settings(stateful_step_count=40)
 
 
-@settings(deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 60), min_size=1, max_size=12),
     kind=LANES,
@@ -259,7 +258,6 @@ SENTENCES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=50)
 @given(sentences=SENTENCES, gone=st.sets(st.integers(0, 9)))
 def test_neither_arrival_nor_company_changes_a_result(
     sentences: list[tuple[tuple[int, ...], SearchOptions, int]], gone: set[int]

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from models.bundle import Bundle
@@ -87,7 +86,6 @@ def test_the_code_is_the_one_that_is_served(
     assert detector.detect(text, preferred=served_codes)[0].language == expected
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=[]), max_size=300))
 def test_any_text_gets_a_guess(detector: Detector, text: str) -> None:
     guesses = detector.detect(text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import turbohtml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.text.html import HtmlDocument
@@ -105,14 +105,12 @@ def is_nested(text: str) -> bool:
     return not stack
 
 
-@settings(max_examples=150, deadline=None)
 @given(SOUP | ANY)
 @example("<p>a</><b>x\r\n</b></p")
 def test_tokens_are_the_text(text: str) -> None:
     assert "".join(token.raw for token in scan_html(text)) == text
 
 
-@settings(max_examples=80, deadline=None)
 @given(SOUP | ANY | tidy())
 def test_a_translation_that_is_the_text_gives_the_markup_back(text: str) -> None:
     document = HtmlDocument.parse(text)
@@ -120,7 +118,6 @@ def test_a_translation_that_is_the_text_gives_the_markup_back(text: str) -> None
     assert "".join(part if isinstance(part, str) else part.raw for part in document.parts) == text
 
 
-@settings(max_examples=100, deadline=None)
 @given(SOUP | tidy(), st.data())
 @example("<p>Haus<!-- c --> <b>alt</b><br></p>", None)
 @example("<math><tr>Haus <x/>alt", None)
@@ -141,7 +138,6 @@ def test_tags_come_back_once_whatever_the_translation_is(text: str, data: st.Dat
     assert set(elements(result)) <= set(elements(text)), (text, result)
 
 
-@settings(max_examples=40, deadline=None)
 @given(tidy())
 @example(
     "<br><b><b><b></b></b></b><b><b><code>Haus</code></b><br><b><b></b></b>Haus Haus Haus<b><b></b></b></b>"
@@ -154,7 +150,6 @@ def test_nested_markup_stays_nested(text: str) -> None:
         assert tags(result) == tags(text)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.text(st.sampled_from("<>&;/\"' scriptamglx=!-"), max_size=40))
 def test_escaped_text_never_becomes_markup(text: str) -> None:
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

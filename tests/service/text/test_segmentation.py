@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from service.text.segmentation import split_sentences
@@ -59,7 +58,6 @@ def test_sentences_end_where_readers_would_say(language: str, text: str, expecte
     assert len(found) == expected, found
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
 @given(
     st.text(st.sampled_from("aZ.Äéz0 \t)»\"'!?-今。") | st.characters(exclude_categories=["Cs"]), max_size=60),
     st.sampled_from(["de", "en", "fr", "ja", "xx", "de-AT"]),

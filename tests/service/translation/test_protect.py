@@ -126,7 +126,6 @@ def test_expressions_that_are_not_read_are_named(pattern: str) -> None:
 TEXTS = st.text(st.one_of(st.sampled_from("aß1 .{}<>/@:\n\ue000\u0301é"), st.characters(exclude_categories=["Cs"])))
 
 
-@settings(deadline=None, max_examples=150)
 @given(text=TEXTS, cuts=st.lists(st.integers(0, 40), max_size=8))
 def test_what_is_masked_comes_back_however_it_is_cut(text: str, cuts: list[int]) -> None:
     places = sorted({min(cut, len(text)) for cut in cuts})
@@ -150,7 +149,6 @@ def test_merged_places_do_not_overlap_and_the_first_win() -> None:
     assert merge(at((2, 4), (8, 9)), at((0, 3), (4, 6), (6, 9), (9, 10))) == at((2, 4), (4, 6), (8, 9), (9, 10))
 
 
-@settings(deadline=None, max_examples=100)
 @given(text=TEXTS)
 def test_all_kinds_read_any_text(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:  # garbage of all tests, collected meanwhile, counts as time

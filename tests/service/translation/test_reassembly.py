@@ -80,7 +80,6 @@ async def test_any_text_comes_back(bundles: dict[str, Bundle], kind: str) -> Non
         assert untouched or same_layout(as_read(sent), received), (sent, received)
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
 @given(PROSE | WORDS | UNICODE, st.sampled_from(["de", "en", "fr", "ja", "zh", "xx"]), st.integers(1, 60))
 @example("Wir gingen, weil es spät war, nach Hause; dann schliefen wir.", "de", 6)
 async def test_translations_stand_where_their_sentences_stood(text: str, language: str, limit: int) -> None:

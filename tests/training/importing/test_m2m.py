@@ -138,6 +138,7 @@ def test_logits_are_the_librarys(folder: Path, published: Any) -> None:
     assert_logits(read, load_model(folder, read), library_logits(published), 5)
 
 
+@pytest.mark.slow
 def test_hypotheses_are_those_of_generate(folder: Path, published: Any) -> None:
     """With a length penalty: a tag that is forced counts as certain."""
     read = read_model(folder, ASKED)
