@@ -12,7 +12,7 @@ ARGS ?=
 STRICT ?=
 # Processes that run the tests; those that share an expensive fixture stay in one.
 JOBS ?= 2
-PARALLEL = -n $(JOBS) --dist loadgroup
+PARALLEL = -n $(JOBS) --dist loadgroup --ignore=tests/docker
 # The interpreter that makes the environments; found if not given.
 PYTHON ?=
 # Arguments of the pip call that installs torch alone, for instance an index with the build for your machine.

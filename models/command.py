@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
@@ -51,6 +51,7 @@ class Without(frozenset[str]):
     """Beside a record that a command takes: fields of it that are no options of this command."""
 
 
+@cache
 def installed_version() -> str:
     """Of this program, as it is installed; ``0`` where it runs from a checkout that is not."""
     try:

@@ -13,7 +13,8 @@ from tests.browser.support import GERMAN, Visit, texts_of
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 TABLET = {"viewport": {"width": 768, "height": 1024}}
 TABS = ("translate", *(pytest.param(tab, marks=pytest.mark.slow) for tab in ("summarize", "files")))
-THEMES = ({"color_scheme": "light"}, {"color_scheme": "dark"})
+LIGHT, DARK = ({"color_scheme": scheme} for scheme in ("light", "dark"))
+SLOW_LIGHT, SLOW_DARK = (pytest.param(scheme, marks=pytest.mark.slow) for scheme in (LIGHT, DARK))
 LEAST = 40  # CSS pixels of a control in either direction
 
 
@@ -36,13 +37,13 @@ def serious(page: Page) -> list[str]:
     return [f"{one['id']}: {one['nodes']}" for one in found if one["impact"] in ("serious", "critical")]
 
 
-@pytest.mark.parametrize("visit", THEMES, indirect=True, ids=["light", "dark"])
+@pytest.mark.parametrize("visit", [SLOW_LIGHT, DARK], indirect=True, ids=["light", "dark"])
 @pytest.mark.parametrize("tab", TABS)
 def test_nothing_serious_for_assistive_technology(visit: Visit, tab: str) -> None:
     assert not serious(show(visit, tab))
 
 
-@pytest.mark.parametrize("visit", THEMES, indirect=True, ids=["light", "dark"])
+@pytest.mark.parametrize("visit", [LIGHT, SLOW_DARK], indirect=True, ids=["light", "dark"])
 def test_words_worth_checking(visit: Visit) -> None:
     """They are underlined, and who does not see that is told."""
     sure, unsure = ({"start": 0, "end": 5, "confidence": 0.334}, {"start": 13, "end": 21, "confidence": 0.333})
@@ -61,7 +62,7 @@ def test_words_worth_checking(visit: Visit) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("visit", THEMES, indirect=True, ids=["light", "dark"])
+@pytest.mark.parametrize("visit", [LIGHT, DARK], indirect=True, ids=["light", "dark"])
 def test_nothing_serious_in_what_opens(visit: Visit) -> None:
     page = visit.translate(GERMAN)
     page.locator("#output .word").first.click()
@@ -165,6 +166,7 @@ def test_by_keyboard_alone(visit: Visit) -> None:
     expect(page.locator("#output .sentence").nth(1)).to_be_focused()
 
 
+@pytest.mark.slow
 def test_arrow_keys_in_the_text_point_at_words(visit: Visit) -> None:
     page = visit.translate("Wo ist der Bahnhof?")
     page.press("#source-text", "End")

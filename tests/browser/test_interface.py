@@ -54,6 +54,7 @@ def test_a_model_is_chosen_where_a_pair_has_several(visit: Visit) -> None:
     assert asked == [None, "de-en@1"]
 
 
+@pytest.mark.slow
 def test_a_model_that_was_chosen_goes_where_a_text_is_in_another_language(visit: Visit) -> None:
     visit.mock("models", body=[{**DESCRIBED, "name": name} for name in ("de-en@1", "de-en@2")])
     asked: list[str | None] = []
@@ -102,6 +103,7 @@ def test_a_history_is_kept_where_it_is_asked_for(visit: Visit) -> None:
     assert page.evaluate("localStorage.getItem('tandem.history')") is None
 
 
+@pytest.mark.slow
 def test_the_page_can_be_installed(visit: Visit) -> None:
     page = visit.open()
     session = page.context.new_cdp_session(page)

@@ -78,6 +78,7 @@ def test_too_long_a_text_is_refused_by_the_server(visit: Visit) -> None:
     expect(page.locator("#count")).to_have_text("13 characters")
 
 
+@pytest.mark.slow
 def test_too_long_a_text_is_not_even_sent(visit: Visit) -> None:
     visit.mock("frontend/settings", body={"charLimit": 10})
     page = send(visit)  # the guard of the fixture: a request would be answered, with text in #output

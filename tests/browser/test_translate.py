@@ -103,6 +103,7 @@ def test_languages_are_swapped_with_their_texts(visit: Visit) -> None:
     assert [(one["source"], one["target"]) for one in asked] == [("de", "en"), ("en", "de")]
 
 
+@pytest.mark.slow
 def test_a_language_between_is_named(visit: Visit) -> None:
     french = {"code": "fr", "name": "French", "targets": ["de"], "via": {"de": "en"}}
     visit.mock("languages", body=[*TURNED, french])
@@ -215,6 +216,7 @@ def test_a_correction_is_kept_with_the_key(visit: Visit) -> None:
     expect(page.locator("#alternatives-list button").nth(1)).to_be_visible()  # the model's own
 
 
+@pytest.mark.slow
 def test_a_correction_that_fails_behind_the_closed_panel_is_not_lost(visit: Visit) -> None:
     page = visit.translate(GERMAN)
     page.evaluate("key => sessionStorage.setItem('tandem.key', JSON.stringify(key))", KEY)

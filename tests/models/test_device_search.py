@@ -87,7 +87,7 @@ def alone(case: Case, beam_size: int, which: int, rules: int) -> tuple[Hypothesi
     return ALONE[key]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12)
 @given(
     actions=ACTIONS,
     beam_size=st.sampled_from([1, 3]),
@@ -120,7 +120,7 @@ def test_batch_mates_change_nothing(
     assert_same(found, {n: alone(case, beam_size, *pair) for n, pair in joined.items() if n not in removed}, 1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12)
 @given(
     source=st.lists(st.integers(4, 7), max_size=12),
     prefix=st.lists(st.integers(4, 7), max_size=10),

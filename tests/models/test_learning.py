@@ -25,8 +25,8 @@ from models.search import SearchOptions, translate_batch
 from tests.models.architectures import BOS, EOS, FIRST, FIRST_CASES, LEARNERS, AnyModel, Case
 
 TYPES, LONGEST, UPDATES, RATE = 12, 6, 300, 1e-2
-EVERYDAY = ("transformer-copy",)  # tests/test_end_to_end.py has a double path network
 LEARNT = 0.02  # nats a symbol of fresh examples; five batches in a row below it end the training
+pytestmark = pytest.mark.slow  # tests/test_end_to_end.py trains, and to copy, every day
 Example = tuple[tuple[Tensor, ...], Tensor]
 """The sources and the target, all equally long and without EOS."""
 
@@ -106,13 +106,8 @@ def check(model: AnyModel, task: str, generator: torch.Generator) -> None:
 
 @pytest.mark.parametrize(
     ("case", "task"),
-    [
-        pytest.param(case, task, id=name, marks=[] if name in EVERYDAY else pytest.mark.slow)
-        for case in FIRST_CASES
-        if case.trainable
-        for task in ("copy", "reverse")
-        for name in [f"{case.architecture}-{task}"]
-    ],
+    [(case, task) for case in FIRST_CASES if case.trainable for task in ("copy", "reverse")],
+    ids=str,
 )
 def test_learns(case: Case, task: str) -> None:
     generator = torch.Generator().manual_seed(1)
@@ -120,7 +115,6 @@ def test_learns(case: Case, task: str) -> None:
     check(train(case.architecture, keys, task, generator), task, generator)
 
 
-@pytest.mark.slow
 def test_learns_what_takes_both_sources() -> None:
     """The strategy, decoder and sentinel that the learner of all tasks does not have."""
     generator = torch.Generator().manual_seed(1)
@@ -128,7 +122,6 @@ def test_learns_what_takes_both_sources() -> None:
     check(train("multisource", configured(keys, 2), "halves", generator), "halves", generator)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "layers"),
     [("layerwise", {"layers": 10}), ("transformer", {"encoder_layers": 5, "decoder_layers": 5})],
@@ -141,7 +134,6 @@ def test_learns_with_ten_layers(architecture: str, layers: dict[str, int]) -> No
     check(train(architecture, keys, "copy", generator), "copy", generator)
 
 
-@pytest.mark.slow
 def test_an_ensemble_knows_what_its_members_learnt() -> None:
     generator = torch.Generator().manual_seed(1)
     listed = tuple(

@@ -75,6 +75,7 @@ def test_corpora_share_the_sentences_and_may_lack_a_validation_set(
         assert len(decoded[-1]["lines"][0]) == shown
 
 
+@pytest.mark.slow
 def test_a_trained_model_translates(prepared: Path, tmp_path: Path) -> None:
     """The whole of it: train by the metric, decode with the real search, and score what comes out."""
     recipe = toy_recipe(updates=140, validate_every=70, validation_sentences=12, metric="bleu", **LEARNING)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.search import Array, Failed, OfflineDecoder, SearchOptions
@@ -35,7 +35,6 @@ def alone(tokens: tuple[int, ...]) -> Any:
     st.integers(1, 13),
     st.none() | st.integers(1, 5),
 )
-@settings(max_examples=25, deadline=None)
 def test_any_window_and_budget_give_what_each_sentence_gives_alone(
     sentences: list[tuple[int, ...]], budget: int, window: int, most: int | None
 ) -> None:

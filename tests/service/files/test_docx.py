@@ -234,7 +234,7 @@ def encrypted(document: bytes) -> bytes:
     return document[: place + 8] + b"\x01" + document[place + 9 :]
 
 
-BOMB = changed(blank(), {"word/media/bomb.bin": bytes(30 << 20)})
+BOMB = changed(blank(), {"word/media/bomb.bin": bytes(8 << 20)})
 ENTITIES = (
     '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
     '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">&e;</w:document>'

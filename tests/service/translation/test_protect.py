@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.bundle import Bundle, Training
@@ -294,7 +294,6 @@ async def test_a_lost_part_of_several_texts_is_reported(many_sources: dict[str, 
     assert body["protected"] == [{"text": "13", "kept": False}]
 
 
-@settings(deadline=None, max_examples=25)
 @given(data=st.data())
 async def test_any_text_with_any_protection_comes_back(bundles: dict[str, Bundle], data: st.DataObject) -> None:
     words = st.sampled_from(

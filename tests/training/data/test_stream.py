@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -85,7 +85,6 @@ def test_resumed_within_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {group.epoch for group in whole} >= {0, 1, 2}
 
 
-@settings(max_examples=25)
 @given(st.integers(1, 7), st.integers(1, 9))
 def test_processes_share_the_updates_of_one(accumulate: int, processes: int) -> None:
     data = numbered(90)
