@@ -186,7 +186,7 @@ async def test_a_client_that_stops_reading_is_cut_off() -> None:
 
 
 async def test_a_client_that_reads_gets_all_of_a_large_reply() -> None:
-    async with server(ConnectionBounds(100, 4096, PATIENCE, 0.1), large) as connect:
+    async with server(ConnectionBounds(100, 4096, PATIENCE, 0.4), large) as connect:
         reader, writer = await connect()
         writer.write(REQUEST)
         await reader.readuntil(b"\r\n\r\n")
@@ -195,7 +195,7 @@ async def test_a_client_that_reads_gets_all_of_a_large_reply() -> None:
             read = len(await reader.read(1 << 20))
             assert read, "cut off"
             left -= read
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.004)
 
 
 async def test_requests_beyond_the_bound_of_connections_get_503_but_those_of_operators() -> None:
