@@ -42,7 +42,7 @@ POD, MONITOR = (
 )
 Document: TypeAlias = dict[str, Any]
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kubernetes")]  # `make deploy-check` runs all of them
 
 
 def kustomize(folder: Path) -> list[Document]:

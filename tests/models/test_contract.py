@@ -32,6 +32,7 @@ from tests.models.architectures import (
     Case,
     batch,
     every_case,
+    every_case_slowly,
     first_cases,
     needs_training,
     random_ids,
@@ -105,7 +106,7 @@ def test_step_gives_the_logits_of_score(case: Case, dtype: torch.dtype, toleranc
         beam.reorder(beam.choose(rows, seed), seed)
 
 
-@every_case
+@every_case_slowly
 def test_step_returns_float32_from_lower_precision(case: Case) -> None:
     model = case.build(torch.float32)
     memory = model.encode(batch(sentences(model, LENGTHS)))
@@ -131,7 +132,7 @@ def test_select_commutes_with_step(case: Case) -> None:
     torch.testing.assert_close(one_RV, other_RV, atol=1e-12, rtol=0)
 
 
-@every_case
+@every_case_slowly
 def test_memory_select_reorders_repeats_and_drops(case: Case) -> None:
     model = case.build()
     memory = model.encode(batch(sentences(model, LENGTHS)))
@@ -166,7 +167,7 @@ def test_no_position_sees_what_follows(case: Case) -> None:
     assert (one_BTV[:, 3:] - other_BTV[:, 3:]).abs().amax(-1).min() > 1e-6
 
 
-@every_case
+@every_case_slowly
 def test_the_source_and_the_prefix_matter(case: Case) -> None:
     """The other tests would hold of a model that ignored its inputs."""
     model = case.build()
@@ -206,7 +207,7 @@ def test_prepare_for_inference_changes_no_output(case: Case) -> None:
     torch.testing.assert_close(folded.score(target_BT, folded.encode(batch(made))), expected_BTV, atol=1e-12, rtol=0)
 
 
-@every_case
+@every_case_slowly
 def test_dropout_acts_in_training_alone(case: Case) -> None:
     needs_training(case)
     model = case.build(torch.float32, dropout=0.3)
@@ -224,7 +225,7 @@ def test_dropout_acts_in_training_alone(case: Case) -> None:
     assert score().equal(first)
 
 
-@every_case
+@every_case_slowly
 def test_attention_weights_are_named_and_sum_to_one(case: Case) -> None:
     """Each by itself, or, where one softmax spans several things, what it gives all of them together."""
     model = case.build()
@@ -271,7 +272,7 @@ def test_alignment_is_one_distribution_per_source(case: Case) -> None:
         torch.testing.assert_close(alignment_RTS.sum(-1), torch.ones(6, 4, dtype=torch.float64), atol=1e-12, rtol=0)
 
 
-@every_case
+@every_case_slowly
 def test_parameter_parts_add_up(case: Case) -> None:
     model = case.build()
     parts = model.parameter_parts()

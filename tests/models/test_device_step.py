@@ -22,7 +22,7 @@ from models.device.step import in_order
 from models.errors import ConfigError, OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, Sentence
-from tests.models.architectures import AnyModel, Case, first_cases, two_kinds
+from tests.models.architectures import FIRST_CASES, AnyModel, Case, cases, first_cases, two_kinds
 from tests.models.device import (
     POOLED,
     RECURRENT,
@@ -77,7 +77,7 @@ def captured(model: AnyModel, beam_size: int, sizes: Sizes, tracer: Tracer | Non
     return step
 
 
-@two_kinds
+@cases(FIRST_CASES, [POOLED])
 def test_a_recorded_step_can_be_replayed(case: Case) -> None:
     """As a captured graph would be: everything that changes from step to step lies in the buffers.
 

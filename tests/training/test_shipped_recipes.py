@@ -90,7 +90,6 @@ def check_prepared(corpus: CorpusConfig) -> None:
         assert (corpus.licence, corpus.attribution) == (known.licence, known.attribution)
 
 
-@cache
 def sizes_of(architecture: str, config: ModelConfig) -> tuple[int, int]:
     """Parameters while training and after; counting needs no memory."""
     with torch.device("meta"):

@@ -138,6 +138,7 @@ def test_the_command_needs_few_packages(tmp_path: Path, bare: dict[str, str]) ->
     assert "1 of 6 lines ok, 5 skipped" in done.stdout
 
 
+@pytest.mark.slow
 def test_no_module_of_it_needs_what_a_bare_machine_lacks(bare: dict[str, str]) -> None:
     modules = [f"benchmarks.gpu.{path.stem}" for path in (ROOT / "benchmarks/gpu").glob("[!_]*.py")]
     program = "import importlib, sys; sys.modules['pydantic'] = None"

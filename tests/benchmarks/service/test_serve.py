@@ -226,6 +226,7 @@ def test_a_server_ends_with_its_block() -> None:
     assert not answers(server.url)
 
 
+@pytest.mark.slow
 def test_the_naive_service_translates_to_the_length_asked_for(tmp_path: Path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the naive service stands on ctranslate2")
     from benchmarks.decoding.conversion import write_random

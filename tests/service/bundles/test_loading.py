@@ -165,6 +165,7 @@ def test_onnx_inputs_go_by_name_and_outputs_by_order(tmp_path: Path) -> None:
         open_graphs(stub, "onnx", "int8")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow  # tests/test_repository.py imports every module without torch every day
 def test_serving_with_onnx_needs_no_torch() -> None:
     program = (
         "import sys; sys.modules['torch'] = None; import service.app, service.server, service.runtimes.onnx; "

@@ -138,7 +138,7 @@ async def test_anonymous_callers_over_their_rate_have_no_file_read(
         assert sandboxed == []
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("path", ["/files", pytest.param("/translate_file", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", ["header", "query", "field"])
 @pytest.mark.parametrize(
     ("limits", "status", "code"), [(None, 403, "key_invalid"), (CallerLimits(rate=1), 429, "rate_limited")]

@@ -60,12 +60,7 @@ def test_logits_are_the_restated_ones(case: Case, folder: Path) -> None:
     assert_logits(read, load_model(folder, read).double(), restated.logits, 4)
 
 
-@pytest.mark.parametrize(
-    "case",
-    # Every day the one that needs most: tags in both texts, norms before and behind, ids that begin after others.
-    [pytest.param(name, marks=[] if name == "mbart" else pytest.mark.slow) for name in CASES],
-    indirect=True,
-)
+@pytest.mark.slow  # every day the logits are restated, and a Marian model is held against the library
 def test_logits_and_hypotheses_are_the_librarys(case: Case, folder: Path) -> None:
     transformers = pytest.importorskip("transformers")
     published = getattr(transformers, case.library).from_pretrained(folder).eval()
