@@ -15,6 +15,7 @@ from models.device.capture import CapturedStep
 from models.device.counters import DeviceCounters
 from models.device.failures import lost
 from models.device.sizes import Sizes
+from models.device.transfer import CAPTURING
 from models.errors import ConfigError
 from models.graphs import AnyModel, TorchGraphs
 from models.search.batch import DecodeBatch
@@ -250,7 +251,8 @@ class DeviceGraphs:
         """Let go of buffers and graphs that nobody uses now."""
         self._idle.clear()
         if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+            with CAPTURING:
+                torch.cuda.empty_cache()
 
 
 def check_device(name: str) -> torch.device:
