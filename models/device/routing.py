@@ -24,6 +24,8 @@ from models.search.hypotheses import Counters, Finished, Sentence
 from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
+_made: weakref.WeakSet[DeviceGraphs] = weakref.WeakSet()
+
 
 class RoutedBatch:
     """Two batches behind the interface of one: each sentence goes to the device where that supports it.
@@ -163,6 +165,7 @@ class DeviceGraphs:
         if self.device.type == "cuda":
             torch.cuda.set_per_process_memory_fraction(memory, self.device)
             self._budget = memory * torch.cuda.get_device_properties(self.device).total_memory
+        _made.add(self)
 
     @property
     def specs(self) -> GraphSpecs:
@@ -248,8 +251,10 @@ class DeviceGraphs:
             self._release()
 
     def _release(self) -> None:
-        """Let go of buffers and graphs that nobody uses now."""
-        self._idle.clear()
+        """Let go of buffers and graphs on the device that nobody uses now, those of other models included."""
+        for graphs in list(_made):
+            if graphs.device == self.device:
+                graphs._idle.clear()
         if self.device.type == "cuda":
             with CAPTURING:
                 torch.cuda.empty_cache()

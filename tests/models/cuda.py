@@ -234,7 +234,8 @@ class Races(TorchDispatchMode):
 
 
 def _address(tensor: Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    address: int = tensor.untyped_storage()._cdata
+    return address
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
