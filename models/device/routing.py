@@ -15,7 +15,7 @@ from models.device.capture import CapturedStep
 from models.device.counters import DeviceCounters
 from models.device.failures import lost
 from models.device.sizes import Sizes
-from models.device.transfer import CAPTURING
+from models.device.transfer import CAPTURING, wait_for
 from models.errors import ConfigError
 from models.graphs import AnyModel, TorchGraphs
 from models.search.batch import DecodeBatch
@@ -189,8 +189,8 @@ class DeviceGraphs:
             torch.OutOfMemoryError: the device has no room for the smallest buffers.
             DeviceLost: the device does not work any more.
         """
-        step = self._step(beam_size, bos, eos)
         try:
+            step = self._step(beam_size, bos, eos)
             batch = StaticBatch(step, poll_every=self._poll_every)
         except RuntimeError as error:  # where the device was lost by whoever had the buffers before
             raise lost(self.device, error) or error from error
@@ -252,6 +252,7 @@ class DeviceGraphs:
 
     def _release(self) -> None:
         """Let go of buffers and graphs on the device that nobody uses now, those of other models included."""
+        wait_for(self.device)  # steps of sentences that were removed may be underway
         for graphs in list(_made):
             if graphs.device == self.device:
                 graphs._idle.clear()

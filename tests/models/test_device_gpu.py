@@ -130,7 +130,7 @@ def test_a_capture_that_fails_costs_no_other() -> None:
     joining = mixed(model, 2)
     expected = decoded(DecodeBatch(TorchGraphs(prepared(POOLED)), beam_size=2), joining)
     step = CapturedStep(model, beam_size=2, sizes=SIZES)
-    run, failed = CapturedStep._run, []
+    run, failed = CapturedStep._run, list[Shape]()
 
     def waiting(self: CapturedStep, shape: Shape) -> None:
         run(self, shape)
