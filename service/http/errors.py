@@ -190,10 +190,11 @@ def invalid_parameters(errors: Sequence[Any]) -> InvalidFields:
 def _describe(errors: Sequence[Any]) -> tuple[str, list[dict[str, Any]]]:
     faults = []
     for item in errors:
-        name = _place(item["loc"])
+        context = item.get("ctx", {})
+        name = _place((*item["loc"], *([context["place"]] if "place" in context else [])))
         fault: dict[str, Any] = {"field": name, "message": bound_of(item)}
         if item["type"] != "missing":
-            fault["value"] = shown(item.get("ctx", {}).get("value", _measured(item)))
+            fault["value"] = shown(context.get("value", _measured(item)))
         faults.append(fault)
     sentence = "; ".join(_sentence(fault) for fault in faults[:5])
     return sentence + (f"; and {len(faults) - 5} more" if len(faults) > 5 else ""), faults[:100]
