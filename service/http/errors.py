@@ -38,7 +38,7 @@ from service.errors import (
 from service.files.bounds import FileRefused
 from service.files.records import FilesFull, TooManyFiles
 from service.files.runner import Explanation
-from service.storage.database import StorageError
+from service.storage.database import StorageError, StorageFull
 
 _SOON = 5.0  # seconds
 _LONGEST_NAME = 80
@@ -165,6 +165,8 @@ def reply_for(error: BaseException) -> ErrorReply:
         return ErrorReply(504, "deadline", str(DeadlinePassed()))
     if isinstance(error, StorageError):
         message = "what this server keeps cannot be read or written now; try again later"
+        if isinstance(error, StorageFull):
+            message = "this server's disk is full: it can keep nothing new until those who run it make room"
         return ErrorReply(503, "storage_unavailable", message, headers=_retry(_SOON))
     if isinstance(error, HTTPException):
         return _reply_for_route(error)
