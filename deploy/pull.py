@@ -130,7 +130,7 @@ def _download(url: str, wanted: str, into: Path, bound: int) -> Path:
             _receive(response, part, bound, _shown(url))
     except (http.client.HTTPException, OSError) as error:
         if isinstance(error, OSError) and error.errno in FULL:
-            raise
+            raise OSError(error.errno, error.strerror, str(part)) from error
         there = part.stat().st_size if part.is_file() else 0
         reason = getattr(error, "reason", None) or error
         if isinstance(error, http.client.IncompleteRead):

@@ -56,6 +56,7 @@ class Database:
 
         Raises:
             ConfigError: no database, damaged, not accessible, or made by a newer version of the service.
+            StorageFull: there is no room for the files that SQLite makes beside it.
         """
         self._path = path
         self._name = "the database in memory" if path is None else path.name
@@ -68,6 +69,9 @@ class Database:
             self._migrate(migrations)
         except (sqlite3.Error, StorageError, OSError) as error:
             self.close()
+            refused = error if isinstance(error, StorageError) else StorageError.of(f"{path} cannot be opened", error)
+            if isinstance(refused, StorageFull):
+                raise refused from error
             raise ConfigError(f"{path or self._name}: {_why_unusable(error)}") from error
         except ConfigError:
             self.close()
@@ -201,9 +205,6 @@ def copy_database(source: Path, target: Path) -> None:
 def _why_unusable(error: Exception) -> str:
     if type(error) is sqlite3.DatabaseError:
         return f"is no database, or damaged ({error}); restore it from a backup, or move it away to start with none"
-    refused = error if isinstance(error, StorageError) else StorageError.of("cannot be opened", error)
-    if isinstance(refused, StorageFull):
-        return str(refused)
     return f"cannot be opened ({error}); check that file and folder can be written, and that no process locks it"
 
 
