@@ -4,7 +4,8 @@ A recipe names its task and languages and has the tables ``[data]``, ``[model]``
 ``[decoding]``. Unknown keys are errors that list the known ones.
 
 A recipe may start from another: ``base = "dpn.toml"``, a path relative to the recipe, takes over every key that the
-recipe does not have itself. Tables are merged key by key, lists are replaced whole. Two tables stay behind where they
+recipe does not have itself. Tables are merged key by key, lists are replaced whole; but a corpus takes over the keys of
+the base's corpus of its name. Two tables stay behind where they
 would say something false: ``[published]``, since a score belongs to one recipe, and ``[model]`` where the recipe names
 another architecture. A base may have a base. What is kept in checkpoints and bundles is the merged recipe.
 """
@@ -264,7 +265,18 @@ def _merge_recipes(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     base.pop("published", None)
     if own.get("architecture", base.get("architecture")) != base.get("architecture"):
         base.pop("model", None)
+    named = _named_corpora(base)
+    for name, corpus in _named_corpora(own).items():
+        corpus.update(merged(named.get(name, {}), corpus))
     return merged(base, own)
+
+
+def _named_corpora(recipe: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The corpora by name; what is no table or no list is left for the check to refuse."""
+    data = recipe.get("data")
+    corpora = data.get("corpora") if isinstance(data, dict) else None
+    tables = [corpus for corpus in corpora if isinstance(corpus, dict)] if isinstance(corpora, list) else []
+    return {str(corpus.get("name")): corpus for corpus in tables}
 
 
 def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:

@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -23,6 +23,7 @@ OPERATIONS = ("/healthz", "/readyz", "/metrics", "/health")
 """Paths that are answered however many connections there are: those who run the service need them then."""
 _OVER = "connections_over"
 _FIRST_REQUEST = 1.0  # seconds that a new connection has for its first request once the service ends
+_STATUS_LINE = b"HTTP/1.1 "  # what a reply begins with, be it an interim one
 _LEAST_PROGRESS = 1024  # bytes that a client has to read of a reply in each period
 
 
@@ -59,6 +60,37 @@ class ConnectionLimit:
         await self._app(scope, receive, send)
 
 
+class HeadsWithBodies:
+    """A transport that writes the head of a reply and the first part of its body at once.
+
+    uvicorn writes them one after the other, and a server that is killed between the two (other threads have their turn
+    there) leaves a proxy with a head, after which it cannot ask another replica. Any other first part follows a turn of
+    the loop later.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._head = transport, loop, b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._head and data[: len(_STATUS_LINE)] == _STATUS_LINE:
+            self._head = data
+            self._loop.call_soon(self._write_head)
+        else:
+            head, self._head = self._head, b""
+            self._transport.write(head + data if head else data)
+
+    def close(self) -> None:
+        self._write_head()
+        self._transport.close()
+
+    def _write_head(self) -> None:
+        if self._head and not self._transport.is_closing():
+            self.write(b"")
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. Set ``bounds`` in a subclass: see ``bounded_protocol``."""
 
@@ -75,9 +107,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._framing = 0  # bytes that have arrived since the last that were of use
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", HeadsWithBodies(transport, self.loop)))
         if len(self.connections) > 2 * self.bounds.connections:
-            transport.abort()
+            self.transport.abort()
         else:
             self._expect_headers()
 

@@ -194,6 +194,21 @@ def test_lists_of_a_base_are_replaced_whole(tmp_path: Path) -> None:
         load_recipe(path)
 
 
+def test_a_corpus_takes_over_what_the_bases_of_its_name_has(tmp_path: Path) -> None:
+    corpora = (
+        '[[data.corpora]]\nname = "d"\nsource = ["{split}"]\ntarget = "{split}"\nlicence = "MIT"\nattribution = "x"\n'
+    )
+    corpora += '[[data.corpora]]\nname = "c"\ntarget = "c/{split}.fr"\nrepeat = 2\n'
+    path = write(tmp_path, child='base = "base.toml"\n' + corpora, base=BASE)
+    other, corpus = load_recipe(path).data.corpora
+    before = load_recipe(tmp_path / "base.toml").data.corpora[0]
+    assert (other.name, other.licence, corpus.name) == ("d", "MIT", "c")
+    assert corpus == dataclasses.replace(before, target="c/{split}.fr", repeat=2)
+    for faulty in ("corpora = 3", "corpora = [3]"):
+        with pytest.raises(ConfigError, match="corpora"):
+            load_recipe(write(tmp_path, child=f'base = "base.toml"\n[data]\n{faulty}', base=BASE))
+
+
 def test_a_bases_published_scores_are_not_the_recipes(tmp_path: Path) -> None:
     path = write(tmp_path, child='base = "base.toml"\n[published]\nmeteor = 6.0', base=BASE)
     assert load_recipe(path).published == {"meteor": 6.0}
