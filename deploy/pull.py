@@ -222,7 +222,8 @@ def _bring(given: Path, content: Path, wanted: str, bound: int) -> None:
         with tarfile.open(given) as archive:
             _unpack(archive, content, bound)
     except _BROKEN as error:
-        message = f"{given}: not an archive that can be unpacked (.tar, .tar.gz, .tar.bz2, .tar.xz): {error}"
+        why = str(error).partition(":\n")[0]  # without what each way to unpack has to say
+        message = f"{given}: not an archive that can be unpacked (.tar, .tar.gz, .tar.bz2, .tar.xz): {why}"
         raise PullError(message) from error
 
 
