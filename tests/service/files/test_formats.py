@@ -225,10 +225,8 @@ LETTER = """<!DOCTYPE html><html lang="de"><meta charset="utf-8"><title>der brie
 <p>guten morgen. das <b>rote haus</b> ist sehr <i>alt</i>, und der <a href="https://example.org/a?b=1">garten</a> auch.
 <ul><li>wir trinken kaffee.<li>die kinder spielen im <u>garten</u>.</ul><table border="1"><tr><th>name<th>wert
 <tr><td>der hund<td>12<tr><td>die alte katze<td>7</table><p>wo ist der bahnhof?<br>er ist in der stadt."""
-WRITER, CALC = (
-    ("html", LETTER.encode(), "HTML (StarWriter)"),
-    ("csv", b"name;wert\nhaus;1,5\nhund;12\n", "CSV:59,34,76"),
-)
+WRITER = ("html", LETTER.encode(), "HTML (StarWriter)")
+CALC = ("csv", b"name;wert\nhaus;1,5\nhund;12\n", "CSV:59,34,76")
 IMPRESS = ("pptx", SAMPLES["pptx"][0], "")
 
 
