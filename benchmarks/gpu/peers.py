@@ -54,12 +54,10 @@ def huggingface(*, device: str, small: bool, dtype: str, sentences: int, beam_si
 
 def ctranslate2(*, device: str, small: bool, dtype: str, sentences: int, beam_size: int) -> Found:
     """Beside CTranslate2, where it is installed for this device."""
-    if find_spec("ctranslate2") is None:
-        raise Missing("ctranslate2 is not installed")
+    if lacking := ctranslate2_lacks(device):
+        raise Missing(lacking)
     import ctranslate2
 
-    if device == "cuda" and not ctranslate2.get_cuda_device_count():
-        raise Missing("ctranslate2 sees no CUDA device here")
     from benchmarks.decoding.conversion import random_tokens, write_random
 
     types, length, size = (200, 8, _SMALL) if small else (_TYPES, _LENGTH, _SIZE)
@@ -80,6 +78,15 @@ def ctranslate2(*, device: str, small: bool, dtype: str, sentences: int, beam_si
             )
 
         return _beside("ctranslate2", translate, ours, sources, device, dtype, (length, beam_size))
+
+
+def ctranslate2_lacks(device: str) -> str:
+    """Why CTranslate2 cannot be run on a device; empty where it can."""
+    if find_spec("ctranslate2") is None:
+        return "ctranslate2 is not installed"
+    import ctranslate2
+
+    return "" if device == "cpu" or ctranslate2.get_cuda_device_count() else "ctranslate2 sees no CUDA device here"
 
 
 def _transformer(size: TransformerSize, types: int) -> AnyModel:

@@ -87,13 +87,14 @@ def main(
     port: Annotated[int, typer.Option(help="Port to listen on, on the loopback interface.")],
     workers: Annotated[int, typer.Option(min=0, help="Sentences in work at once, one thread each; 0 = cores.")] = 0,
     compute_type: Annotated[str, typer.Option(help="Precision of the model.")] = "int8",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
 ) -> None:
     """Serve a CTranslate2 model until stopped."""
     import ctranslate2  # type: ignore[import-untyped,unused-ignore]
 
     loaded = Bundle.load(bundle)
     translator = ctranslate2.Translator(
-        str(model), compute_type=compute_type, inter_threads=workers or usable_cores(), intra_threads=1
+        str(model), device, compute_type=compute_type, inter_threads=workers or usable_cores(), intra_threads=1
     )
     app = create_app(translator, loaded.source_vocabularies[0], loaded.target_vocabulary, words_of(model))
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)

@@ -70,7 +70,7 @@ def measure(options: ServeOptions) -> dict[str, Any]:
     with ExitStack() as stack:
         naive = None
         if peers:
-            server = stack.enter_context(naive_server(options, stack, workers))
+            server = stack.enter_context(naive_server(options.bundle, options.peer_vocabulary, workers, stack))
             bodies = naive_bodies(forced, options.beam_size)
             naive = LoadedService("naive", server, "/translate", bodies, options.clients, options.duration, rows)
         server = stack.enter_context(tandem_server(options.bundle, workers))
@@ -91,16 +91,18 @@ def measure(options: ServeOptions) -> dict[str, Any]:
     }
 
 
-def naive_server(options: ServeOptions, stack: ExitStack, workers: int) -> Server:
-    """The naive service, with a random model in a folder that goes when ``stack`` does."""
+def naive_server(bundle: Path, types: int, workers: int, stack: ExitStack, device: str = "cpu") -> Server:
+    """The naive service, with a random model of so many types in a folder that goes when ``stack`` does."""
     from benchmarks.decoding.conversion import write_random
     from benchmarks.workload import TransformerSize
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tandem-bench-"))) / "model"
     folder.mkdir()
-    write_random(folder, TransformerSize(), options.peer_vocabulary, "int8")
-    arguments = ("-m", "benchmarks.service.naive", "--model", str(folder), "--bundle", str(options.bundle))
-    return Server((*arguments, "--port", "{port}", "--workers", str(workers)), "/healthz")
+    kind = "int8" if device == "cpu" else "float16"
+    write_random(folder, TransformerSize(), types, kind)
+    arguments = ("-m", "benchmarks.service.naive", "--model", str(folder), "--bundle", str(bundle))
+    how = ("--port", "{port}", "--workers", str(workers), "--device", device, "--compute-type", kind)
+    return Server((*arguments, *how), "/healthz")
 
 
 def _load(ours: LoadedService, naive: LoadedService | None, options: ServeOptions) -> dict[str, Verdict]:

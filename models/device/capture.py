@@ -6,10 +6,11 @@ most of its time, a replay is one launch. All shapes share one pool of memory fo
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
+import gc
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Protocol
 
 import torch
@@ -18,13 +19,13 @@ from torch import Tensor
 from models.device.counters import DeviceCounters
 from models.device.sizes import Shape
 from models.device.step import StaticStep
-from models.device.transfer import Stopwatch, upload
+from models.device.transfer import CAPTURING, Stopwatch, upload, wait_for
 from models.search.graphs import Array
 
 ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
 MOST = 128  # graphs of one beam size; each keeps some hundred kilobytes on the device beside the pool
 _TIMED, _WORTH = 20, 0.9  # steps, and the share of the time that is worth a minute for each shape
-_ONE = threading.Lock()  # only one capture may be underway in a process
+_abandoned: list[Any] = []  # captures that failed: an allocator may ask them for ever whether they are underway
 
 
 class Replayable(Protocol):
@@ -42,24 +43,50 @@ class Recorder(Protocol):
 
 
 class CudaRecorder:
-    """Captures into one pool, in the current stream."""
+    """Captures into one pool, in the current stream; one that failed is not shared with those that follow."""
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, work: Callable[[], None]) -> Replayable:
         graph = torch.cuda.CUDAGraph()
-        # Not torch.cuda.graph: that waits for the device and gives back all cached memory at every capture. Others may
-        # use the device from their threads meanwhile.
-        graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
         try:
-            work()
+            # Not torch.cuda.graph: that waits for the device and gives back all cached memory at every capture. Others
+            # may use the device from their threads meanwhile.
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            with _nothing_collected():
+                work()
+            graph.capture_end()
         except BaseException:
-            with suppress(RuntimeError):  # what ended it is the error to know
-                graph.capture_end()
+            self._abandon(graph)
             raise
-        graph.capture_end()
         return graph
+
+    def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
+        """Undo what a capture began, which torch does not where the capture has become invalid: no other could use the
+        pool, and memory that two streams used would never be free again."""
+        device = torch.cuda.current_device()
+        try:
+            graph.capture_end()
+        except RuntimeError:  # what ended the capture is the error to know
+            with suppress(RuntimeError):  # it had ended, but could not be made a graph
+                torch._C._cuda_endAllocateToPool(device, self._pool)
+                torch._C._cuda_releasePool(device, self._pool)
+        graph.reset()
+        _abandoned.append(graph)
+        self._pool = torch.cuda.graph_pool_handle()
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Garbage of this stream that is freed within a capture would leave an event there, which nobody can wait for."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Captures:
@@ -98,14 +125,19 @@ class Captures:
 
     def release(self) -> None:
         """Give up all graphs, and their memory to whoever asks for some next."""
-        if self._graphs and self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)  # a replay may be underway
-        self._counters.evictions += len(self._graphs)
-        self._graphs.clear()
+        self._evict(len(self._graphs))
         self._recorder = None
 
+    def _evict(self, count: int) -> None:
+        """Give up so many graphs, those first that were used least recently."""
+        if count > 0:
+            wait_for(self._device)  # a replay may be underway
+        for key in list(self._graphs)[: max(0, count)]:
+            del self._graphs[key]
+            self._counters.evictions += 1
+
     def _capture(self, key: Hashable, work: Callable[[], None], new_recorder: Callable[[], Recorder]) -> None:
-        with _ONE:
+        with CAPTURING:
             try:
                 self._recorder = self._recorder or new_recorder()
                 self._graphs[key] = self._recorder.record(work)
@@ -121,9 +153,7 @@ class Captures:
                 self._refused.add(key)
             else:
                 self._counters.captures += 1
-        while len(self._graphs) > self._most:
-            del self._graphs[next(iter(self._graphs))]
-            self._counters.evictions += 1
+        self._evict(len(self._graphs) - self._most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +188,8 @@ class CapturedStep(StaticStep):
     ) -> None:
         super().__init__(model, **named)
         gpu = self.device.type == "cuda"
-        recorder = CudaRecorder if recorder is None and gpu else recorder
+        if recorder is None and gpu and not self.streams.shared:
+            recorder = CudaRecorder
         # A pool each: encodings are done beside steps.
         self._steps = Captures(self.device, self.counters, recorder, most)
         self._encodings = Captures(self.device, self.counters, recorder if gpu else None, most)
@@ -232,8 +263,7 @@ class CapturedStep(StaticStep):
             for _ in range(_TIMED):
                 self(shape)
             watch.stop()
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+        wait_for(self.device)
         return watch.seconds / _TIMED
 
     def _run(self, shape: Shape) -> None:
@@ -241,5 +271,10 @@ class CapturedStep(StaticStep):
             return super().forward(shape)
         if shape not in self._compiled_steps:
             step = super().forward
-            self._compiled_steps[shape] = torch.compile(lambda: step(shape), fullgraph=True, dynamic=False)
+            self._compiled_steps[shape] = torch.compile(_unlike(lambda: step(shape)), fullgraph=True, dynamic=False)
         return self._compiled_steps[shape]()
+
+
+def _unlike(function: Any) -> Callable[[], None]:
+    """The same as code of its own: torch.compile refuses to compile one code more than a few times."""
+    return FunctionType(function.__code__.replace(), function.__globals__, closure=function.__closure__)

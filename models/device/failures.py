@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from models.device.transfer import wait_for
 from models.errors import DeviceLost
 
 
@@ -16,7 +17,7 @@ def lost(device: torch.device, error: BaseException) -> DeviceLost | None:
     if device.type != "cuda" or isinstance(error, torch.OutOfMemoryError) or not isinstance(error, RuntimeError):
         return None
     try:
-        torch.cuda.synchronize(device)
+        wait_for(device)
     except RuntimeError as lasting:
         return DeviceLost(f"{device} does not work any more: {str(lasting).splitlines()[0]}")
     return None

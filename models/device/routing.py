@@ -15,6 +15,7 @@ from models.device.capture import CapturedStep
 from models.device.counters import DeviceCounters
 from models.device.failures import lost
 from models.device.sizes import Sizes
+from models.device.transfer import CAPTURING, wait_for
 from models.errors import ConfigError
 from models.graphs import AnyModel, TorchGraphs
 from models.search.batch import DecodeBatch
@@ -22,6 +23,8 @@ from models.search.graphs import Array, GraphSpecs
 from models.search.hypotheses import Counters, Finished, Sentence
 from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
+
+_made: weakref.WeakSet[DeviceGraphs] = weakref.WeakSet()
 
 
 class RoutedBatch:
@@ -162,6 +165,7 @@ class DeviceGraphs:
         if self.device.type == "cuda":
             torch.cuda.set_per_process_memory_fraction(memory, self.device)
             self._budget = memory * torch.cuda.get_device_properties(self.device).total_memory
+        _made.add(self)
 
     @property
     def specs(self) -> GraphSpecs:
@@ -185,8 +189,8 @@ class DeviceGraphs:
             torch.OutOfMemoryError: the device has no room for the smallest buffers.
             DeviceLost: the device does not work any more.
         """
-        step = self._step(beam_size, bos, eos)
         try:
+            step = self._step(beam_size, bos, eos)
             batch = StaticBatch(step, poll_every=self._poll_every)
         except RuntimeError as error:  # where the device was lost by whoever had the buffers before
             raise lost(self.device, error) or error from error
@@ -247,10 +251,14 @@ class DeviceGraphs:
             self._release()
 
     def _release(self) -> None:
-        """Let go of buffers and graphs that nobody uses now."""
-        self._idle.clear()
+        """Let go of buffers and graphs on the device that nobody uses now, those of other models included."""
+        wait_for(self.device)  # steps of sentences that were removed may be underway
+        for graphs in list(_made):
+            if graphs.device == self.device:
+                graphs._idle.clear()
         if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+            with CAPTURING:
+                torch.cuda.empty_cache()
 
 
 def check_device(name: str) -> torch.device:

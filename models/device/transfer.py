@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -12,6 +14,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from models.search.graphs import Array
+
+CAPTURING = threading.RLock()
+"""Held while a graph is captured: there may be one at a time in a process, and none while a device is waited for."""
+_STREAMS = 32  # of one priority that torch has; it hands them out in turn, also those that are in use
+_URGENT, _ORDINARY = -1, 0
+_held: WeakSet[torch.cuda.Stream] = WeakSet()
+_holding = threading.Lock()
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a device has done all that any thread asked for; a CPU has."""
+    if device.type == "cuda":
+        with CAPTURING:  # it would end the capture of another thread, and be refused
+            torch.cuda.synchronize(device)
 
 
 def upload(array: Array, device: torch.device) -> Tensor:
@@ -57,13 +73,20 @@ class Streams:
     """In which order a device works for one batch: steps in one stream, the encoding of newcomers beside them.
 
     On the CPU everything is done when it is asked for.
+
+    Attributes:
+        shared: whether others use one of the streams, of which torch has not more. Nothing can be captured there: what
+            another thread asks for meanwhile would become a part of it.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._steps: torch.cuda.Stream | None = None
         self._encodings: torch.cuda.Stream | None = None
+        self.shared = False
         if device.type == "cuda":
-            self._steps, self._encodings = torch.cuda.Stream(device), torch.cuda.Stream(device)
+            self._steps, own_steps = _stream(device, _URGENT)
+            self._encodings, own_encodings = _stream(device, _ORDINARY)
+            self.shared = not (own_steps and own_encodings)
             for stream in (self._steps, self._encodings):
                 stream.wait_stream(torch.cuda.current_stream(device))  # the weights may be on their way
 
@@ -89,6 +112,17 @@ class Streams:
             self._steps.wait_event(event)
             for tensor in tensors:
                 tensor.record_stream(self._steps)
+
+
+def _stream(device: torch.device, priority: int) -> tuple[torch.cuda.Stream, bool]:
+    """A stream, and whether nobody else holds it."""
+    with _holding:
+        for _ in range(_STREAMS):
+            stream = torch.cuda.Stream(device, priority=priority)
+            if stream not in _held:
+                _held.add(stream)
+                return stream, True
+        return stream, False
 
 
 class Stopwatch:

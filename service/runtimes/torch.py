@@ -75,14 +75,12 @@ def device_work() -> Iterator[tuple[str, DeviceCounters]]:
 def device_memory() -> dict[tuple[str, str], int]:
     """Bytes of GPU memory by device and kind: ``allocated`` to tensors, ``reserved`` by this process, ``free`` there.
 
-    Empty where this process has not used a GPU.
+    Empty where this process has not used a GPU. Of one that it does not use nothing is asked, which would take some
+    hundred megabytes there.
     """
-    if not torch.cuda.is_available() or not torch.cuda.is_initialized():
-        return {}
     found = {}
-    for number in range(torch.cuda.device_count()):
-        device = f"cuda:{number}"
-        found[device, "allocated"] = torch.cuda.memory_allocated(number)
-        found[device, "reserved"] = torch.cuda.memory_reserved(number)
-        found[device, "free"] = torch.cuda.mem_get_info(number)[0]
+    for device in {graphs.device for graphs in list(_opened) if graphs.device.type == "cuda"}:
+        found[str(device), "allocated"] = torch.cuda.memory_allocated(device)
+        found[str(device), "reserved"] = torch.cuda.memory_reserved(device)
+        found[str(device), "free"] = torch.cuda.mem_get_info(device)[0]
     return found

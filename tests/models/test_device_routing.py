@@ -115,6 +115,24 @@ def test_without_room_there_are_fewer_slots() -> None:
         graphs.start_batch(3)
 
 
+def test_idle_buffers_of_another_model_make_room() -> None:
+    model = prepared(POOLED)
+    other, graphs = DeviceGraphs(model, sizes=SIZES), DeviceGraphs(model, sizes=SIZES)
+    other.start_batch(2)
+    made = 0
+
+    def cramped(*given: Any, **named: Any) -> CapturedStep:
+        nonlocal made
+        made += 1
+        if other._idle:
+            raise torch.OutOfMemoryError
+        return CapturedStep(*given, **named)
+
+    with patch("models.device.routing.CapturedStep", cramped):
+        graphs.start_batch(2)
+    assert made == 2
+
+
 def test_a_step_without_room_gives_up_graphs_and_idle_buffers_for_the_next() -> None:
     model = prepared(POOLED)
     graphs = DeviceGraphs(model, sizes=SIZES)

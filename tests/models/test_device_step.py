@@ -135,6 +135,19 @@ def test_a_step_compiles_in_one_piece(case: Case, monkeypatch: pytest.MonkeyPatc
     assert_same(decoded(StaticBatch(step), joining), expected)
 
 
+@pytest.mark.slow
+def test_shapes_are_not_one_that_is_compiled_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch does that a few times, and then raises."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 1)
+    (case,) = (case for case in FIRST_CASES if case.architecture == "convs2s")
+    step = CapturedStep(prepared(case), beam_size=1, sizes=Sizes((1, 2), (4,), (2,)), compiled=True)
+    with torch.inference_mode():
+        for shape in (Shape(1, (4,), 2), Shape(2, (4,), 2)):
+            step(shape)
+    assert len(step._compiled_steps) == 2
+
+
 def test_compiling_is_measured_and_a_compiler_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     model, joining = prepared(POOLED), mixed(prepared(POOLED), 3)
     step = CapturedStep(model, beam_size=3, sizes=SIZES)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,6 +91,16 @@ def test_a_line_holds_on_the_cpu(line: Line) -> None:
         assert outcome["status"] == "ok", outcome
     else:
         assert (outcome["status"], outcome["summary"]) == ("skipped", expected)
+
+
+@pytest.mark.slow
+def test_the_service_is_loaded_beside_the_naive_one() -> None:
+    pytest.importorskip("ctranslate2")
+    options = GpuOptions(device="cpu", bundle=ROOT / "bundles/de-en")
+    (line,) = (line for line in plan(options) if line.name == "service")
+    outcome, _ = attempt(replace(line, arguments={**line.arguments, "seconds": 0.5}))
+    assert outcome["status"] == "ok" and "; naive " in outcome["summary"]
+    assert outcome["figures"]["requests"] > 0 < outcome["figures"]["naive"]["requests"]
 
 
 def test_every_architecture_is_proved() -> None:

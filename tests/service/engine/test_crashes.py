@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -257,3 +258,24 @@ async def test_a_lost_device_ends_all_that_runs_and_waits_and_refuses_the_rest(w
         assert running.dispatcher.lost is gone and running.dispatcher.draining
         with pytest.raises(Draining):
             running.submit(job(4))
+
+
+async def test_sentences_tried_alone_share_the_buffers_that_are_there() -> None:
+    """Those of a device have room for a whole batch: each of hundreds with its own would leave no memory."""
+    pytest.importorskip("torch")
+    from models.device import CapturedStep, DeviceGraphs, StaticBatch
+    from service.engine.engine import _factory
+    from tests.models.device import POOLED, SIZES, prepared
+
+    graphs = DeviceGraphs(prepared(POOLED), sizes=SIZES)
+    jobs = [job(4, 5 + number) for number in range(3)]
+    with (
+        patch("models.device.routing.CapturedStep", wraps=CapturedStep) as made,
+        patch.object(StaticBatch, "step", side_effect=RuntimeError("a step")),
+    ):
+        async with bench(_factory(graphs, None)) as running:
+            found = [hypotheses(one) for one in await running.outcomes(*jobs)]
+    assert made.call_count == 1
+    for one, own in zip(jobs, found, strict=True):
+        expected = alone(graphs, one)
+        assert [x.tokens for x in own] == [x.tokens for x in expected]

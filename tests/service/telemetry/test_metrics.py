@@ -77,12 +77,19 @@ async def test_the_memory_of_a_gpu_is_shown_where_torch_uses_one(
     assert not [name for name in await metrics(service.client) if "gpu" in name or "tandem_device" in name]
 
 
-def test_without_a_gpu_there_is_no_memory_of_one() -> None:
+def test_memory_is_asked_for_of_the_devices_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking any other would make this process take some of it."""
     torch = pytest.importorskip("torch")
-    from service.runtimes.torch import device_memory
+    from service.runtimes import torch as runtime
 
-    if torch.cuda.is_available():
-        torch.zeros(1, device="cuda")
-        assert device_memory()["cuda:0", "reserved"] > 0
-    else:
-        assert device_memory() == {}
+    class Opened:
+        device = torch.device("cuda:1")
+
+    opened = {Opened(), Opened()}
+    monkeypatch.setattr(runtime, "_opened", opened)
+    for name, found in (("memory_allocated", 1), ("memory_reserved", 2), ("mem_get_info", (3, 4))):
+        monkeypatch.setattr(torch.cuda, name, {Opened.device: found}.__getitem__)
+    expected = {"allocated": 1, "reserved": 2, "free": 3}
+    assert runtime.device_memory() == {("cuda:1", kind): size for kind, size in expected.items()}
+    opened.clear()
+    assert runtime.device_memory() == {}
