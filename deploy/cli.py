@@ -133,7 +133,9 @@ def main() -> None:
     except OSError as error:
         if error.filename is None and error.errno not in FULL:  # of the network or the system, not of a path
             raise
-        _fail(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error.strerror), 1)
+        where = f"{error.filename}: " if error.filename is not None else ""
+        remedy = "; make room on its disk, and run the command again" if error.errno in FULL else ""
+        _fail(f"{where}{error.strerror}{remedy}", 1)
     except KeyboardInterrupt:
         sys.exit(130)
 

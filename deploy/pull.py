@@ -130,7 +130,7 @@ def _download(url: str, wanted: str, into: Path, bound: int) -> Path:
             _receive(response, part, bound, _shown(url))
     except (http.client.HTTPException, OSError) as error:
         if isinstance(error, OSError) and error.errno in FULL:
-            raise
+            raise OSError(error.errno, error.strerror, str(part)) from error
         there = part.stat().st_size if part.is_file() else 0
         reason = getattr(error, "reason", None) or error
         if isinstance(error, http.client.IncompleteRead):
@@ -222,7 +222,8 @@ def _bring(given: Path, content: Path, wanted: str, bound: int) -> None:
         with tarfile.open(given) as archive:
             _unpack(archive, content, bound)
     except _BROKEN as error:
-        message = f"{given}: not an archive that can be unpacked (.tar, .tar.gz, .tar.bz2, .tar.xz): {error}"
+        why = str(error).partition(":\n")[0]  # without what each way to unpack has to say
+        message = f"{given}: not an archive that can be unpacked (.tar, .tar.gz, .tar.bz2, .tar.xz): {why}"
         raise PullError(message) from error
 
 

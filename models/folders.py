@@ -15,6 +15,17 @@ def is_vacant(out: Path) -> bool:
 
 
 @contextmanager
+def named(path: Path) -> Iterator[None]:
+    """An error of the disk names the file or folder, as that of a write does not by itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+@contextmanager
 def whole_folder(out: Path, beside: Path | None = None) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of ``out`` when the block ends and vanishes if it raises.
 
@@ -27,8 +38,9 @@ def whole_folder(out: Path, beside: Path | None = None) -> Iterator[Path]:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        yield partial
-        replace_folder(out, partial, old)
+        with named(out):
+            yield partial
+            replace_folder(out, partial, old)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

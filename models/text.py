@@ -1,6 +1,6 @@
-"""The one normalisation that training text and served text share.
+"""What becomes of every text before a model sees it: ``normalise`` in training and in use, and then ``as_read``.
 
-A model must see at serving time what it saw in training, so both sides call ``normalise`` and nothing else.
+Whatever decodes text, a server, an evaluation, a proof, reads it in this one way.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
 )
 _REMOVED = re.compile(f"[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\ud800-\udfff\ufeff{_NONCHARACTERS}]")
 _LINE_ENDS = re.compile(r"\r\n?")
+BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""The characters that begin and end embeddings, overrides and isolates of text that runs the other way."""
 # Marks of a combining class, and the three that decompose into such: the time of unicodedata grows with the square of a
 # run of them that is out of order, and it holds the interpreter meanwhile.
 _MARKS = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x1F000)))) + "\u0f73\u0f75\u0f81"
 _LONG_RUN = re.compile(f"[{_MARKS}]{{32,}}")
+# What says only where a line may break, and which way text runs, and the hyphen at which no line may.
+_UNREAD = dict.fromkeys(map(ord, "\u00ad\u061c\u200b\u200e\u200f\u2060" + BIDI)) | {0x2011: "-"}
 
 
 def normalise(text: str) -> str:
@@ -30,6 +34,19 @@ def normalise(text: str) -> str:
     if unicodedata.is_normalized("NFC", kept):
         return kept
     return unicodedata.normalize("NFC", _LONG_RUN.sub(_in_order, kept))
+
+
+def as_read(text: str) -> str:
+    """A normalised text as models read it: single-spaced, without signs of where lines break and which way text runs.
+
+    No word is another one for a soft hyphen in it, and no-break spaces are spaces.
+    """
+    return single_spaced(text.translate(_UNREAD))
+
+
+def single_spaced(text: str) -> str:
+    """A text in which every run of white space is one space, and none stands at its ends."""
+    return " ".join(text.split())
 
 
 def _in_order(run: re.Match[str]) -> str:

@@ -11,15 +11,15 @@ import numpy as np
 from models.rendering import Renderer
 from models.search.graphs import Array
 from models.search.offline import Failed, OfflineDecoder
-from models.text import normalise
+from models.text import as_read, normalise
 from models.vocabulary import EOS, Vocabulary
 
 Column: TypeAlias = Sequence[Any]  # lines of text (str), or feature matrices S x D (arrays)
 
 
 def encode_lines(vocabulary: Vocabulary, lines: Sequence[str], max_tokens: int) -> list[np.ndarray]:
-    """Ids of every line, ending with EOS and cut at ``max_tokens`` (EOS included)."""
-    encoded = (vocabulary.encode(normalise(line))[: max_tokens - 1] for line in lines)
+    """Ids of every line as models read it, ending with EOS and cut at ``max_tokens`` (EOS included)."""
+    encoded = (vocabulary.encode(_read(line))[: max_tokens - 1] for line in lines)
     return [np.array([*ids, EOS], np.int64) for ids in encoded]
 
 
@@ -68,6 +68,11 @@ def translate_lines(
 
 
 def written_lines(sources: Sequence[Vocabulary | None], lines: Sequence[Column]) -> list[tuple[str, ...]]:
-    """Each line as text, source by source; matrices have none."""
-    columns = [[""] * len(column) if v is None else column for v, column in zip(sources, lines, strict=True)]
+    """Each line as text that models read, source by source; matrices have none."""
+    texts = zip(sources, lines, strict=True)
+    columns = [[""] * len(column) if v is None else list(map(_read, column)) for v, column in texts]
     return list(zip(*columns, strict=True))
+
+
+def _read(line: str) -> str:
+    return as_read(normalise(line))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def save_checkpoint(
     metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".partial")
-    save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, temporary, metadata)
+    _save(temporary, {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, metadata)
     os.replace(temporary, path)
 
 
@@ -89,7 +90,7 @@ def save_weights(
     """Write weights alone, in 16 bits as a bundle has them: a checkpoint to make a bundle of, not to go on from.
 
     Raises:
-        CheckpointError: a weight does not fit 16 bits.
+        CheckpointError: a weight does not fit 16 bits, or the file cannot be written.
     """
     narrow = {name: tensor.half().contiguous() for name, tensor in tensors.items()}
     if wide := [name for name, tensor in narrow.items() if not bool(torch.isfinite(tensor).all())]:
@@ -98,7 +99,17 @@ def save_weights(
         )
     metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file({f"{_MODEL}{name}": tensor for name, tensor in narrow.items()}, path, metadata)
+    _save(path, {f"{_MODEL}{name}": tensor for name, tensor in narrow.items()}, metadata)
+
+
+def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Write a file; what could be written of it is removed where there is no room for all. Raises CheckpointError."""
+    try:
+        save_file(tensors, path, metadata)
+    except (OSError, SafetensorError) as error:
+        with suppress(OSError):
+            path.unlink()
+        raise CheckpointError(f"{path} cannot be written: {error}") from error
 
 
 def random_states() -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from models.bundle import Bundle
 from models.rendering import Renderer
 from models.search import Array, Hypothesis, SearchOptions
 from models.search.offline import Sources
-from models.translator import encode_lines
+from models.translator import encode_lines, written_lines
 from models.vocabulary import EOS
 
 _WHOLE = 1 << 40  # tokens: more than a line has
@@ -137,7 +137,7 @@ class SegmentReader:
 
     def read(self, fields: Sequence[Field]) -> LineReading:
         """A line; what is blank in every source stays blank."""
-        texts = tuple(field if isinstance(field, str) else "" for field in fields)
+        (texts,) = written_lines(self._sources, [[field] for field in fields])
         if not any(map(str.strip, texts)) and any(vocabulary is not None for vocabulary in self._sources):
             return LineReading((), lambda hypotheses: "")
         longest, sources = 0, list[Array]()

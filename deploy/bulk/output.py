@@ -10,8 +10,8 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from deploy.bulk.lines import LineResult
 from deploy.bulk.sources import CHUNK
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError
+from models.folders import named
 from service.files.disk import DataInUse, hold, sync_folder
 
 FORMAT = 2  # of the journal
@@ -96,15 +97,6 @@ class Journal:
                 f"cannot resume: {'; '.join(faults)}. Resume with what it began with, or remove the journal to begin"
                 " again"
             )
-
-
-@contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Errors of the disk name the file."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 @dataclass(slots=True)

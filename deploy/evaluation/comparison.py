@@ -25,6 +25,7 @@ from deploy.outputs import check_file, check_folder
 from deploy.report import cell, console, say, table
 from models.command import AsJson
 from models.errors import ConfigError
+from models.folders import named
 from training.metrics import corpus_metrics
 from training.significance import DRAWS, Counts
 
@@ -133,10 +134,12 @@ def compare(
     if hypotheses is not None:
         for system in comparison.systems:
             path = hypotheses / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', system.name)}.txt"
-            path.write_text("".join(f"{text}\n" for text in system.texts), encoding="utf-8")
+            with named(path):
+                path.write_text("".join(f"{text}\n" for text in system.texts), encoding="utf-8")
     to_output = str(markdown) == "-"
     if markdown is not None and not to_output:
-        markdown.write_text(comparison.markdown(), encoding="utf-8")
+        with named(markdown):
+            markdown.write_text(comparison.markdown(), encoding="utf-8")
     if as_json:
         print(json.dumps(comparison.mapping(), indent=1, ensure_ascii=False))
     elif to_output:

@@ -114,7 +114,7 @@ class Access:
             self._snapshot = self.keys.snapshot(self._snapshot)
         except StorageError as error:
             if not self._stale:
-                _log.error("keys_not_readable", cause=type(error.__cause__).__name__, used="those known so far")
+                _log.error("keys_not_readable", cause=str(error), used="those known so far")
             self._stale = True
         else:
             self._stale = False

@@ -191,7 +191,8 @@ def _moment(text: str) -> float | None:
 def _seconds(text: str, option: str) -> float:
     match = _DURATION.fullmatch(text)
     if not match:
-        raise ConfigError(f"{option}: {text!r} is not understood; give hours or days, such as 12h or 90d")
+        date = "a date such as 2030-12-31, or " if option == "--expires" else ""
+        raise ConfigError(f"{option}: {text!r} is not understood; give {date}hours or days, such as 12h or 90d")
     return int(match[1]) * _SECONDS[match[2]]
 
 

@@ -16,6 +16,7 @@ from limits.errors import StorageError
 from limits.storage import Storage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
+from models.errors import TandemError
 from service.access.errors import LimitsUnavailable, QuotaExceeded, RateLimited
 from service.access.keys import CallerLimits
 
@@ -123,7 +124,9 @@ class Meter:
                 result = work()
             except StorageError as error:
                 self._down, self._down_until = True, self._monotonic() + _PAUSE  # the attempt may have taken as long
-                _log.error("limits_store_failed", cause=type(error.__cause__).__name__, answers=self._failure)
+                cause = error.__cause__
+                why = str(cause) if isinstance(cause, TandemError) else type(cause).__name__
+                _log.error("limits_store_failed", cause=why, answers=self._failure)
             else:
                 if self._down:
                     self._down = False

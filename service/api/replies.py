@@ -173,7 +173,9 @@ class MemoryPage(BaseModel):
 class MemoryImport(BaseModel):
     """What came of a TMX."""
 
-    stored: int = Field(examples=[2], description="Pairs that are entries now; of equal texts the last one counts.")
+    stored: int = Field(examples=[2], description="Pairs that are entries now.")
+    replaced: int = Field(examples=[0], description="Of these, those that took the place of an entry.")
+    repeated: int = Field(examples=[0], description="Pairs in whose place a later one of the same text was stored.")
     skipped: int = Field(
         examples=[0], description="Pairs that were left out: empty, or over 5,000 characters on a side."
     )

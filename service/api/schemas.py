@@ -20,7 +20,10 @@ LIST_FIELDS = ("protect",)
 def _texts(value: Any) -> str | list[str]:
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+    if isinstance(value, list) and value:
+        for place, text in enumerate(value):
+            if not isinstance(text, str):
+                raise PydanticCustomError("string_type", "must be a string", {"place": place, "value": text})
         return value
     raise PydanticCustomError("texts", "must be a string or a list of at least one string")
 

@@ -10,20 +10,19 @@ from models.bundle import Bundle
 from models.errors import VocabularyError
 from models.rendering import Renderer
 from models.search import Hypothesis, SearchOptions
+from models.text import as_read, single_spaced
 from models.vocabulary import EDITS
 
 Ids = tuple[int, ...]
 """Tokens of a text, with the end of the sentence."""
-
-_BREAKS = str.maketrans({"\u00ad": None, "\u2060": None, "\u2011": "-"})  # soft hyphen, word joiner, hyphen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedModel:
     """A bundle of one target language, and its text side: counts, encodes and decodes. Safe to use from any thread.
 
-    A sentence is one text per source of the model, in the bundle's order: for most models a tuple of one. Runs of white
-    space count as one space, as in training text.
+    A sentence is one text per source of the model, in the bundle's order: for most models a tuple of one. It is read as
+    ``models.text.as_read`` has it.
 
     Attributes:
         bundle: as it was loaded, or its view for one of several target languages.
@@ -105,18 +104,6 @@ class Tokeniser:
     def measure(self, text: str, source: int = 0) -> int:
         """Tokens of a text, without EOS."""
         return len(self.ids(text, source)) - 1
-
-
-def as_read(text: str) -> str:
-    """A text as models read it: single-spaced, without what only says where a line may break: no word is another one
-    for a soft hyphen in it.
-    """
-    return single_spaced(text.translate(_BREAKS))
-
-
-def single_spaced(text: str) -> str:
-    """A text in which every run of white space is one space, and none stands at its ends."""
-    return " ".join(text.split())
 
 
 def _placeholders(bundle: Bundle) -> dict[str, int]:

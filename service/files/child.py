@@ -25,7 +25,8 @@ def main() -> int:
     """Do what the order says; the report goes to the standard output as JSON."""
     _limit()
     order = json.load(sys.stdin)
-    from service.files.bounds import FileRefused  # behind the limits, like everything that it imports
+    from models.errors import FULL  # behind the limits, like everything that it imports
+    from service.files.bounds import FileRefused
 
     try:
         report = read(order) if order["action"] == "read" else write(order)
@@ -33,6 +34,10 @@ def main() -> int:
         report = {"refused": {"code": error.code, "message": str(error), "detail": error.detail}}
     except (MemoryError, RecursionError):
         report = {"too_much": True}
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        report = {"full": [error.errno, error.strerror]}
     json.dump(report, sys.stdout)
     return 0
 

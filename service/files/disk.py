@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO
 
 from models.errors import TandemError
-from service.storage.database import StorageError
 
 
 class DataInUse(TandemError):
@@ -76,12 +75,9 @@ class Upload:
         """Write the file and put it on disk. Returns its bytes.
 
         Raises:
-            StorageError: it cannot be written.
+            OSError: it cannot be written.
         """
-        try:
-            return await asyncio.to_thread(_save, self.file, path)
-        except OSError as error:
-            raise StorageError(f"an upload cannot be kept ({type(error).__name__})") from error
+        return await asyncio.to_thread(_save, self.file, path)
 
 
 def _save(file: IO[bytes], path: Path) -> int:

@@ -127,12 +127,15 @@ class FileJobs:
         if self._engine.draining:
             raise Draining
         await self._require_room(caller, 0, 0)
-        job = await asyncio.to_thread(self._store.new_folder)
         try:
-            accepted = await self._read(job, upload, caller)
-        except BaseException:
-            await asyncio.shield(asyncio.to_thread(self._store.delete, job))
-            raise
+            job = await asyncio.to_thread(self._store.new_folder)
+            try:
+                accepted = await self._read(job, upload, caller)
+            except BaseException:
+                await asyncio.shield(asyncio.to_thread(self._store.delete, job))
+                raise
+        except OSError as error:
+            raise StorageError.of("files/ cannot keep an upload", error) from error
         if accepted.status in OPEN:
             self._runner.add(accepted)
         await self._count()
@@ -323,7 +326,7 @@ class FileJobs:
             try:
                 await self.sweep()
             except StorageError as error:
-                _log.error("files_not_swept", cause=type(error.__cause__).__name__)
+                _log.error("files_not_swept", cause=str(error))
             await asyncio.sleep(_SWEEP)
 
     async def _count(self) -> None:

@@ -207,7 +207,7 @@ class Runner:
             await self._sandbox.write(job.format, job.target, folder / "source", translations, unfinished)
             await asyncio.to_thread(_complete, unfinished, folder / "result")
         except OSError as error:
-            raise StorageError(f"a result cannot be written ({type(error).__name__})") from error
+            raise StorageError.of(f"the result of the file {job.id} cannot be written", error) from error
 
 
 def _outcome(step: asyncio.Task[float]) -> float:
@@ -217,7 +217,8 @@ def _outcome(step: asyncio.Task[float]) -> float:
     error = step.exception()
     if error is None:
         return step.result()
-    _log.error("file_not_finished", cause=type(error).__name__)  # not even its failure could be written down
+    why = str(error) if isinstance(error, StorageError) else type(error).__name__
+    _log.error("file_not_finished", cause=why)  # not even its failure could be written down
     return _LONGEST_WAIT
 
 

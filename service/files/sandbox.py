@@ -46,6 +46,7 @@ class Sandbox:
 
         Raises:
             FileRefused: the file cannot be translated.
+            OSError: the disk is full.
         """
         order = {"action": "read", "format": name, "target": target, "source": str(source), "slices": str(slices)}
         report = await self._run(order)
@@ -56,6 +57,7 @@ class Sandbox:
 
         Raises:
             FileRefused: it cannot be written.
+            OSError: the disk is full.
         """
         paths = {"source": str(source), "translations": str(translations), "result": str(result)}
         await self._run({"action": "write", "format": name, "target": target, **paths})
@@ -75,6 +77,8 @@ class Sandbox:
             raise FileRefused("file_too_complex", _TOO_MUCH)
         if "refused" in report:
             raise FileRefused(**report["refused"])
+        if "full" in report:
+            raise OSError(*report["full"])
         return report
 
 

@@ -38,7 +38,7 @@ from service.errors import (
 from service.files.bounds import FileRefused
 from service.files.records import FilesFull, TooManyFiles
 from service.files.runner import Explanation
-from service.storage.database import StorageError
+from service.storage.database import StorageError, StorageFull
 
 _SOON = 5.0  # seconds
 _LONGEST_NAME = 80
@@ -165,6 +165,8 @@ def reply_for(error: BaseException) -> ErrorReply:
         return ErrorReply(504, "deadline", str(DeadlinePassed()))
     if isinstance(error, StorageError):
         message = "what this server keeps cannot be read or written now; try again later"
+        if isinstance(error, StorageFull):
+            message = "this server's disk is full: it can keep nothing new until those who run it make room"
         return ErrorReply(503, "storage_unavailable", message, headers=_retry(_SOON))
     if isinstance(error, HTTPException):
         return _reply_for_route(error)
@@ -190,10 +192,11 @@ def invalid_parameters(errors: Sequence[Any]) -> InvalidFields:
 def _describe(errors: Sequence[Any]) -> tuple[str, list[dict[str, Any]]]:
     faults = []
     for item in errors:
-        name = _place(item["loc"])
+        context = item.get("ctx", {})
+        name = _place((*item["loc"], *([context["place"]] if "place" in context else [])))
         fault: dict[str, Any] = {"field": name, "message": bound_of(item)}
         if item["type"] != "missing":
-            fault["value"] = shown(item.get("ctx", {}).get("value", _measured(item)))
+            fault["value"] = shown(context.get("value", _measured(item)))
         faults.append(fault)
     sentence = "; ".join(_sentence(fault) for fault in faults[:5])
     return sentence + (f"; and {len(faults) - 5} more" if len(faults) > 5 else ""), faults[:100]

@@ -16,13 +16,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from models.errors import ConfigError, TandemError
+from models.errors import FULL, ConfigError, TandemError
 
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)  # for the database, for the index of its log
 _BUSY_SECONDS = 5.0  # how long a transaction waits for another process or thread
 
 
 class StorageError(TandemError):
-    """A database cannot be used now: locked for too long, disk full, damaged, closed. No path in its message."""
+    """What is kept cannot be read or written now: locked for too long, damaged, closed. No path in its message."""
+
+    @classmethod
+    def of(cls, what: str, error: Exception) -> StorageError:
+        """Of what cannot be done, and the error that says why; a StorageFull where there is no room."""
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        if getattr(error, "errno", None) in FULL or getattr(error, "sqlite_errorcode", None) in _NO_ROOM:
+            return StorageFull(f"{what} ({why}); make room on its disk")
+        return cls(f"{what} ({why})")
+
+
+class StorageFull(StorageError):
+    """There is no room on the disk."""
 
 
 class Database:
@@ -43,6 +56,7 @@ class Database:
 
         Raises:
             ConfigError: no database, damaged, not accessible, or made by a newer version of the service.
+            StorageFull: there is no room for the files that SQLite makes beside it.
         """
         self._path = path
         self._name = "the database in memory" if path is None else path.name
@@ -55,6 +69,9 @@ class Database:
             self._migrate(migrations)
         except (sqlite3.Error, StorageError, OSError) as error:
             self.close()
+            refused = error if isinstance(error, StorageError) else StorageError.of(f"{path} cannot be opened", error)
+            if isinstance(refused, StorageFull):
+                raise refused from error
             raise ConfigError(f"{path or self._name}: {_why_unusable(error)}") from error
         except ConfigError:
             self.close()
@@ -78,7 +95,7 @@ class Database:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
-                raise StorageError(f"{self._name} cannot be used now ({error})") from error
+                raise StorageError.of(f"{self._name} cannot be used now", error) from error
             raise
         finally:
             self._give_back(connection)
@@ -143,7 +160,7 @@ class Database:
         except queue.Empty as error:
             raise StorageError(f"{self._name} cannot be used now (busy)") from error
         except sqlite3.Error as error:
-            raise StorageError(f"{self._name} cannot be used now ({error})") from error
+            raise StorageError.of(f"{self._name} cannot be used now", error) from error
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with suppress(sqlite3.Error):
@@ -179,7 +196,7 @@ def copy_database(source: Path, target: Path) -> None:
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, no log beside it
         os.replace(unfinished, target)
     except (sqlite3.Error, OSError) as error:
-        raise StorageError(f"{source.name} cannot be backed up ({error})") from error
+        raise StorageError.of(f"{source.name} cannot be backed up", error) from error
     finally:
         with suppress(OSError):
             unfinished.unlink()

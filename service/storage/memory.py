@@ -10,7 +10,7 @@ import math
 import sqlite3
 import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import structlog
@@ -125,15 +125,28 @@ class TranslationMemory:
         """Close the database."""
         self._database.close()
 
-    def add(self, owner: str, corrections: Iterable[Correction]) -> None:
-        """Store corrections, all or none; one of a known sentence takes the former one's place. Raises MemoryLimit."""
+    def add(self, owner: str, corrections: Collection[Correction]) -> int:
+        """Store corrections, all or none; one of a known sentence takes the former one's place.
+
+        Returns:
+            How many did so.
+
+        Raises:
+            MemoryLimit: the memory would have too many entries, or characters.
+        """
         now = time.time()
-        rows = (
+        rows = [
             (str(uuid.uuid4()), owner, one.source, one.target, one.text, one.translation, now) for one in corrections
-        )
+        ]
         with self._database.connection() as connection:
+            before = self._size(connection, owner)[0]
             connection.executemany(_UPSERT, rows)
-            self._check_size(connection, owner)
+            after = self._size(connection, owner)
+            bounds = self._settings.max_memory_entries, self._settings.max_memory_characters
+            for name, bound, value in zip(("entries", "characters"), bounds, after, strict=True):
+                if value > bound:
+                    raise MemoryLimit(f"{name} in the translation memory", bound, value)
+        return len(rows) - (after[0] - before)
 
     def find(self, owner: str, source: str, target: str, texts: Collection[str]) -> dict[str, str]:
         """Of those texts that the memory has, the translations."""
@@ -181,10 +194,8 @@ class TranslationMemory:
             if connection.execute(query, (identifier, owner)).rowcount == 0:
                 raise MemoryEntryNotFound("there is no such entry in your memory; GET /memory lists yours")
 
-    def _check_size(self, connection: sqlite3.Connection, owner: str) -> None:
+    def _size(self, connection: sqlite3.Connection, owner: str) -> tuple[int, int]:
+        """A memory's entries, and their characters."""
         query = "SELECT count(*), total(length(text) + length(translation)) FROM entry WHERE owner = ?"
         entries, characters = connection.execute(query, (owner,)).fetchone()
-        bounds = self._settings.max_memory_entries, self._settings.max_memory_characters
-        for name, bound, value in zip(("entries", "characters"), bounds, (entries, int(characters)), strict=True):
-            if value > bound:
-                raise MemoryLimit(f"{name} in the translation memory", bound, value)
+        return entries, int(characters)

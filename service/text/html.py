@@ -4,7 +4,8 @@ A block is a stretch of text and inline elements between two borders. Borders ar
 content is kept (listings, scripts), and tags without their counterpart: what is malformed stays where it is, and the
 text around it is translated piece by piece. So are paragraphs without end tags, each by itself, and misnested elements:
 of ``<b>one <i>two</b> three</i>`` each tag stands between the same words as before. Short inline elements that are kept
-(``code``, ``translate="no"``) stand in the sentence as text that is to come back as it is.
+(``code``, ``translate="no"``) stand in the sentence as text that is to come back as it is. Readings (``rt`` of
+``ruby``) are left out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ _KEPT_NAMES = """
 _KEPT = frozenset(_KEPT_NAMES.split())
 _MOST_KEPT_TEXT = 200  # characters; longer listings are no part of a sentence
 _MOST_INLINE = 200  # elements of one block that are moved about; what has more stays where it is
+
+READINGS = frozenset(("rp", "rt"))
+"""Elements of ``ruby`` that say how a text is read. Of its translation they would be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,12 @@ class _Divider:
     options: MarkupOptions
     nesting: Nesting = field(init=False)
     partner: list[int] = field(init=False)
+    readings: dict[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.nesting = Nesting(self.tokens, self.options)
         self.partner = self.nesting.partner
+        self.readings = {} if self.options.xml else dict(self._readings())
 
     def parts(self) -> Iterator[str | MarkupBlock]:
         """The document's parts, joined and with blocks as they are the text."""
@@ -99,10 +105,30 @@ class _Divider:
         found: dict[int, int] = {}
         end = -1
         for place, token in enumerate(self.tokens):
-            if place > end and token.kind is Kind.START and self._stays(token):
+            if place <= end or token.kind is not Kind.START:
+                continue
+            if self._stays(token):
                 end = self.partner[place] if self.partner[place] >= 0 else self._unclosed(place)
                 found[place] = end
+            elif place in self.readings:
+                end = found[place] = self.readings[place]
         return found
+
+    def _readings(self) -> Iterator[tuple[int, int]]:
+        """First and last token of each reading. In a ``ruby`` that never ends all that follows may seem to be one."""
+        ruby = -1
+        for place, token in enumerate(self.tokens):
+            if token.kind is Kind.START and token.name == "ruby":
+                ruby = max(ruby, self.partner[place])
+            elif token.kind is Kind.START and token.name in READINGS and place < ruby and not self._stays(token):
+                end = self.partner[place] if self.partner[place] >= 0 else self.nesting.end_of(place)
+                inside = range(place + 1, end)
+                if end <= ruby and all(map(self._is_of_words, inside)) and self.nesting.is_balanced(place + 1, end - 1):
+                    yield place, end if end == self.partner[place] else end - 1
+
+    def _is_of_words(self, place: int) -> bool:
+        token = self.tokens[place]
+        return token.kind is Kind.TEXT or (token.kind in (Kind.START, Kind.END, Kind.EMPTY) and self._is_inline(place))
 
     def _stays(self, token: Token) -> bool:
         if token.name in self.options.ignore_tags:
@@ -153,7 +179,7 @@ class _Divider:
     def _is_border(self, place: int, kept: dict[int, int]) -> bool:
         token = self.tokens[place]
         if place in kept:
-            return not self._is_part_of_sentence(place, kept[place])
+            return place not in self.readings and not self._is_part_of_sentence(place, kept[place])
         if token.kind is Kind.OTHER:
             return not token.raw.startswith(("<!--", "<?") if self.options.xml else "<!--")
         if token.kind in (Kind.START, Kind.END):
@@ -210,6 +236,8 @@ class _Divider:
 
     def _add(self, builder: BlockBuilder, first: int, last: int, kept: dict[int, int]) -> None:
         token = self.tokens[first]
+        if first in self.readings:
+            return
         if first in kept:
             inside = "".join(one.text for one in self.tokens[first : last + 1])
             builder.keep(self._raw([(first, last)]), "" if token.name in DRAWN else inside)

@@ -11,8 +11,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Literal
 
+from models.text import BIDI
 from service.text.segmentation import split_sentences
 from service.text.splitting import Measure, split_long
 
@@ -20,6 +22,8 @@ _BULLET = re.compile(r"(?:[-*+•‣◦▪·–—]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}
 # "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
 _NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
 _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_ENDS = {opening: "\u202c" if opening < "\u2060" else "\u2069" for opening in BIDI if opening not in "\u202c\u2069"}
+_BIDI = re.compile(f"[{BIDI}]")
 _KEPT_AROUND = frozenset(("So", "Sk", "Cf", "Zs", "Zl", "Zp"))
 _NO_SPACES = frozenset(("ja", "zh", "zt", "yue", "th", "lo", "km", "my"))
 
@@ -90,7 +94,11 @@ class Document:
 
     @cached_property
     def between(self) -> tuple[str, ...]:
-        """What stands in front of each translation, and behind the last."""
+        """What stands in front of each translation, and behind the last.
+
+        Where a text turns to run the other way and does not turn back, because that stood in a sentence, it does not
+        turn: all that follows it would.
+        """
         between, layout, after_sentence = [], "", False
         for piece in self.pieces:
             if piece.translatable:
@@ -99,7 +107,7 @@ class Document:
             else:
                 layout += piece.text
             after_sentence = piece.translatable
-        return (*between, layout)
+        return _balanced([*between, layout])
 
     def join(self, translations: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
         """The text with its sentences replaced, and where in it each translation stands (start, end)."""
@@ -172,6 +180,20 @@ def _core(piece: str) -> tuple[int, int]:
 
 def _is_kept(character: str) -> bool:
     return character.isspace() or character == "\ufe0f" or unicodedata.category(character) in _KEPT_AROUND
+
+
+def _balanced(between: Sequence[str]) -> tuple[str, ...]:
+    """Without characters for the direction of text that end nothing, or that nothing ends."""
+    found = _BIDI.findall("".join(between))
+    begun: list[int] = []
+    paired: set[int] = set()
+    for place, character in enumerate(found):
+        if character in _ENDS:
+            begun.append(place)
+        elif begun and _ENDS[found[begun[-1]]] == character:
+            paired |= {begun.pop(), place}
+    places = count()
+    return tuple(_BIDI.sub(lambda match: match[0] if next(places) in paired else "", layout) for layout in between)
 
 
 def _nonempty(text: str) -> Iterator[Part]:

@@ -5,14 +5,14 @@ import DE from "./texts-de.js";
 import EN from "./texts-en.js";
 import FR from "./texts-fr.js";
 
-/** One sentence for "Try an example" and the like, by source language; missing ones hide the button. */
+/** For "Try an example", by source language; of others the button is hidden. The shipped models get them right. */
 export const EXAMPLES = {
-  cs: "Kde je prosím nejbližší nádraží?",
-  de: "Wo ist der nächste Bahnhof? Ich habe meinen Schlüssel im Zug vergessen.",
-  en: "Where is the nearest station? I left my key on the train.",
-  es: "¿Dónde está la estación más cercana? He olvidado mi llave en el tren.",
-  fr: "Où est la gare la plus proche ? J’ai oublié ma clé dans le train.",
-  it: "Dov’è la stazione più vicina? Ho dimenticato la chiave sul treno.",
+  cs: "Kde je nádraží? Můj vlak jede za deset minut.",
+  de: "Wo ist der Bahnhof? Mein Zug fährt in zehn Minuten.",
+  en: "Where is the station? My train leaves in ten minutes.",
+  es: "¿Dónde está la estación? Mi tren sale en diez minutos.",
+  fr: "Où est la gare ? Mon train part dans dix minutes.",
+  it: "Dov’è la stazione? Il mio treno parte tra dieci minuti.",
 };
 
 export const SUMMARY_EXAMPLE =

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import COMMANDS, app, load_command, main
+from models.folders import whole_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -116,14 +117,19 @@ def test_an_unknown_key_lists_the_known_ones(
     assert "max_source_tokens" in message
 
 
-def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Writing, unlike opening, says no file's name."""
 
     def full() -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with whole_folder(tmp_path / "new") as folder, (folder / "a").open("w"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("deploy.cli.app", full)
-    assert fails(monkeypatch, capsys) == "tandem: No space left on device\n"
+    said = f"tandem: {tmp_path / 'new'}: No space left on device; make room on its disk, and run the command again\n"
+    assert fails(monkeypatch, capsys) == said
+    assert not list(tmp_path.iterdir())
 
 
 def test_missing_corpora_are_named(

@@ -7,6 +7,7 @@ sentence and the form of apostrophes do not count.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from pathlib import Path
 
@@ -21,6 +22,12 @@ ROOT = HERE.parents[1]
 # The least share of acceptable answers; raised with every better model, never lowered. A direction that nothing serves
 # has none.
 FLOORS = {"de-en": 0.6, "en-de": 0.5, "fr-en": 0.5}
+# Of the page's examples all must be right, in every pair that is served.
+EXAMPLES = {
+    "de": r"Wo ist der Bahnhof\? Mein Zug (fährt|geht) in zehn Minuten( ab)?\.",
+    "en": r"Where('s| is) the (train )?station\? My train (leaves|departs|is leaving) in ten minutes\.",
+}
+SUMMARIES = r"(Estimating )?(the )?Depth (Estimation )?(of a Scene )?from a Single Image"
 
 
 @pytest.fixture
@@ -60,3 +67,19 @@ async def test_what_people_try_first_is_translated(direction: str) -> None:
     wrong = {text: answer for (text, good), answer in pairs if plain(answer) not in set(map(plain, good))}
     share = 1 - len(wrong) / len(rows)
     assert share >= FLOORS[direction], json.dumps(wrong, ensure_ascii=False, indent=1)
+
+
+@pytest.mark.anyio
+async def test_what_the_page_offers_as_an_example_is_translated_right() -> None:
+    script = (ROOT / "service/web/strings.js").read_text(encoding="utf-8")
+    examples = dict(re.findall(r'^  (\w\w): "(.*)",$', script, re.MULTILINE))
+    (summary,) = re.findall(r"SUMMARY_EXAMPLE =((?:\s+\".*\" ?\+?)+);", script)
+    async with running(create_app(Settings(bundles=(ROOT / "bundles",)))) as client:
+        for language in (await client.get("/languages")).json():
+            source = language["code"]
+            for target in set(language["targets"]) - {source}:
+                body = {"q": examples[source], "source": source, "target": target}
+                answer = (await client.post("/translate", json=body)).json()["translatedText"]
+                assert re.fullmatch(EXAMPLES[target], answer.replace("’", "'")), f"{source}-{target}: {answer}"
+        reply = await client.post("/summarize", json={"q": "".join(re.findall('"(.*)"', summary))})
+    assert re.fullmatch(SUMMARIES, reply.json()["summary"]), reply.text

@@ -98,3 +98,5 @@ def test_encoding_of_lines() -> None:
     assert first.tolist() == [4, UNK, EOS]
     assert second.tolist() == [EOS]
     assert first.dtype == np.int64
+    (other,) = encode_lines(WORDS, ["\u2067ei\u00adns\u2069\u00a0 neu"], 8)  # read as a server reads it
+    assert other.tolist() == first.tolist()

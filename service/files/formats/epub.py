@@ -19,16 +19,18 @@ from service.files.formats.archive import Package, encrypted, parse_xml, read_pa
 from service.files.formats.encoding import Text
 from service.files.formats.passages import Parts
 from service.files.formats.xml import XmlRules, decode_xml, read_xml
+from service.text.html import READINGS
 from service.text.nesting import BLOCKS, DRAWN
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
-_SKIPPED = frozenset(("iframe", "object", "pre", "rp", "rt", "script", "style", "template", "textarea"))
+_SKIPPED = frozenset(("iframe", "object", "pre", "script", "style", "template", "textarea"))
 _PAGE = XmlRules(
     paragraphs=BLOCKS - _SKIPPED - {"html", "head"},
     inline=None,
     borders=frozenset(("br", "pre", "textarea")),
     shown=frozenset(("code", "kbd", "samp", "var")),
     skipped=_SKIPPED | DRAWN,
+    readings=READINGS,
 )
 _CONTENTS = XmlRules(paragraphs=frozenset(("text",)), inline=frozenset(), skipped=frozenset(("head", "docAuthor")))
 _RULES = {"application/xhtml+xml": _PAGE, "application/x-dtbncx+xml": _CONTENTS}

@@ -25,6 +25,7 @@ _RULES = XmlRules(
     inline=frozenset(("text:span", "text:a", "text:meta", "text:meta-field", "text:ruby", "text:ruby-base")),
     borders=frozenset(("text:tab", "text:line-break")),
     skipped=frozenset(("text:tracked-changes", "office:binary-data", "office:scripts")),
+    readings=frozenset(("text:ruby-text",)),
 )
 
 
@@ -52,18 +53,16 @@ def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
         root = read_xml(text.characters)
         if not any(element.token.attributes.get("xmlns:text") == _TEXT for element in root.elements):
             raise FileRefused.broken("the document's XML has unusual prefixes; save it again with its own program")
-        _drop_readings_and_values(root)
+        _drop_values(root)
         yield name, text, tuple(_RULES.parts(root))
 
 
-def _drop_readings_and_values(root: Element) -> None:
-    """Leave out how a text is read (ruby), and what a cell says that its text is: programs would show that instead."""
+def _drop_values(root: Element) -> None:
+    """Leave out what a cell says that its text is: programs would show that instead."""
     left = [root]
     while left:
         element = left.pop()
         left += element.elements
-        if element.name == "text:ruby-text":
-            element.children = []
         given = element.token.attributes
         if "office:string-value" in given and "table:formula" not in given:
             shown = "".join(child.text for child in element.elements if child.name == "text:p")

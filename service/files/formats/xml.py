@@ -66,6 +66,7 @@ class XmlRules:
         borders: that end a text: tabs, line breaks.
         shown: kept, but their words are part of the sentence.
         skipped: in which nothing is translated.
+        readings: that say how a text is read (ruby); of a translation they would be wrong, and are emptied.
         spaced: whether white space is kept as it is; else a run of it is a space.
     """
 
@@ -74,6 +75,7 @@ class XmlRules:
     borders: frozenset[str] = frozenset()
     shown: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
+    readings: frozenset[str] = frozenset()
     spaced: bool = False
 
     def parts(self, element: Element) -> Iterator[Part]:
@@ -94,7 +96,7 @@ class XmlRules:
     def _is_inline(self, element: Element) -> bool:
         if self.inline is not None or self._stays(element):
             return element.name in (self.inline or ()) and not self._stays(element)
-        return element.name not in self.borders | self.shown | self.paragraphs
+        return element.name not in self.borders | self.shown | self.paragraphs | self.readings
 
     def _stretches(self, element: Element) -> Iterator[Part]:
         """What is in a paragraph, between its borders."""
@@ -134,6 +136,8 @@ class XmlRules:
                 yield PassagePiece(PieceRole.OPEN, node.token.raw)
                 yield from self.pieces(node.children)
                 yield PassagePiece(PieceRole.CLOSE, node.closing)
+            elif node.name in self.readings:
+                yield PassagePiece(PieceRole.KEPT, node.token.raw + node.closing)
             elif node.name in self.shown or (self._stays(node) and node.name not in self.skipped):
                 shown = self._shown(node.text).strip()
                 yield PassagePiece(PieceRole.KEPT, node.raw, shown if len(shown) <= _MOST_SHOWN else "")

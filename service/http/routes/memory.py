@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -103,24 +104,28 @@ async def add(
 
 
 def _add(parts: Parts, owner: str, body: bytes, source: str, target: str) -> MemoryImport:
-    corrections, skipped = _read(body, source, target, parts.settings)
-    parts.memory.add(owner, corrections)
-    return MemoryImport(stored=len(corrections), skipped=skipped)
+    corrections, repeated, skipped = _read(body, source, target, parts.settings)
+    replaced = parts.memory.add(owner, corrections)
+    return MemoryImport(stored=len(corrections), replaced=replaced, repeated=repeated, skipped=skipped)
 
 
-def _read(body: bytes, source: str, target: str, settings: Settings) -> tuple[list[Correction], int]:
-    """The pairs of a TMX that can be entries, and how many cannot. Raises BadRequest."""
-    corrections: list[Correction] = []
-    skipped = 0
+def _read(body: bytes, source: str, target: str, settings: Settings) -> tuple[Collection[Correction], int, int]:
+    """The pairs of a TMX that can be entries, how many of these are repeated, how many cannot. Raises BadRequest."""
+    corrections: dict[tuple[str, str, str], Correction] = {}
+    repeated = skipped = 0
     try:
         for pair in read_tmx(io.BytesIO(body), source, target):
             try:
-                corrections.append(Correction.of(*pair))
+                correction = Correction.of(*pair)
             except InvalidOption:
                 skipped += 1
+                continue
+            key = correction.source, correction.target, correction.text
+            repeated += key in corrections
+            corrections[key] = correction
             if len(corrections) > settings.max_memory_entries:
                 bound = settings.max_memory_entries
                 raise BadRequest(f"a TMX may hold at most {bound} pairs here, and this one has more", {"bound": bound})
     except TmxError as error:
         raise BadRequest(str(error)) from error
-    return corrections, skipped
+    return corrections.values(), repeated, skipped

@@ -115,7 +115,7 @@ def test_another_server_takes_keys_over(run: Run, data: Path, tmp_path: Path) ->
     [
         (("keys", "revoke", "nobody"), "no active key of 'nobody'"),
         (("keys", "add", "admin"), "cannot be a key's name"),
-        (("keys", "add", "web", "--expires", "soon"), "--expires: 'soon' is not understood"),
+        (("keys", "add", "web", "--expires", "soon"), "--expires: 'soon' is not understood; give a date such as"),
         (("keys", "add", "web", "--expires", "2001-01-01"), "must lie in the future"),
         (("keys", "rotate", "web", "--overlap", "1y"), "--overlap: '1y' is not understood"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -131,7 +132,11 @@ async def test_tmx_out_and_in(service: Served) -> None:
     tmx = await service.client.get("/memory.tmx?source=de&target=en-GB", headers=bearer(mine))
     assert tmx.headers["content-type"].startswith("application/x-tmx+xml")
     reply = await service.client.post("/memory.tmx", content=tmx.content, headers=bearer(other))
-    assert reply.json() == {"stored": 2, "skipped": 0}
+    assert reply.json() == {"stored": 2, "replaced": 0, "repeated": 0, "skipped": 0}
+    units = "".join(re.findall("<tu .*?</tu>", tmx.text)[:1] * 2) + "</body>"
+    again = tmx.text.replace("</body>", units)
+    reply = await service.client.post("/memory.tmx?source=de", content=again.encode(), headers=bearer(other))
+    assert reply.json() == {"stored": 2, "replaced": 2, "repeated": 2, "skipped": 0}
     entries = [
         (await service.client.get("/memory?target=en&limit=1&offset=1", headers=bearer(key))).json()
         for key in (mine, other)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,14 @@ from models.bundle import Bundle
 from service.access.access import Caller
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed
+from service.files import child
 from service.files.bounds import FileRefused
 from service.files.disk import DataInUse
 from service.files.formats import FORMATS
 from service.files.records import FileJob, FilesFull, TooManyFiles
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
+from service.storage.database import StorageFull
 from tests.service.files.documents import BOUNDS, segments
 from tests.service.files.samples import SAMPLES
 from tests.service.files.working import ANNA, BEN, file_jobs
@@ -136,6 +140,42 @@ async def test_a_shutdown_leaves_the_job_for_the_next_start(bundles: dict[str, B
     async with file_jobs(bundles["de-en"], tmp_path) as running:
         assert (await running.finished(job)).status == "done"
         assert running.result(job) == LINES
+
+
+async def test_a_full_disk_refuses_uploads_and_delays_results(
+    bundles: dict[str, Bundle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def no_room(*_: Any) -> None:
+        raise full
+
+    async with file_jobs(bundles["de-en"], tmp_path) as running:
+        with monkeypatch.context() as filled:
+            filled.setattr(child, "read", no_room)
+            with pytest.raises(StorageFull, match=r"upload .No space left on device.; make room"):
+                await running.accept(b"wo ist der bahnhof")
+        assert [path.name for path in (tmp_path / "files").iterdir()] == ["lock"]
+        attempts: list[OSError] = []
+        written = child.write
+
+        def at_last(order: dict[str, Any]) -> dict[str, Any]:
+            if len(attempts) < 3:
+                attempts.append(full)
+                raise full
+            return written(order)
+
+        monkeypatch.setattr(child, "write", at_last)
+        job = await running.finished(await running.accept(b"wo ist der bahnhof"))
+        assert (job.status, running.result(job), len(attempts)) == ("done", b"wo ist der bahnhof", 3)
+
+
+async def test_the_process_that_writes_a_file_says_that_the_disk_is_full(tmp_path: Path) -> None:
+    source, translations = tmp_path / "source", tmp_path / "translations"
+    source.write_bytes(b"eins")
+    translations.write_text('["one"]')
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        await Sandbox(BOUNDS).write("txt", "en", source, translations, Path("/dev/full"))
 
 
 async def test_callers_take_turns_and_their_files_do_not_overlap(bundles: dict[str, Bundle], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from models.bundle import Bundle
 from service.http.middleware import RequestContext
 from service.settings import Settings
-from service.storage.database import StorageError
+from service.storage.database import StorageFull
 from service.telemetry.metrics import Metrics
 from tests.service.support import PATIENCE, Served, assert_error, served
 
@@ -34,7 +34,8 @@ JSON = {"content-type": "application/json"}
         ({"source": "deutsch!"}, 422, "invalid_field", ("source", "deutsch!")),
         ({"q": 5}, 422, "invalid_field", ("q", "string", "5")),
         ({"q": []}, 422, "invalid_field", ("q", "list")),
-        ({"q": ["a", None]}, 422, "invalid_field", ("q",)),
+        ({"q": ["a", None]}, 422, "invalid_field", ("q.1: must be a string, but is null",)),
+        ({"others": {"fr": ["a", [1]]}}, 422, "invalid_field", ("others.fr.1: must be a string, but is a list",)),
         ({"q": None}, 422, "invalid_field", ("q",)),
         ({"q": ["a"] * 101}, 422, "invalid_field", ("q", "100", "101")),
         ({"alternatives": "3"}, 422, "invalid_field", ("alternatives", "3")),
@@ -253,13 +254,13 @@ async def test_a_full_queue_is_503_with_retry_after(bundles: dict[str, Bundle], 
 
 async def test_what_cannot_be_kept_is_logged_with_its_cause() -> None:
     async def fails(scope: Scope, receive: Receive, send: Send) -> None:
-        raise StorageError("jobs.db cannot be used now (database or disk is full)")
+        raise StorageFull("jobs.db cannot be used now (database or disk is full); make room on its disk")
 
     transport = httpx.ASGITransport(RequestContext(fails, Metrics()))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         with capture_logs() as lines:
             body = assert_error(await client.get("/files"), 503, "storage_unavailable")
-    assert "jobs.db" not in json.dumps(body)
+    assert "disk is full" in body["error"] and "jobs.db" not in json.dumps(body)
     assert [line["cause"] for line in lines if line["log_level"] == "error"] == [
-        "jobs.db cannot be used now (database or disk is full)"
+        "jobs.db cannot be used now (database or disk is full); make room on its disk"
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from models.errors import ConfigError
-from service.storage.database import Database, StorageError, copy_database
+from service.storage.database import Database, StorageError, StorageFull, copy_database
 
 FIRST = "CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL); INSERT INTO counts VALUES ('a', 0);"
 SECOND = """
@@ -178,6 +178,19 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="check that file and folder can be written"):
         Database(tmp_path / "file" / "counts.db", [FIRST])
+
+
+def test_a_full_disk_is_named_and_what_is_kept_can_be_read(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "counts.db", [FIRST])) as database:
+        add_one(database)
+        with database.connection() as connection:
+            connection.execute("PRAGMA max_page_count = 4")  # SQLite fails as on a disk without room for a fifth
+        with (
+            pytest.raises(StorageFull, match=r"counts.db cannot be used now .*full.*make room"),
+            database.connection() as connection,
+        ):
+            connection.execute("INSERT INTO counts VALUES (?, 1)", ("n" * 50_000,))
+        add_one(database)
 
 
 def test_a_closed_database_refuses_and_a_missing_table_says_no_path(path: Path | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from translate.storage.tmx import tmxfile
 
 from service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
 
@@ -25,6 +26,9 @@ def test_round_trip() -> None:
     written = "".join(write_tmx(pairs, "1.0"))
     assert read(written) == [pair for pair, _ in pairs]
     assert 'changedate="20010909T014640Z"' in written
+    for number, (pair, _) in enumerate(pairs):  # as another program reads it
+        unit = tmxfile.parsestring(written.encode(), pair.source, pair.target).units[number]
+        assert (unit.source, unit.target) == (pair.text, pair.translation)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])

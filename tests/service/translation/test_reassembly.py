@@ -1,7 +1,8 @@
 """Any Unicode text comes back from a model that copies as it was sent: letter by letter, line by line.
 
-As sent means: after Unicode NFC and without control characters, which no model reads; and within a sentence runs of
-white space are one space, as in training text. Around sentences white space stays whatever it was, line ends included.
+As sent means: after Unicode NFC, without control characters and those for the direction of text, which no model reads;
+and within a sentence runs of white space are one space. Around sentences white space stays whatever it was, line ends
+included.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from models.bundle import Bundle
-from models.text import normalise
+from models.text import BIDI, normalise
 from service.settings import Settings
 from service.text.layout import Document
 from tests.service.support import served
 
 pytestmark = pytest.mark.anyio
 TEXTS = 60
+WITHOUT_DIRECTION = dict.fromkeys(map(ord, BIDI))
 
 PROSE = st.text(
     st.sampled_from("aZäß é.!?,;:- \n\t\r\"'«»()12。、あ😀\u0301\u200d\ufe0f\u2028\u00a0*>#\u202e\u0085\0⟨⟩"),
@@ -36,14 +38,14 @@ WORDS = st.lists(
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
-def as_read(sent: str) -> str:
-    """A text as sent, in the form that the model reads, with the line ends that it has."""
+def normal(sent: str) -> str:
+    """A text as sent, normalised, with the line ends that it has."""
     return "".join(part if part.startswith("\r") else normalise(part) for part in re.split("(\r\n?)", sent))
 
 
 def same_layout(sent: str, received: str) -> bool:
-    """Whether two texts differ in nothing but white space within sentences."""
-    lines, others = sent.splitlines(keepends=True), received.splitlines(keepends=True)
+    """Whether two texts differ in nothing but white space within sentences, and in which way they run."""
+    lines, others = (text.translate(WITHOUT_DIRECTION).splitlines(keepends=True) for text in (sent, received))
     return len(lines) == len(others) and all(
         _parts(one) == _parts(other) for one, other in zip(lines, others, strict=True)
     )
@@ -77,19 +79,34 @@ async def test_any_text_comes_back(bundles: dict[str, Bundle], kind: str) -> Non
     assert response.status_code == 200, response.text
     for sent, received in zip(texts, response.json()["translatedText"], strict=True):
         untouched = received == sent  # nothing to translate: not even normalised
-        assert untouched or same_layout(as_read(sent), received), (sent, received)
+        assert untouched or same_layout(normal(sent), received), (sent, received)
 
 
 @given(PROSE | WORDS | UNICODE, st.sampled_from(["de", "en", "fr", "ja", "zh", "xx"]), st.integers(1, 60))
 @example("Wir gingen, weil es spät war, nach Hause; dann schliefen wir.", "de", 6)
 async def test_translations_stand_where_their_sentences_stood(text: str, language: str, limit: int) -> None:
-    """Replacing each sentence by a mark leaves everything else."""
-    text = as_read(text)
+    """Replacing each sentence by a mark leaves everything else; which way text runs has a test of its own."""
+    text = normal(text).translate(WITHOUT_DIRECTION)
     document = Document.parse(text, language, language, limit, lambda part: len(part.split()))
     kept = [piece.text for piece in document.pieces if not piece.translatable]
     joined, spans = document.join(["\u2603"] * len(document.sentences))
     assert all(joined[start:end] == "\u2603" for start, end in spans)
     assert joined.replace("\u2603", "") == "".join(kept).replace("\u2603", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("\u202eeins\u202c zwei.", "☃"),
+        ("\u2067Eins zwei.\u2069 Drei.", "\u2067☃\u2069 ☃"),
+        ("eins \u202bzwei\u202c.\u202c", "☃"),
+        ("\u2067😀 \u202beins\u2069 zwei. \u202a😀\u202c", "😀 ☃ \u202a😀\u202c"),
+        ("\u2067\u202bEins.\u202c\u2069 \u2066\u202cZwei", "\u2067\u202b☃\u202c\u2069 ☃"),
+    ],
+)
+def test_text_does_not_turn_to_run_the_other_way_where_it_does_not_turn_back(text: str, written: str) -> None:
+    document = Document.parse(text, "de", "en", 40, len)
+    assert document.join(["☃"] * len(document.sentences))[0] == written
 
 
 @pytest.mark.parametrize("protect", [[], ["zwei"]])

@@ -33,8 +33,8 @@ async def test_a_sentence_over_the_models_limit_is_split_not_cut(service: Served
     assert max(map(len, service.graphs.encoded)) <= 40
 
 
-async def test_models_do_not_read_where_lines_may_break(service: Served) -> None:
-    text = "das ha\u00adus ist\u2060 alt\u2011neu"
+async def test_models_do_not_read_where_lines_may_break_and_which_way_text_runs(service: Served) -> None:
+    text = "das ha\u00adus \u2067ist\u2060\u2069 alt\u2011\u200eneu"
     body = (await service.translate(text, details=True)).json()
     assert body["translatedText"] == "das haus ist alt-neu"
     (sentence,) = body["details"][0]["sentences"]

@@ -33,7 +33,7 @@ NOTICE = "X-Tandem-Notice"
 """A header: what of a request has no effect here, and which language a text was taken to be in."""
 _WITHOUT_EFFECT = {
     "formality": "no model here has formality",
-    "model_type": "there is one model per pair, which answers",
+    "model_type": "one model of a pair answers, whichever is asked for",
     "context": "no model here reads text beside the text",
     "style_id": "there are no style rules here",
     "style": "there are no styles here",
