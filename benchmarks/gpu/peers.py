@@ -13,10 +13,11 @@ from typing import Any
 import torch
 
 from benchmarks.gpu.lines import Found, Missing
-from benchmarks.gpu.search import search, sizes_for, step_class, synchronise
+from benchmarks.gpu.search import search, sizes_for, synchronise
 from benchmarks.gpu.work import random_sources, search_options
 from benchmarks.transformers import marian
 from benchmarks.workload import TransformerSize
+from models.device import CapturedStep
 from models.graphs import AnyModel
 from models.registry import build_model, load_config
 from models.search import Array
@@ -115,11 +116,7 @@ def _beside(
     model = ours.to(device, getattr(torch, dtype))
     options = search_options(beam_size, length, length)
     sizes = sizes_for((len(sources),), length, options)
-    try:
-        kind, captured = step_class(captured=True), True
-    except Missing:
-        kind, captured = step_class(captured=False), False
-    step = kind(model, beam_size=beam_size, sizes=sizes)
+    step = CapturedStep(model, beam_size=beam_size, sizes=sizes)
 
     def own() -> Any:
         return search(model, sources, options, sizes, step=step)
@@ -136,8 +133,5 @@ def _beside(
             rates[who].append(len(sources) * length / (time.perf_counter() - started))
     medians = {who: statistics.median(values) for who, values in rates.items()}
     times = statistics.median(mine / their for mine, their in zip(rates["tandem"], rates[name], strict=True))
-    how = "graphs" if captured else "eager"
-    figures = {"tokens_per_s": medians, "tandem_is_times_as_fast": times, "captured": captured, "dtype": dtype}
-    return Found(
-        f"tandem ({how}) {medians['tandem']:,.0f} tokens/s, {name} {medians[name]:,.0f}: {times:.2f} times", figures
-    )
+    figures = {"tokens_per_s": medians, "tandem_is_times_as_fast": times, "dtype": dtype}
+    return Found(f"tandem {medians['tandem']:,.0f} tokens/s, {name} {medians[name]:,.0f}: {times:.2f} times", figures)

@@ -1,37 +1,18 @@
-"""The search on the device as the proof uses it, whatever of it is there."""
+"""The search on the device as the proof uses it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import torch
 
-from benchmarks.gpu.lines import Missing
-from models.device import Sizes, StaticBatch, StaticStep
+from models.device import CapturedStep, Sizes, StaticBatch, StaticStep
 from models.errors import OptionError
 from models.graphs import AnyModel
 from models.search import Array, Hypothesis, SearchOptions, Sentence
-
-_CAPTURE = "models.device.capture"
-
-
-def step_class(*, captured: bool) -> type[StaticStep]:
-    """The step whose calls are run as they are, or the one that replays a captured graph.
-
-    Raises:
-        Missing: nothing captures.
-    """
-    if not captured:
-        return StaticStep
-    try:
-        found: type[StaticStep] = import_module(_CAPTURE).CapturedStep
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise Missing(f"{_CAPTURE} is not there") from error
-    return found
 
 
 def sizes_for(slots: Sequence[int], source: int, options: SearchOptions) -> Sizes:
@@ -49,7 +30,7 @@ def search(
     step: StaticStep | None = None,
 ) -> list[Hypothesis]:
     """The best hypothesis of every sentence, found where the model lies."""
-    step = step or step_class(captured=captured)(model, beam_size=options.beam_size, sizes=sizes)
+    step = step or (CapturedStep if captured else StaticStep)(model, beam_size=options.beam_size, sizes=sizes)
     batch = StaticBatch(step)
     batch.join([Sentence(number, source, options) for number, source in enumerate(sources)])
     found: dict[Any, Hypothesis] = {}

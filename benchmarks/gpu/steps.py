@@ -13,9 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.gpu.equality import compared
 from benchmarks.gpu.lines import Found, Missing
-from benchmarks.gpu.search import search, sizes_for, step_class, stepping, synchronise
+from benchmarks.gpu.search import search, sizes_for, stepping, synchronise
 from benchmarks.gpu.work import decoding_system, longest_of, random_sources, search_options
-from models.device import Shape, Sizes, StaticBatch, StaticStep
+from models.device import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
 from models.search import Array, SearchOptions, Sentence
 
 _PASSES = 5
@@ -27,10 +27,9 @@ _SMALL_BUCKETS = Sizes(sentences=(2, 4), source=(16,), target=(16, 32))
 def capture(*, system: str, device: str, small: bool, dtype: str) -> Found:
     """Every size captured; what is replayed is what is computed eagerly."""
     buckets = _SMALL_BUCKETS if small else _BUCKETS
-    captured = step_class(captured=True)
     model = decoding_system(system, small=small).to(device, getattr(torch, dtype))
     before = _memory(device)
-    step = captured(model, beam_size=5, sizes=buckets)
+    step = CapturedStep(model, beam_size=5, sizes=buckets)
     shapes = list(_shapes(buckets, len(model.config.source_vocabularies)))
     synchronise(device)
     allocated, started = _memory(device), time.perf_counter()
@@ -79,7 +78,7 @@ def speed(*, system: str, device: str, small: bool, dtype: str, sentences: int, 
     sources = random_sources(model, sentences, (length, length))
     sizes = sizes_for((sentences,), longest_of(sources), options)
     named: dict[str, Any] = {how: True} if how in ("compiled", "triton") else {}
-    step = step_class(captured=how != "eager")(model, beam_size=beam_size, sizes=sizes, **named)
+    step = (StaticStep if how == "eager" else CapturedStep)(model, beam_size=beam_size, sizes=sizes, **named)
     search(model, sources, options, sizes, step=step)
     whole = []
     for _ in range(passes):
