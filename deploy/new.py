@@ -11,7 +11,7 @@ from rich.console import Console
 
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.folders import named
+from models.folders import write_text
 from service.text.languages import NAMES, bare_code, is_language_code, language_name
 from training.starter.corpus import MadeCorpus, make_corpus
 from training.starter.recipes import StarterRequest
@@ -96,8 +96,7 @@ def _of_memory(job: StarterRequest, bundle: Bundle | None) -> StarterRequest:
     if not pairs:
         raise ConfigError(f"{job.source} has no texts in {source} with a translation into {target}")
     for file, texts in zip(files, zip(*pairs, strict=True), strict=True):
-        with named(file):
-            file.write_text("".join(f"{' '.join(text.split())}\n" for text in texts), encoding="utf-8", newline="\n")
+        write_text(file, "".join(f"{' '.join(text.split())}\n" for text in texts))
     return replace(job, source=files[0], target=files[1], languages=(source, target))
 
 

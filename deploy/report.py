@@ -17,7 +17,7 @@ from rich.table import Table
 from deploy.outputs import check_file
 from models.command import console as console
 from models.errors import ConfigError
-from models.folders import named
+from models.folders import write_text
 from service.telemetry.cgroups import ROOT, usable_cores
 
 Out = Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")]
@@ -72,8 +72,7 @@ def run_measurement(
     result = measure(options)
     text = as_json(result)
     if options.out is not None:
-        with named(options.out):
-            options.out.write_text(text + "\n", encoding="utf-8")
+        write_text(options.out, text + "\n")
     draw(result)
     if options.as_json:
         print(text)

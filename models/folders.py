@@ -25,6 +25,12 @@ def named(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file in UTF-8; an error of the disk names it."""
+    with named(path):
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
 @contextmanager
 def whole_folder(out: Path, beside: Path | None = None) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of ``out`` when the block ends and vanishes if it raises.

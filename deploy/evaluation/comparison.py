@@ -25,7 +25,7 @@ from deploy.outputs import check_file, check_folder
 from deploy.report import cell, console, say, table
 from models.command import AsJson
 from models.errors import ConfigError
-from models.folders import named
+from models.folders import write_text
 from training.metrics import corpus_metrics
 from training.significance import DRAWS, Counts
 
@@ -134,12 +134,10 @@ def compare(
     if hypotheses is not None:
         for system in comparison.systems:
             path = hypotheses / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', system.name)}.txt"
-            with named(path):
-                path.write_text("".join(f"{text}\n" for text in system.texts), encoding="utf-8")
+            write_text(path, "".join(f"{text}\n" for text in system.texts))
     to_output = str(markdown) == "-"
     if markdown is not None and not to_output:
-        with named(markdown):
-            markdown.write_text(comparison.markdown(), encoding="utf-8")
+        write_text(markdown, comparison.markdown())
     if as_json:
         print(json.dumps(comparison.mapping(), indent=1, ensure_ascii=False))
     elif to_output:

@@ -28,7 +28,7 @@ from models.bundle import Bundle, Score, extend_bundle
 from models.command import AsJson, BundleFolder
 from models.command import console as report_console
 from models.errors import ConfigError, CorpusError
-from models.folders import named
+from models.folders import write_text
 from models.shortlist import WITH_SHORTLIST
 from models.translator import Column, encode_columns
 from training.analysis.decoding import length_classes, source_lengths
@@ -86,8 +86,7 @@ def evaluate(
     done = _evaluate(bundle, SourceFiles.parse(sources), references, decoding, wanted)
     own = done.systems[done.name]
     if wanted.out is not None:
-        with named(wanted.out):
-            wanted.out.write_text("".join(f"{text}\n" for text in own.texts), encoding="utf-8")
+        write_text(wanted.out, "".join(f"{text}\n" for text in own.texts))
     listed = _coverage(done) if wanted.shortlist else []
     if wanted.record:
         _record(done, wanted.record, listed)

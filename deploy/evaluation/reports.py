@@ -13,7 +13,7 @@ import numpy as np
 from deploy.evaluation.decoding import Decoding, attended_lines
 from deploy.evaluation.systems import System
 from models.bundle import Bundle
-from models.folders import named
+from models.folders import write_text
 from models.translator import Column
 from training.analysis.attention import AttentionName, SentenceAttention, groups
 from training.analysis.decoding import LengthClass, source_lengths
@@ -115,8 +115,7 @@ def write_report(done: Evaluation, path: Path, *, examples: int, heat_maps: int)
         metric=metric,
         sections=[(title, [made[row] for row in chosen]) for title, chosen in sections],
     )
-    with named(path):
-        path.write_text(render(report), encoding="utf-8")
+    write_text(path, render(report))
 
 
 def _languages(bundle: Bundle, texts: int) -> tuple[str, ...]:

@@ -44,9 +44,19 @@ def slots_of(graphs: Graphs) -> int:
 
 
 def start_batch(
-    graphs: Graphs, *, beam_size: int, shortlist: Shortlist | None = None, bos: int = BOS, eos: int = EOS
+    graphs: Graphs,
+    *,
+    beam_size: int,
+    shortlist: Shortlist | None = None,
+    bos: int = BOS,
+    eos: int = EOS,
+    alone: bool = False,
 ) -> Batch:
-    """An empty batch over a model, in its runtime's own search where it has one; see :class:`DecodeBatch`."""
-    if hasattr(graphs, "start_batch"):
+    """An empty batch over a model, in its runtime's own search where it has one; see :class:`DecodeBatch`.
+
+    One for a sentence that is ``alone`` is not: the buffers there are those of a whole batch.
+    """
+    own = hasattr(graphs, "start_batch")
+    if own and not alone:
         return cast("Searching", graphs).start_batch(beam_size, shortlist=shortlist, bos=bos, eos=eos)
-    return DecodeBatch(graphs, beam_size=beam_size, shortlist=shortlist, bos=bos, eos=eos)
+    return DecodeBatch(graphs, beam_size=beam_size, shortlist=None if own else shortlist, bos=bos, eos=eos)

@@ -18,8 +18,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from models.bundle import Bundle
-from models.search import Batch, DecodeBatch, Graphs, start_batch
-from models.search.start import slots_of
+from models.search import Batch, Graphs, start_batch
 from models.shortlist import Shortlist
 from service.engine.cache import ResultCache
 from service.engine.dispatcher import DecodedFuture, Dispatcher
@@ -250,8 +249,6 @@ def alias_of(name: str) -> str:
 
 def _factory(graphs: Graphs, shortlist: Shortlist | None) -> BatchFactory:
     def start(lane: Lane) -> Batch:
-        if lane.alone is not None and slots_of(graphs):  # which would take the buffers of a whole batch for each
-            return DecodeBatch(graphs, beam_size=lane.beam_size)
-        return start_batch(graphs, beam_size=lane.beam_size, shortlist=shortlist)
+        return start_batch(graphs, beam_size=lane.beam_size, shortlist=shortlist, alone=lane.alone is not None)
 
     return start

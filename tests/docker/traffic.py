@@ -123,9 +123,14 @@ class Prometheus:
         return [float(value) for _, value in samples if value != "NaN"]
 
     def wait_for_rates(self, job: str = "tandem") -> None:
-        """Until every instance of a job was scraped three times within two minutes, so that rates have values."""
-        expression = f'count_over_time(up{{job="{job}"}}[2m])'
-        eventually(lambda: min(self.query(expression), default=0.0) >= 3, "three scrapes", seconds=90)
+        """Until every instance of a job was scraped thrice in two minutes, so that rates have values, and once more."""
+        scrapes, last = f'count_over_time(up{{job="{job}"}}[2m])', f'timestamp(up{{job="{job}"}})'
+        called = time.time()
+
+        def scraped() -> bool:
+            return min(self.query(scrapes), default=0.0) >= 3 and min(self.query(last), default=0.0) > called
+
+        eventually(scraped, "three scrapes", seconds=90)
 
     def rules(self) -> dict[str, dict[str, Any]]:
         """Every recording rule and alert by name, as the server evaluates it, with the seconds between evaluations."""
