@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from models.device.counters import DeviceCounters
+from models.device.failures import out_of_memory
 from models.device.sizes import Shape
 from models.device.step import StaticStep
 from models.device.transfer import CAPTURING, Stopwatch, upload, wait_for
@@ -141,16 +142,16 @@ class Captures:
             try:
                 self._recorder = self._recorder or new_recorder()
                 self._graphs[key] = self._recorder.record(work)
-            except torch.OutOfMemoryError:
-                self._counters.out_of_memory += 1
-                if key in self._failed:  # there is no room for it even without the others
+            except RuntimeError as error:
+                if out_of_memory(error):
+                    self._counters.out_of_memory += 1
+                    if key in self._failed:  # there is no room for it even without the others
+                        self._refused.add(key)
+                    self._failed.add(key)
+                    self.release()
+                else:  # where the device itself is gone the next call says so
+                    self._counters.capture_failures += 1
                     self._refused.add(key)
-                self._failed.add(key)
-                self.release()
-            except RuntimeError:
-                # Where the device itself is gone the next call says so.
-                self._counters.capture_failures += 1
-                self._refused.add(key)
             else:
                 self._counters.captures += 1
         self._evict(len(self._graphs) - self._most)

@@ -13,7 +13,7 @@ import torch
 from models.device.batch import StaticBatch
 from models.device.capture import CapturedStep
 from models.device.counters import DeviceCounters
-from models.device.failures import lost
+from models.device.failures import lost, out_of_memory
 from models.device.sizes import Sizes
 from models.device.transfer import CAPTURING, wait_for
 from models.errors import ConfigError
@@ -118,7 +118,7 @@ class RoutedBatch:
 
     def _told(self, error: Exception) -> Exception:
         """The error, or that the device is lost where it is."""
-        if isinstance(error, torch.OutOfMemoryError):
+        if out_of_memory(error):
             self._make_room()
         return lost(self._device.device, error) or error
 
@@ -231,12 +231,12 @@ class DeviceGraphs:
             if self._compiled is None:
                 self._compiled = step.measure_compiled()
             return step
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise lost(self.device, error) or error from error
             self.counters.out_of_memory += 1
             if sizes.sentences[-1] == 1:
                 raise
-        except RuntimeError as error:
-            raise lost(self.device, error) or error from error
         return None  # and with the error goes what was allocated so far
 
     def _give_back(self, beam_size: int, step: CapturedStep) -> None:

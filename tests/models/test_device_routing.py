@@ -133,12 +133,13 @@ def test_idle_buffers_of_another_model_make_room() -> None:
     assert made == 2
 
 
-def test_a_step_without_room_gives_up_graphs_and_idle_buffers_for_the_next() -> None:
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError(), RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")])
+def test_a_step_without_room_gives_up_graphs_and_idle_buffers_for_the_next(error: RuntimeError) -> None:
     model = prepared(POOLED)
     graphs = DeviceGraphs(model, sizes=SIZES)
     batch = graphs.start_batch(2)
     batch.join(mixed(model, 2)[:2])
-    with patch.object(CapturedStep, "_run", side_effect=torch.OutOfMemoryError), pytest.raises(RuntimeError):
+    with patch.object(CapturedStep, "_run", side_effect=error), pytest.raises(RuntimeError):
         batch.step()
     assert graphs.counters.out_of_memory == 1
     batch.remove(batch.ids)
