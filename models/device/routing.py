@@ -21,6 +21,7 @@ from models.graphs import AnyModel, TorchGraphs
 from models.search.batch import DecodeBatch
 from models.search.graphs import Array, GraphSpecs
 from models.search.hypotheses import Counters, Finished, Sentence
+from models.search.start import Batch
 from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
@@ -177,9 +178,15 @@ class DeviceGraphs:
         return self._general.run(graph, inputs)
 
     def start_batch(
-        self, beam_size: int, *, shortlist: Shortlist | None = None, bos: int = BOS, eos: int = EOS
-    ) -> RoutedBatch:
-        """An empty batch.
+        self,
+        beam_size: int,
+        *,
+        shortlist: Shortlist | None = None,
+        bos: int = BOS,
+        eos: int = EOS,
+        alone: bool = False,
+    ) -> Batch:
+        """An empty batch; one for a sentence that is decoded ``alone`` is the general search's, and counted as routed.
 
         A shortlist is not used: it estimates scores to spare a processor most of the output layer, which costs a GPU
         next to nothing.
@@ -189,13 +196,16 @@ class DeviceGraphs:
             torch.OutOfMemoryError: the device has no room for the smallest buffers.
             DeviceLost: the device does not work any more.
         """
+        general = DecodeBatch(self._general, beam_size=beam_size, bos=bos, eos=eos)
+        if alone:
+            self.counters.routed["alone"] += 1
+            return general
         try:
             step = self._step(beam_size, bos, eos)
             batch = StaticBatch(step, poll_every=self._poll_every)
         except RuntimeError as error:  # where the device was lost by whoever had the buffers before
             raise lost(self.device, error) or error from error
         weakref.finalize(batch, self._give_back, beam_size, step).atexit = False
-        general = DecodeBatch(self._general, beam_size=beam_size, bos=bos, eos=eos)
         return RoutedBatch(batch, general, partial(self._make_room, weakref.ref(step)))
 
     def _step(self, beam_size: int, bos: int, eos: int) -> CapturedStep:

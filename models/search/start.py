@@ -35,7 +35,9 @@ class Batch(Protocol):
 class Searching(Protocol):
     """Graphs whose runtime has a search of its own."""
 
-    def start_batch(self, beam_size: int, *, shortlist: Shortlist | None, bos: int, eos: int) -> Batch: ...
+    def start_batch(
+        self, beam_size: int, *, shortlist: Shortlist | None, bos: int, eos: int, alone: bool
+    ) -> Batch: ...
 
 
 def slots_of(graphs: Graphs) -> int:
@@ -54,9 +56,10 @@ def start_batch(
 ) -> Batch:
     """An empty batch over a model, in its runtime's own search where it has one; see :class:`DecodeBatch`.
 
-    One for a sentence that is ``alone`` is not: the buffers there are those of a whole batch.
+    Args:
+        alone: for one sentence only: a runtime's own search does not spend the buffers of a whole batch on it.
     """
-    own = hasattr(graphs, "start_batch")
-    if own and not alone:
-        return cast("Searching", graphs).start_batch(beam_size, shortlist=shortlist, bos=bos, eos=eos)
-    return DecodeBatch(graphs, beam_size=beam_size, shortlist=None if own else shortlist, bos=bos, eos=eos)
+    if hasattr(graphs, "start_batch"):
+        searching = cast("Searching", graphs)
+        return searching.start_batch(beam_size, shortlist=shortlist, bos=bos, eos=eos, alone=alone)
+    return DecodeBatch(graphs, beam_size=beam_size, shortlist=shortlist, bos=bos, eos=eos)

@@ -275,6 +275,7 @@ async def test_sentences_tried_alone_share_the_buffers_that_are_there() -> None:
         async with bench(_factory(graphs, None)) as running:
             found = [hypotheses(one) for one in await running.outcomes(*jobs)]
     assert made.call_count == 1
+    assert graphs.counters.routed == {"alone": len(jobs)}
     for one, own in zip(jobs, found, strict=True):
         expected = alone(graphs, one)
         assert [x.tokens for x in own] == [x.tokens for x in expected]
