@@ -18,6 +18,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from deploy.bulk import BulkOptions
 from deploy.evaluation.decoding import Decoding
 from models.bundle import Bundle, extend_bundle
 from models.command import AsJson, BundleFolder, console, report
@@ -57,7 +58,7 @@ def calibrate(
 
     Example: tandem calibrate bundles/de-en --source 'my/{split}.de' --references 'my/{split}.en' --record
     """
-    bundle = _calibrable(path, decoding)
+    bundle = _calibrable(path, decoding.target)
     texts = _texts(bundle, sources, references)
     model = ServedModel.of(bundle)
     graphs, searched = decoding.prepare(bundle)
@@ -69,7 +70,7 @@ def calibrate(
     command = shlex.join(["tandem", *sys.argv[1:]])
     found = calibrated(valid, test, command)
     if record:
-        extend_bundle(path, {}, replace(Bundle.load(path).manifest, confidence=found))
+        extend_bundle(path, {}, Bundle.load(path).manifest.with_confidence(bundle.manifest.target_language, found))
     print(json.dumps(asdict(found), indent=1)) if as_json else _print(found)
 
 
@@ -100,14 +101,12 @@ def calibrated(valid: tuple[Judged, Judged], test: tuple[Judged, Judged], comman
     )
 
 
-def _calibrable(path: Path, decoding: Decoding) -> Bundle:
-    """The bundle. Raises ConfigError where one confidence would not do for all that it writes, or has no measure."""
-    bundle = Bundle.load(path)
+def _calibrable(path: Path, target: str) -> Bundle:
+    """The bundle, as one into one language. Raises ConfigError where confidence in what it writes has no measure."""
+    bundle = BulkOptions(target=target).directed(Bundle.load(path))
     manifest = bundle.manifest
     if manifest.task == "summarize" or manifest.target_form != "text" or any(bundle.feature_widths):
         raise ConfigError(f"{path}: confidence is of translations that are written as text and read from text")
-    if len(manifest.pairs) > 1:
-        raise ConfigError(f"{path}: confidence is calibrated for one direction, but it has {len(manifest.pairs)}")
     return bundle
 
 

@@ -29,7 +29,8 @@ def render_card(manifest: Manifest) -> str:
             "Not measured.",
         ),
         _commands([one.command for one in manifest.scores]),
-        _confidence(manifest.confidence),
+        _confidence(manifest.confidence, "## Confidence"),
+        *(_confidence(one, f"## Confidence, `{code}`") for code, one in sorted(manifest.further_confidence.items())),
         "## Training data",
         _table(
             ("corpus", "segments", "licence", "attribution", "source"),
@@ -51,7 +52,7 @@ def render_card(manifest: Manifest) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _confidence(confidence: Confidence | None) -> str:
+def _confidence(confidence: Confidence | None, heading: str) -> str:
     if confidence is None:
         return ""
     kinds = (("sentences", confidence.sentence_reliability), ("words", confidence.word_reliability))
@@ -65,7 +66,7 @@ def _confidence(confidence: Confidence | None) -> str:
         "",
     )
     text = (
-        "## Confidence",
+        heading,
         "Measured on text that it was not calibrated on: of sentences the mean chrF (0 to 1), of words the share that "
         "the reference has as well. The AUC, how well bad ones are told from others (0.5: not at all), is "
         f"{confidence.sentence_reliability.auc:.3f} for sentences of a chrF below the median and "

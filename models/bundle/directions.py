@@ -16,6 +16,7 @@ from models.vocabulary import TaggedVocabulary, Vocabulary, language_piece, unta
 
 if TYPE_CHECKING:
     from models.bundle.bundle import Bundle
+    from models.search import SearchOptions
 
 
 def views(bundle: Bundle) -> tuple[Bundle, ...]:
@@ -76,18 +77,25 @@ def _sources(bundle: Bundle) -> tuple[str, ...]:
 
 
 def _of_pair(bundle: Bundle, pair: tuple[str, str]) -> Bundle:
-    source, target = pair
-    decoding = replace(bundle.manifest.decoding, prefix=(bundle.target_vocabulary.language_tag(target),))
-    manifest = replace(
-        bundle.manifest, source_languages=(source,), target_language=target, pairs=(pair,), decoding=decoding
-    )
-    vocabularies = side_vocabularies(manifest, bundle.source_vocabularies)
-    return replace(bundle, manifest=manifest, source_vocabularies=vocabularies)
+    decoding = replace(bundle.manifest.decoding, prefix=(bundle.target_vocabulary.language_tag(pair[1]),))
+    return _view(bundle, (pair,), decoding)
 
 
 def _into(bundle: Bundle, target: str) -> Bundle:
     pairs = tuple(pair for pair in bundle.manifest.pairs if pair[1] == target)
-    languages = tuple(source for source, _ in pairs)
-    manifest = replace(bundle.manifest, source_languages=languages, target_language=target, pairs=pairs)
+    return _view(bundle, pairs, bundle.manifest.decoding)
+
+
+def _view(bundle: Bundle, pairs: tuple[tuple[str, str], ...], decoding: SearchOptions) -> Bundle:
+    target = pairs[0][1]
+    manifest = replace(
+        bundle.manifest,
+        source_languages=tuple(source for source, _ in pairs),
+        target_language=target,
+        pairs=pairs,
+        decoding=decoding,
+        confidence=bundle.manifest.confidence_in(target),
+        further_confidence={},
+    )
     vocabularies = side_vocabularies(manifest, bundle.source_vocabularies)
     return replace(bundle, manifest=manifest, source_vocabularies=vocabularies)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from models.confidence import Confidence
@@ -124,7 +124,8 @@ class Manifest:
         target_form: whether the model writes text, or a script of edits (``models.edits``) on its last source.
         dictionary: the file with translations of single words, for unknown ones (``models.dictionary``); empty = none.
         shortlist: the file that says which target tokens source words make likely (``models.shortlist``); empty = none.
-        confidence: how sure it is of what it writes (`tandem calibrate`); None = not calibrated.
+        confidence: how sure it is of what it writes in ``target_language`` (`tandem calibrate`); None = not calibrated.
+        further_confidence: likewise in the other languages that it writes, by their codes.
         origin: where it comes from, of bundles made of a public model; ``training`` is empty then.
         files: SHA-256 by relative path of every file but the manifest; filled in when a bundle is written.
         format: version of this layout.
@@ -151,6 +152,7 @@ class Manifest:
     pairs: tuple[tuple[str, str], ...] = ()
     tags: Literal["target", "both"] = "target"
     confidence: Confidence | None = None
+    further_confidence: dict[str, Confidence] = field(default_factory=dict)
     origin: ImportedFrom | None = None
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
@@ -165,6 +167,16 @@ class Manifest:
                 "pairs are for translators of one text, and source_languages must be those of the pairs into"
                 f" {self.target_language!r}, {list(first)}, but are {list(self.source_languages)}"
             )
+
+    def with_confidence(self, language: str, confidence: Confidence) -> Manifest:
+        """The manifest with how sure the bundle is of what it writes in one of its languages."""
+        if language == self.target_language:
+            return replace(self, confidence=confidence)
+        return replace(self, further_confidence=self.further_confidence | {language: confidence})
+
+    def confidence_in(self, language: str) -> Confidence | None:
+        """How sure the bundle is of what it writes in one of its languages."""
+        return self.confidence if language == self.target_language else self.further_confidence.get(language)
 
     def to_json(self) -> str:
         """The content of ``manifest.json``."""

@@ -35,9 +35,7 @@ class Batch(Protocol):
 class Searching(Protocol):
     """Graphs whose runtime has a search of its own."""
 
-    def start_batch(
-        self, beam_size: int, *, shortlist: Shortlist | None, bos: int, eos: int, alone: bool
-    ) -> Batch: ...
+    def start_batch(self, beam_size: int, *, shortlist: Shortlist | None, bos: int, eos: int, alone: bool) -> Batch: ...
 
 
 def slots_of(graphs: Graphs) -> int:

@@ -19,6 +19,7 @@ from models.bundle import Bundle
 from models.config import to_mapping
 from tests.deploy.small import WORDS, Make, make
 from tests.determinism import one_thread, seeded
+from tests.service.support import copying, tiny_bundle
 
 __all__ = ["make", "one_thread", "seeded"]
 
@@ -68,6 +69,27 @@ def test_what_is_measured_is_kept(make: Make, splits: Splits, tmp_path: Path) ->
 
     printed = CliRunner().invoke(app, command).stdout
     assert f"AUC for chrF below the median: {of_sentences.auc:.3f}" in printed
+
+
+def test_each_language_that_is_written_has_its_own(
+    splits: Splits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tiny_bundle(tmp_path, "both", pairs=(("de", "en"), ("en", "de"))).path
+    monkeypatch.setattr(Decoding, "open_graphs", lambda _, bundle: copying(bundle))
+    kept = {}
+    for source, target in (("en", "de"), ("de", "en")):
+        files = ["--source", splits(source), "--references", splits(target)]
+        asked = ["calibrate", str(path), *files, "--target", target, "--record", "--json"]
+        result = CliRunner().invoke(app, asked)
+        assert result.exit_code == 0, result.output + repr(result.exception)
+        kept[target] = json.loads(result.stdout)
+    assert kept["en"] != kept["de"]
+    bundle = Bundle.load(path)
+    for view in bundle.views:
+        assert to_mapping(view.manifest.confidence) == kept[view.manifest.target_language]
+    card = (path / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "## Confidence\n" in card and "## Confidence, `de`\n" in card
+    assert bundle.direction("en", "de").manifest.confidence == bundle.manifest.further_confidence["de"]
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,7 @@ def _manifest(name: str, config: EnsembleConfig, bundles: Sequence[Bundle]) -> M
         scores=(),
         proof={},
         confidence=None,
+        further_confidence={},
     )
 
 
