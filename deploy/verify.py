@@ -14,9 +14,10 @@ from typing import Annotated
 
 import typer
 
+from deploy.bulk import BulkOptions
 from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle, extend_bundle
-from models.command import AsJson, BundleFolder, report
+from models.command import AsJson, BundleFolder, WrittenLanguage, report
 from models.errors import ConfigError
 from models.translator import Column
 from service.runtimes import open_graphs
@@ -36,6 +37,7 @@ def verify(
     device: Annotated[
         str, typer.Option("--device", help="Also prove the search there: cpu, cuda, cuda:N or auto. [nowhere]")
     ] = "",
+    target: WrittenLanguage = "",
     record: Annotated[bool, typer.Option(help="Store the proof in the bundle's manifest.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -45,14 +47,18 @@ def verify(
 
     Example: tandem verify bundles/de-en --text valid.de --references valid.en
     """
-    bundle = Bundle.load(path, weights=True)
+    whole = Bundle.load(path, weights=True)
+    way = BulkOptions(target=target)
+    bundle = way.directed(whole)
+    if record and bundle.manifest.target_language != whole.manifest.target_language:
+        raise ConfigError(f"--record keeps the proof into {whole.manifest.target_language!r}: leave it or --target out")
     lines, gold = _proving_text(bundle, texts or [], references)
     with tempfile.TemporaryDirectory(prefix="tandem-verify-") as folder:
         copy = Path(folder) / bundle.manifest.name
         shutil.copytree(path, copy, ignore=shutil.ignore_patterns("float32", TORCHSCRIPT))
         for precision in ("float32", TORCHSCRIPT):
             add_precision(copy, precision, report=report)
-        own = Bundle.load(copy)
+        own = way.directed(Bundle.load(copy))
         exact = {
             "onnx float32": partial(open_graphs, own, "onnx", "float32"),
             "torchscript float32": partial(open_graphs, own, "torchscript", "float32"),
@@ -70,7 +76,7 @@ def verify(
             quantised[str(narrow)] = partial(narrow.open_graphs, own)
         proof = prove(own, exact, quantised, lines, gold, report=report)
     if record:
-        _record(bundle, proof)
+        _record(whole, proof)
     print(json.dumps(proof.mapping(), indent=1, ensure_ascii=False) if as_json else proof_table(proof))
     if not proof.passed:
         raise typer.Exit(1)

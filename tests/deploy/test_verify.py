@@ -1,0 +1,55 @@
+"""`tandem verify` of a bundle of several directions: which one it proves, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import deploy.verify
+from deploy.cli import app
+from models.bundle import Bundle
+from models.errors import ConfigError
+from tests.service.support import tiny_bundle
+from training.export.proof import Proof
+from training.export.sentences import proof_sentences
+
+PAIRS = (("de", "en"), ("en", "de"))
+
+
+@pytest.fixture
+def proven(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Bundle, Any]]:
+    """What was to be proven: the bundle and its text; nothing is decoded, and nothing fails."""
+    asked: list[tuple[Bundle, Any]] = []
+
+    def prove(bundle: Bundle, *given: Any, **_: object) -> Proof:
+        asked.append((bundle, given[2]))
+        return Proof(True, 2, 0, (), (), (), ())
+
+    monkeypatch.setattr(deploy.verify, "prove", prove)
+    monkeypatch.setattr(deploy.verify, "add_precision", lambda *_, **__: None)
+    return asked
+
+
+@pytest.mark.parametrize(("more", "source", "target"), [((), "de", "en"), (("--target", "de"), "en", "de")])
+def test_one_direction_is_proven(
+    tmp_path: Path, proven: list[tuple[Bundle, Any]], more: Sequence[str], source: str, target: str
+) -> None:
+    path = tiny_bundle(tmp_path, "both", pairs=PAIRS).path
+    assert CliRunner().invoke(app, ["verify", str(path), *more]).exit_code == 0
+    ((bundle, lines),) = proven
+    assert bundle.manifest.target_language == target
+    assert lines == [proof_sentences(source)]
+
+
+def test_the_proof_of_the_first_direction_is_kept(tmp_path: Path, proven: list[tuple[Bundle, Any]]) -> None:
+    path = tiny_bundle(tmp_path, "both", pairs=PAIRS).path
+    refused = CliRunner().invoke(app, ["verify", str(path), "--target", "de", "--record"])
+    assert isinstance(refused.exception, ConfigError) and "keeps the proof into 'en'" in str(refused.exception)
+    assert not proven and not Bundle.load(path).manifest.proof
+    assert CliRunner().invoke(app, ["verify", str(path), "--record"]).exit_code == 0
+    manifest = Bundle.load(path).manifest
+    assert manifest.pairs == PAIRS and manifest.proof["passed"]
