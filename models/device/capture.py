@@ -7,9 +7,11 @@ most of its time, a replay is one launch. All shapes share one pool of memory fo
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from types import FunctionType
 from typing import Any, Protocol
 
@@ -18,6 +20,7 @@ from torch import Tensor
 
 from models.device.counters import DeviceCounters
 from models.device.failures import out_of_memory
+from models.device.memory import DeviceMemory
 from models.device.sizes import Shape
 from models.device.step import StaticStep
 from models.device.transfer import CAPTURING, Stopwatch, upload, wait_for
@@ -26,6 +29,7 @@ from models.search.graphs import Array
 ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
 MOST = 128  # graphs of one beam size; each keeps some hundred kilobytes on the device beside the pool
 _TIMED, _WORTH = 20, 0.9  # steps, and the share of the time that is worth a minute for each shape
+_clock = count()  # of uses
 _abandoned: list[Any] = []  # captures that failed: an allocator may ask them for ever whether they are underway
 
 
@@ -94,67 +98,91 @@ class Captures:
     """Work that is done as it stands where its key is new, and then captured; replayed from then on.
 
     Work that cannot be captured is done without. Where there are too many graphs the one that was used least recently
-    goes; where memory does not suffice all go.
+    goes. All share one pool of memory, which is free again when the last of them is gone.
 
     Args:
         device: where it is done.
         counters: to count on.
         recorder: makes a recorder, and with it a pool; None = nothing is captured.
         most: graphs to keep.
+        memory: of the device.
+        make_room: gives up something for memory, graphs of these captures maybe; returns whether there was anything.
+
+    Attributes:
+        used: when some work was done last, by a clock that all captures share.
     """
 
     def __init__(
-        self, device: torch.device, counters: DeviceCounters, recorder: Callable[[], Recorder] | None, most: int
+        self,
+        device: torch.device,
+        counters: DeviceCounters,
+        recorder: Callable[[], Recorder] | None,
+        most: int,
+        memory: DeviceMemory,
+        make_room: Callable[[], bool],
     ) -> None:
         self._device, self._counters, self._new_recorder, self._most = device, counters, recorder, most
+        self._memory, self._make_room = memory, make_room
         self._recorder: Recorder | None = None
         self._graphs: dict[Hashable, Replayable] = {}  # the one used last comes last
+        self._pooled = 0  # bytes that the largest of them has needed, and the pool has
         self._failed: set[Hashable] = set()
         self._refused: set[Hashable] = set()
+        self.used = next(_clock)
+
+    def __len__(self) -> int:
+        return len(self._graphs)
 
     def run(self, key: Hashable, work: Callable[[], None]) -> bool:
         """Do the work; returns whether it was replayed. It must be the same for the same key, addresses included."""
+        self.used = next(_clock)
         graph = self._graphs.pop(key, None)
         if graph is not None:
             self._graphs[key] = graph
             graph.replay()
             return True
-        work()  # which also loads kernels and takes workspaces
-        if self._new_recorder is not None and key not in self._refused:
-            self._capture(key, work, self._new_recorder)
+        if self._new_recorder is None or key in self._refused:
+            work()
+        else:
+            needed = self._memory.taken_by(work)  # which also loads kernels and takes workspaces
+            self._capture(key, work, self._new_recorder, needed)
         return False
 
-    def release(self) -> None:
-        """Give up all graphs, and their memory to whoever asks for some next."""
-        self._evict(len(self._graphs))
-        self._recorder = None
-
-    def _evict(self, count: int) -> None:
+    def evict(self, number: int) -> None:
         """Give up so many graphs, those first that were used least recently."""
-        if count > 0:
-            wait_for(self._device)  # a replay may be underway
-        for key in list(self._graphs)[: max(0, count)]:
+        if number <= 0:
+            return
+        wait_for(self._device)  # a replay may be underway
+        for key in list(self._graphs)[:number]:
             del self._graphs[key]
             self._counters.evictions += 1
+        if not self._graphs:  # and with the last its pool
+            self._recorder, self._pooled = None, 0
 
-    def _capture(self, key: Hashable, work: Callable[[], None], new_recorder: Callable[[], Recorder]) -> None:
+    def _capture(
+        self, key: Hashable, work: Callable[[], None], new_recorder: Callable[[], Recorder], needed: int
+    ) -> None:
         with CAPTURING:
+            # Within a capture the allocator gives back nothing of what it keeps for others.
+            while self._memory.room < needed - self._pooled and self._make_room():
+                pass
             try:
                 self._recorder = self._recorder or new_recorder()
                 self._graphs[key] = self._recorder.record(work)
             except RuntimeError as error:
                 if out_of_memory(error):
                     self._counters.out_of_memory += 1
-                    if key in self._failed:  # there is no room for it even without the others
+                    if key in self._failed:  # there was no room for it even without others
                         self._refused.add(key)
                     self._failed.add(key)
-                    self.release()
+                    self._make_room()
                 else:  # where the device itself is gone the next call says so
                     self._counters.capture_failures += 1
                     self._refused.add(key)
             else:
                 self._counters.captures += 1
-        self._evict(len(self._graphs) - self._most)
+                self._pooled = max(self._pooled, needed)
+        self.evict(len(self._graphs) - self._most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +203,8 @@ class CapturedStep(StaticStep):
         compiled: let torch.compile make fewer kernels of each shape before it is captured. The first step of a shape
             then takes many seconds, and needs a C compiler and Triton.
         most: graphs of steps to keep.
+        memory: of the device; None = all of it.
+        make_room: as for :class:`Captures`, given a list of this step; None = its own graphs go.
         named: as for :class:`StaticStep`.
     """
 
@@ -185,6 +215,8 @@ class CapturedStep(StaticStep):
         recorder: Callable[[], Recorder] | None = None,
         compiled: bool = False,
         most: int = MOST,
+        memory: DeviceMemory | None = None,
+        make_room: Callable[[Iterable[CapturedStep]], bool] | None = None,
         **named: Any,
     ) -> None:
         super().__init__(model, **named)
@@ -192,8 +224,14 @@ class CapturedStep(StaticStep):
         if recorder is None and gpu and not self.streams.shared:
             recorder = CudaRecorder
         # A pool each: encodings are done beside steps.
-        self._steps = Captures(self.device, self.counters, recorder, most)
-        self._encodings = Captures(self.device, self.counters, recorder if gpu else None, most)
+        own, give_up = weakref.ref(self), make_room or give_up_graph  # no cycle: the last user's end frees the buffers
+
+        def room() -> bool:
+            return give_up([step for step in (own(),) if step is not None])
+
+        rest = most, memory or DeviceMemory(self.device), room
+        self._steps = Captures(self.device, self.counters, recorder, *rest)
+        self._encodings = Captures(self.device, self.counters, recorder if gpu else None, *rest)
         self._places: dict[Hashable, _Encoding] = {}
         self._compiled = compiled
         self._compiled_steps: dict[Shape, Callable[[], None]] = {}
@@ -231,11 +269,15 @@ class CapturedStep(StaticStep):
         self._encodings.run(key, encode)
         return {name: tensor.clone() for name, tensor in place.outputs.items()}
 
-    def release(self) -> None:
-        """Give up all graphs, and their memory to whoever asks for some next."""
-        self._steps.release()
-        self._encodings.release()
-        self._places.clear()
+    @property
+    def used(self) -> int:
+        """When it was used last, by a clock that all steps share."""
+        return max(self._steps.used, self._encodings.used)
+
+    @property
+    def captures(self) -> tuple[Captures, Captures]:
+        """Of steps and of encodings."""
+        return self._steps, self._encodings
 
     def measure_compiled(self) -> bool:
         """Have steps compiled from now on where that saves a tenth of the time of one, and return whether it does.
@@ -274,6 +316,18 @@ class CapturedStep(StaticStep):
             step = super().forward
             self._compiled_steps[shape] = torch.compile(_unlike(lambda: step(shape)), fullgraph=True, dynamic=False)
         return self._compiled_steps[shape]()
+
+
+def give_up_graph(steps: Iterable[CapturedStep]) -> bool:
+    """Give up one graph of some steps; returns whether there was any.
+
+    It is the oldest by its last use of those that share a pool, of the pools that which was used least recently: only
+    with the last of its graphs a pool's memory is free again.
+    """
+    captures = [captures for step in steps for captures in step.captures if len(captures)]
+    if captures:
+        min(captures, key=lambda one: one.used).evict(1)
+    return bool(captures)
 
 
 def _unlike(function: Any) -> Callable[[], None]:

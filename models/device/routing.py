@@ -6,14 +6,14 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import count
 
 import torch
 
 from models.device.batch import StaticBatch
-from models.device.capture import CapturedStep
+from models.device.capture import CapturedStep, give_up_graph
 from models.device.counters import DeviceCounters
 from models.device.failures import lost, out_of_memory
+from models.device.memory import DeviceMemory
 from models.device.sizes import Sizes
 from models.device.transfer import CAPTURING, wait_for
 from models.errors import ConfigError
@@ -25,6 +25,7 @@ from models.search.start import Batch
 from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
+_HALF, _MOST = 0.5, 0.9  # of the budget may be reserved where buffers are made, and once a step had no room
 _made: weakref.WeakSet[DeviceGraphs] = weakref.WeakSet()
 
 
@@ -158,14 +159,11 @@ class DeviceGraphs:
         self._compiled, self._triton = compiled, triton
         self.slots = self._sizes.sentences[-1]
         self._general = TorchGraphs(model)
-        self._idle: dict[int, list[CapturedStep]] = {}  # by beam size, the one used last comes last
+        self._idle: dict[int, list[CapturedStep]] = {}  # by beam size, the one given back last comes last
         self._making = threading.Lock()
         self.counters = DeviceCounters()
         self.device = next(model.parameters()).device
-        self._budget = float("inf")
-        if self.device.type == "cuda":
-            torch.cuda.set_per_process_memory_fraction(memory, self.device)
-            self._budget = memory * torch.cuda.get_device_properties(self.device).total_memory
+        self._memory = DeviceMemory(self.device, memory)
         _made.add(self)
 
     @property
@@ -210,28 +208,31 @@ class DeviceGraphs:
 
     def _step(self, beam_size: int, bos: int, eos: int) -> CapturedStep:
         with self._making:
-            idle = self._idle.get(beam_size, [])
-            for place, step in enumerate(idle):
-                if (step.bos, step.eos) == (bos, eos):
-                    return idle.pop(place)
-            if self.device.type == "cuda" and torch.cuda.memory_reserved(self.device) > self._budget / 2:
-                self._release()
+            with CAPTURING:  # nobody makes room of what is taken here
+                idle = self._idle.get(beam_size, [])
+                for place, step in enumerate(idle):
+                    if (step.bos, step.eos) == (bos, eos):
+                        return idle.pop(place)
+            while self._memory.taken(_HALF) and make_room(self._memory):
+                pass
             sizes = self._sizes
-            for attempt in count():
-                if attempt > 1:  # the second has what others kept
-                    sizes = sizes.halved()
-                if made := self._attempt(beam_size, sizes, bos, eos):
-                    return made
-                self._release()
-            raise AssertionError("there is an end to halving")
+            while (made := self._attempt(beam_size, sizes, bos, eos)) is None:
+                if make_room(self._memory):
+                    continue
+                if sizes.sentences[-1] == 1:
+                    raise torch.OutOfMemoryError(f"{self.device} has no room for the buffers of one sentence")
+                sizes = sizes.halved()
+            return made
 
     def _attempt(self, beam_size: int, sizes: Sizes, bos: int, eos: int) -> CapturedStep | None:
-        """New buffers; None where there is no room, but for the smallest."""
+        """New buffers; None where there is no room."""
         try:
             step = CapturedStep(
                 self._model,
                 counters=self.counters,
                 compiled=bool(self._compiled),
+                memory=self._memory,
+                make_room=partial(make_room, self._memory),
                 triton=self._triton,
                 beam_size=beam_size,
                 sizes=sizes,
@@ -245,30 +246,50 @@ class DeviceGraphs:
             if not out_of_memory(error):
                 raise lost(self.device, error) or error from error
             self.counters.out_of_memory += 1
-            if sizes.sentences[-1] == 1:
-                raise
         return None  # and with the error goes what was allocated so far
 
     def _give_back(self, beam_size: int, step: CapturedStep) -> None:
         self._idle.setdefault(beam_size, []).append(step)
 
     def _make_room(self, step: weakref.ref[CapturedStep]) -> None:
-        """Let go of what can be made anew, that of a step in use included."""
+        """After a step, of unknown size, that had none: what can be made anew goes, its own graphs included."""
         self.counters.out_of_memory += 1
-        if (used := step()) is not None:
-            used.release()
-        with self._making:
-            self._release()
+        own = [used for used in (step(),) if used is not None]
+        while make_room(self._memory, own) and self._memory.taken(_MOST):
+            pass
 
-    def _release(self) -> None:
-        """Let go of buffers and graphs on the device that nobody uses now, those of other models included."""
-        wait_for(self.device)  # steps of sentences that were removed may be underway
-        for graphs in list(_made):
-            if graphs.device == self.device:
-                graphs._idle.clear()
-        if self.device.type == "cuda":
-            with CAPTURING:
-                torch.cuda.empty_cache()
+
+def make_room(memory: DeviceMemory, own: Iterable[CapturedStep] = ()) -> bool:
+    """Give up graphs, the least recently used first, and only then idle buffers likewise, until some memory is free.
+
+    Args:
+        memory: of the device.
+        own: the caller's buffers, whose graphs may go beside those of idle ones, of whichever model. What others use
+            stays.
+
+    Returns:
+        Whether there was anything to give up.
+    """
+    before, found = memory.reserved, False
+    with CAPTURING:
+        while _give_up(memory.device, own):
+            found = True
+            memory.give_back()
+            if memory.reserved < before:
+                break
+    return found
+
+
+def _give_up(device: torch.device, own: Iterable[CapturedStep]) -> bool:
+    """A graph, else idle buffers; whether there were any."""
+    kept = [idle for graphs in list(_made) if graphs.device == device for idle in list(graphs._idle.values())]
+    if give_up_graph([*own, *(step for idle in kept for step in idle)]):
+        return True
+    oldest = min((idle for idle in kept if idle), key=lambda idle: idle[0].used, default=None)
+    if oldest is not None:
+        wait_for(device)  # steps of sentences that were removed may be underway
+        del oldest[0]
+    return oldest is not None
 
 
 def check_device(name: str) -> torch.device:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 import torch
 
-from models.device import CapturedStep, DeviceGraphs, RoutedBatch, Sizes, check_device
+from models.device import CapturedStep, DeviceGraphs, RoutedBatch, Shape, Sizes, check_device
+from models.device.memory import DeviceMemory
 from models.device.slots import Slots
 from models.errors import ConfigError, DeviceLost, OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, OfflineDecoder, Sampling, SearchOptions, Sentence, start_batch
-from tests.models.device import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources, static
+from tests.models.device import (
+    POOLED,
+    RECURRENT,
+    SIZES,
+    assert_same,
+    decoded,
+    mixed,
+    options,
+    prepared,
+    sources,
+    static,
+)
 from tests.models.search.tables import run_out
 
 UNSUPPORTED: dict[str, dict[str, Any]] = {
@@ -107,8 +123,8 @@ def test_without_room_there_are_fewer_slots() -> None:
 
     with patch("models.device.routing.CapturedStep", cramped):
         batch = graphs.start_batch(2)
-    assert tried == [16, 16, 8, 4]  # once more with what others kept, then smaller
-    assert graphs.counters.out_of_memory == 3
+    assert tried == [16, 8, 4]
+    assert graphs.counters.out_of_memory == 2
     joining = mixed(model, 2)
     assert_same(decoded(batch, joining), decoded(DecodeBatch(TorchGraphs(model), beam_size=2), joining))
     with patch("models.device.routing.CapturedStep", side_effect=torch.OutOfMemoryError), pytest.raises(RuntimeError):
@@ -124,13 +140,79 @@ def test_idle_buffers_of_another_model_make_room() -> None:
     def cramped(*given: Any, **named: Any) -> CapturedStep:
         nonlocal made
         made += 1
-        if other._idle:
+        if any(other._idle.values()):
             raise torch.OutOfMemoryError
         return CapturedStep(*given, **named)
 
     with patch("models.device.routing.CapturedStep", cramped):
         graphs.start_batch(2)
     assert made == 2
+
+
+BUFFERS, BUDGET = 100, 1000
+
+
+class Bounded(DeviceMemory):
+    """Of a device where every set of buffers takes as much, and a pool what the largest of its graphs needs."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.device("cpu"))
+        self._budget, self.needed = BUDGET, 0
+        self.made: weakref.WeakSet[CapturedStep] = weakref.WeakSet()
+
+    def make(self, *given: Any, **named: Any) -> CapturedStep:
+        recorder = SimpleNamespace(record=lambda work: SimpleNamespace(replay=work))
+        step = CapturedStep(*given, recorder=lambda: recorder, **named)
+        self.made.add(step)
+        return step
+
+    @property
+    def reserved(self) -> int:
+        return sum(BUFFERS + step._steps._pooled for step in self.made)
+
+    @property
+    def room(self) -> float:
+        return BUDGET - self.reserved
+
+    def taken_by(self, work: Callable[[], None]) -> int:
+        work()
+        return self.needed
+
+
+def test_the_least_recently_used_goes_until_there_is_room_graphs_before_buffers() -> None:
+    """And no graph that was used later than what is enough, nor buffers that are in use."""
+    graphs, memory = DeviceGraphs(prepared(RECURRENT), sizes=Sizes((1,), (4,), (2, 4, 8))), Bounded()
+    graphs._memory = memory
+    small, middle, large = (Shape(1, (4,), target) for target in (2, 4, 8))
+    with patch("models.device.routing.CapturedStep", memory.make):
+        batches = [graphs.start_batch(beam_size) for beam_size in (1, 2, 3)]
+
+    def take(beam_size: int, shape: Shape, needed: int) -> dict[int, int]:
+        """A step; the graphs of each set of buffers after it."""
+        memory.needed = needed
+        next(step for step in memory.made if step.beam_size == beam_size)(shape)
+        assert memory.reserved <= BUDGET
+        return {step.beam_size: len(step._steps) for step in memory.made}
+
+    take(1, small, 50)
+    take(2, small, 50)
+    assert take(1, middle, 80) == {1: 2, 2: 1, 3: 0}
+    del batches[:2]
+    assert take(3, small, 600) == {1: 2, 2: 0, 3: 1}  # the pool that was used first
+    assert take(3, middle, 690) == {1: 0, 2: 0, 3: 2}  # the older graph shared its pool with the other
+    assert take(3, large, 800) == {1: 0, 3: 1}  # all of its own, and only then the buffers that were used first
+    assert (graphs.counters.evictions, graphs.counters.out_of_memory) == (5, 0)
+
+
+def test_buffers_are_free_with_their_last_user() -> None:
+    """Not when garbage is collected next."""
+    graphs = DeviceGraphs(prepared(RECURRENT), sizes=SIZES)
+    step = weakref.ref(graphs._step(2, 1, 2))
+    gc.disable()
+    try:
+        assert step() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError(), RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")])
