@@ -168,6 +168,9 @@ class GpuOptions(Measurement):
     source: Annotated[Path | None, Option(help="Real text, one sentence a line (.xz, plain).")] = None
     references: Annotated[Path | None, Option(help="Its reference translations.")] = None
     limit: Annotated[int, Option(min=1, help="Lines of real text.")] = 1000
+    corpora: Annotated[
+        Path | None, Option(help="Folder with Multi30k (docs/corpora.md), to train on. [synthetic pairs, as many]")
+    ] = None
     table: Annotated[Path | None, Option(help="Also write the table in Markdown to this file.")] = None
 
 

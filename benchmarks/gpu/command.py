@@ -26,6 +26,7 @@ _MEASURED = ("dpn", "convs2s", "transformer")  # those whose steps are timed fir
 _SHAPES = ((1, 5), (8, 5), (64, 5), (512, 5))  # sentences x beam
 _SHORT_SHAPES = ((64, 5), (512, 5))
 _TRAINED_TOKENS, _RECURRENT_TOKENS = 25_000, 6_000  # target symbols of a batch
+_EPOCHS = 0.25  # share of the time for epochs of training
 _HALF = ("float16", "bfloat16")
 
 
@@ -87,7 +88,7 @@ def plan(options: GpuOptions) -> Iterator[Line]:
                 more = {"system": system, "dtype": dtype, "how": how, **size, **where}
                 name, limit = f"step {system} {sentences}x{beam_size} {how}", 150 if how == "compiled" else 60
                 yield Line(name, "benchmarks.gpu.steps:speed", more, limit)
-    yield from _training(long, where)
+    yield from _training(options, where)
     yield from _peers(shapes, dtype, where)
     files = {"bundle": options.bundle, "source": options.source, "references": options.references}
     given = {name: str(file or "") for name, file in files.items()}
@@ -100,15 +101,15 @@ def plan(options: GpuOptions) -> Iterator[Line]:
     yield Line("train two processes", "benchmarks.gpu.training:together", {"system": "transformer", **where}, 120)
 
 
-def _training(long: bool, where: Mapping[str, Any]) -> Iterator[Line]:
-    small = where["small"]
-    for system in SYSTEMS if long else _MEASURED:
+def _training(options: GpuOptions, where: Mapping[str, Any]) -> Iterator[Line]:
+    seconds = _EPOCHS * 60 * options.minutes / (2 * len(SYSTEMS))
+    for system in SYSTEMS:
         recurrent = system in ("multisource", "memd")
-        tokens = 100 if small else _RECURRENT_TOKENS if recurrent else _TRAINED_TOKENS
-        size = {"tokens": tokens, "updates": 2 if small else 10 if recurrent else 32}
+        tokens = 100 if where["small"] else _RECURRENT_TOKENS if recurrent else _TRAINED_TOKENS
+        more = {"system": system, "tokens": tokens, "seconds": seconds, "corpora": str(options.corpora or "")}
         for compiled, how in ((False, "eager"), (True, "compiled")):
-            more = {"system": system, "compiled": compiled, **size, **where}
-            yield Line(f"train {system} {how}", "benchmarks.gpu.training:speed", more, 180 if compiled else 90)
+            name, limit = f"train {system} {how}", (180 if compiled else 90) + seconds
+            yield Line(name, "benchmarks.gpu.training:speed", {**more, "compiled": compiled, **where}, limit)
 
 
 def _peers(shapes: Sequence[tuple[int, int]], dtype: str, where: Mapping[str, Any]) -> Iterator[Line]:

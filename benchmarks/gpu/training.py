@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,14 @@ from torch.multiprocessing.spawn import spawn
 
 from benchmarks.gpu.lines import Found, Missing
 from benchmarks.gpu.search import synchronise
-from benchmarks.gpu.work import build_system, replace_dropout, system_config, training_batches, training_recipe
+from benchmarks.gpu.work import (
+    build_system,
+    epoch_batches,
+    replace_dropout,
+    system_config,
+    training_batches,
+    training_recipe,
+)
 from models.graphs import AnyModel
 from models.registry import build_model
 from training.data.batches import TrainingBatch
@@ -27,7 +33,6 @@ from training.stepping import Stepper
 _LOSS = 1e-3  # largest difference of a loss, as a share of it
 _WARM_UP = 5
 _DROPOUT = 0.1
-_LENGTHS = (10, 60)
 
 
 def equal(*, system: str, device: str, small: bool) -> Found:
@@ -55,8 +60,8 @@ def _losses(stepper: Stepper, recipe: Recipe, batches: list[TrainingBatch]) -> l
     return [float(loss) for loss in found]
 
 
-def speed(*, system: str, device: str, small: bool, compiled: bool, tokens: int, updates: int) -> Found:
-    """Updates in bfloat16 of a whole model with dropout, on batches of all sizes: target symbols a second."""
+def speed(*, system: str, device: str, small: bool, compiled: bool, tokens: int, seconds: float, corpora: str) -> Found:
+    """One epoch in bfloat16 of a whole model with dropout, or as much as fits the time: target symbols a second."""
     if compiled and device == "cpu":
         raise Missing("is compiled on a GPU only")
     recipe = training_recipe(system, precision="bf16", compile=compiled)
@@ -64,37 +69,40 @@ def speed(*, system: str, device: str, small: bool, compiled: bool, tokens: int,
     if compiled and model.recurrent:
         raise Missing("goes from position to position, and is not compiled")
     stepper = Stepper(model, recipe, Processes(device=device))
-    made = [
-        batch.pinned() if device == "cuda" else batch
-        for batch in training_batches(model.config, 3 if small else 16, tokens, (4, 12) if small else _LENGTHS)
-    ]
-    turns, count = cycle(made), 0
+    made, data = epoch_batches(model.config, tokens, corpora, small=small)
+    epoch = [batch.pinned() for batch in made] if device == "cuda" else made
     started = time.perf_counter()
-    for _ in range(_WARM_UP if not small else 1):
-        _update(stepper, recipe, next(turns))
+    for batch in epoch[: 1 if small else _WARM_UP]:
+        _update(stepper, recipe, batch)
     synchronise(device)
     warm_up = time.perf_counter() - started
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
+    updates = count = 0
     started = time.perf_counter()
-    for _ in range(updates):
-        batch = next(turns)
+    for batch in epoch:
+        if updates and time.perf_counter() - started > seconds:
+            break
         _update(stepper, recipe, batch)
-        count += batch.target_tokens
+        updates, count = updates + 1, count + batch.target_tokens
     synchronise(device)
-    seconds = time.perf_counter() - started
+    took = time.perf_counter() - started
     peak = torch.cuda.max_memory_allocated() / 2**30 if device == "cuda" else None
     figures = {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "target_tokens_per_s": count / seconds,
-        "seconds_an_update": seconds / updates,
+        "data": data,
+        "epoch": updates / len(epoch),
+        "seconds": took,
+        "target_tokens_per_s": count / took,
+        "seconds_an_update": took / updates,
         "target_tokens_an_update": count / updates,
         "warm_up_s": warm_up,
         "peak_gib": peak,
     }
     memory = "" if peak is None else f", {peak:.1f} GiB"
-    rate = f"{figures['target_tokens_per_s']:,.0f} target tokens/s, {1e3 * seconds / updates:.0f} ms an update"
-    return Found(f"{rate}, first {_WARM_UP} in {warm_up:.1f} s{memory}", figures)
+    share = "one epoch" if updates == len(epoch) else f"{updates / len(epoch):.0%} of an epoch"
+    rate = f"{count / took:,.0f} target tokens/s, {1e3 * took / updates:.0f} ms an update"
+    return Found(f"{share} of {data} in {took:.1f} s, {rate}, warm-up {warm_up:.1f} s{memory}", figures)
 
 
 def _dropping(system: str, small: bool) -> AnyModel:

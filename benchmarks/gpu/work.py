@@ -5,8 +5,10 @@ B sentences, S source positions, T target positions.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,10 @@ from models.protocol import ModelConfig, Padded, feature_widths
 from models.registry import build_model, load_config
 from models.search import Array, SearchOptions
 from models.vocabulary import BOS, EOS, PAD, UNK
-from training.data.batches import TrainingBatch
+from training.data.batches import TrainingBatch, collate
+from training.data.dataset import PreparedData
+from training.data.plans import plan_epoch
+from training.data.prepare import prepare
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig, load_recipe
 
@@ -34,6 +39,9 @@ SYSTEMS = {
     "memd": "multi30k-de-en/memd.toml",
 }
 """A recipe of every architecture, whose sizes it is measured in."""
+EPOCH = 29_000
+"""Pairs of Multi30k's training part."""
+_CAPTIONS = (7, 25)  # symbols of a synthetic pair's sides, EOS included, evenly drawn; captions have about as many
 _SMALL: dict[str, dict[str, Any]] = {
     "dpn": {"width": 64, "hidden": 128, "heads": 2, "cnn_layers": 2, "san_layers": 1},
     "convs2s": {"embedding": 48, "output_embedding": 48}
@@ -150,6 +158,46 @@ def training_batches(
         length_B = draw.integers(max(1, longest * 3 // 4), longest, rows, endpoint=True)
         length_B[0] = longest
         yield _batch(config, length_B, draw)
+
+
+def epoch_batches(
+    config: ModelConfig, tokens: int, corpora: str, *, small: bool, seed: int = 0
+) -> tuple[list[TrainingBatch], str]:
+    """The batches of one epoch in training order, and of what: of Multi30k, or of synthetic pairs as many as it has.
+
+    Args:
+        config: of the model. Every source of Multi30k is its German one.
+        tokens: positions of a batch's targets, about.
+        corpora: folder of built corpora; empty = none.
+        small: a few hundred pairs instead.
+        seed: of everything.
+
+    Raises:
+        CorpusError: what ``corpora`` has of Multi30k is no corpus.
+    """
+    if corpora and Path(corpora, "multi30k").is_dir():
+        data = _multi30k(corpora)
+        lengths = data.source_lengths, data.target_lengths
+        plans = plan_epoch(*lengths, epoch=0, seed=seed, max_tokens=tokens)
+        batches = (collate(data, plan) for plan in plans)
+        sources = len(config.source_vocabularies)
+        return [replace(batch, sources=batch.sources * sources) for batch in batches], "Multi30k"
+    draw = np.random.default_rng(seed)
+    length_P = draw.integers(*((3, 9) if small else _CAPTIONS), 200 if small else EPOCH, endpoint=True)
+    plans = plan_epoch(length_P, length_P, epoch=0, seed=seed, max_tokens=tokens)
+    made = [_batch(config, length_P[[pair for (pair,) in plan.items]], draw) for plan in plans]
+    return made, "synthetic pairs"
+
+
+@cache
+def _multi30k(corpora: str) -> PreparedData:
+    """Its training part, German to English, prepared as its recipes have it, once in a process."""
+    recipe = load_recipe(RECIPES / "multi30k-de-en/transformer.toml")
+    languages = (*recipe.source_languages, recipe.target_language)
+    with tempfile.TemporaryDirectory(prefix="tandem-multi30k-") as folder:
+        out = Path(folder, "data")
+        prepare(recipe.data, languages=languages, root=Path(corpora), out=out, seed=recipe.training.seed)
+        return PreparedData.open(out, "train")  # mapped into memory: it outlives the names of its files
 
 
 def _batch(config: ModelConfig, length_B: Any, draw: np.random.Generator) -> TrainingBatch:

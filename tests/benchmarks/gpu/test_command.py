@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -92,6 +94,30 @@ def test_a_line_holds_on_the_cpu(line: Line) -> None:
         assert outcome["status"] == "ok", outcome
     else:
         assert (outcome["status"], outcome["summary"]) == ("skipped", expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["convs2s", "multisource"])
+def test_an_epoch_of_multi30k_is_trained_where_it_is_given(system: str, tmp_path: Path) -> None:
+    """As much of it as fits the time; a corpus that is none fails the line, and no other."""
+    draw = np.random.default_rng(0)
+    for split, pairs in (("train", 600), ("val", 10), ("valid", 10), ("test", 10), ("test_2016_flickr", 10)):
+        for side in ("de", "en"):
+            words = ["".join(draw.choice(list("abcdefghij"), 7)) for _ in range(pairs * 6)]
+            lines = [" ".join(words[6 * number : 6 * number + 6]) for number in range(pairs)]
+            path = tmp_path / f"multi30k/{split}.{side}.xz"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(lzma.compress(("\n".join(lines) + "\n").encode()))
+    options = GpuOptions(device="cpu", minutes=8, corpora=tmp_path)
+    (line,) = (line for line in plan(options) if line.name == f"train {system} eager")
+    part, _ = attempt(replace(line, arguments={**line.arguments, "small": False, "tokens": 150, "seconds": 0.0}))
+    assert part["status"] == "ok" and "% of an epoch of Multi30k" in part["summary"], part
+    assert part["figures"]["epoch"] < 0.2 and part["figures"]["target_tokens_per_s"] > 0
+    whole, _ = attempt(replace(line, arguments={**line.arguments, "corpora": "", "seconds": 60.0}))
+    assert whole["status"] == "ok" and whole["summary"].startswith("one epoch of synthetic pairs"), whole
+    (tmp_path / "none/multi30k").mkdir(parents=True)
+    none, broken = attempt(replace(line, arguments={**line.arguments, "corpora": str(tmp_path / "none")}))
+    assert none["status"] == "failed" and "CorpusError" in none["summary"] and not broken
 
 
 @pytest.mark.slow
