@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -289,6 +290,7 @@ def _give_up(device: torch.device, own: Iterable[CapturedStep]) -> bool:
     if oldest is not None:
         wait_for(device)  # steps of sentences that were removed may be underway
         del oldest[0]
+        gc.collect()  # a step that was compiled refers to itself
     return oldest is not None
 
 

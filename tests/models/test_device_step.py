@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -137,6 +139,10 @@ def test_shapes_are_not_one_that_is_compiled_again_and_again(monkeypatch: pytest
         for shape in (Shape(1, (4,), 2), Shape(2, (4,), 2)):
             step(shape)
     assert len(step._compiled_steps) == 2
+    gone = weakref.ref(step)
+    del step
+    gc.collect()
+    assert gone() is None  # and with it its buffers
 
 
 def test_compiling_is_measured_and_a_compiler_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
