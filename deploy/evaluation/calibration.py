@@ -170,8 +170,8 @@ def _judged(
         numbers.append(Evidence.of(hypothesis).of_sentence())
         worth.append(metric.sentence_score(text, [reference]).score / 100)
         words.append(_judged_words(model, hypothesis, text, reference))
-    of_words = [np.concatenate(side) for side in zip(*words, strict=True)]
-    return Judged(np.array(numbers), np.array(worth), float(np.median(worth))), Judged(*of_words, below=1.0)
+    of_words, right = (np.concatenate(side) for side in zip(*words, strict=True))
+    return Judged(np.array(numbers), np.array(worth), float(np.median(worth))), Judged(of_words, right, 1.0)
 
 
 def _judged_words(model: ServedModel, hypothesis: Hypothesis, text: str, reference: str) -> tuple[Floats, Floats]:
