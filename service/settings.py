@@ -144,9 +144,10 @@ class Settings(BaseSettings):
 
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Names that the server answers for besides localhost, its host name and addresses, such as"
-        " translate.example.org, separated by commas; * = all of them; none = all of them, but where it asks for no key"
-        " and listens on this machine alone.",
+        description="Public names that the server answers for besides its host name, such as translate.example.org,"
+        " separated by commas; * = all of them; none = all of them where it asks for keys, and none where it does not."
+        " It always answers for addresses, names without a dot and those under .localhost, .local, .internal and other"
+        " domains that public DNS does not have.",
     )
 
     host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")

@@ -16,6 +16,7 @@ from models.errors import CorpusError
 _RIDGE = 1e-3  # of the standardised weights: numbers that say the same share the weight
 _BINS = 20  # of the curve: each has a twentieth of the things
 _TENTHS = 10
+_FOLDS = 5
 _LEAST = 50  # things that a curve can be made of
 _DIGITS = 6
 
@@ -42,6 +43,22 @@ def fit_scale(numbers_TN: Floats, worth_T: Floats) -> Scale:
     )
     scores, values = knots.round(_DIGITS).tolist()
     return Scale(tuple(weights_N.tolist()), tuple(scores), tuple(values))
+
+
+def held_out_area(numbers_TN: Floats, worth_T: Floats, bad_T: NDArray[np.bool_]) -> float:
+    """How well weighed numbers tell bad things of which their weights know nothing: the mean over five folds.
+
+    Args:
+        numbers_TN: per thing what is known of it.
+        worth_T: what it was worth, 0 to 1.
+        bad_T: whether that is bad.
+    """
+    fold_T = np.arange(len(worth_T)) % _FOLDS
+    areas = [
+        area_under_curve(-numbers_TN[own_T] @ _regressed(numbers_TN[~own_T], worth_T[~own_T]), bad_T[own_T])
+        for own_T in (fold_T == fold for fold in range(_FOLDS))
+    ]
+    return float(np.mean(areas))
 
 
 def _regressed(numbers_TN: Floats, worth_T: Floats) -> Floats:

@@ -16,20 +16,21 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.table import Table
 
 from deploy.bulk import BulkOptions
 from deploy.evaluation.decoding import Decoding
 from models.bundle import Bundle, extend_bundle
 from models.command import AsJson, BundleFolder, console, report
-from models.confidence import Confidence, Floats, sentence_numbers
+from models.confidence import SENTENCE_NUMBERS, WORD_NUMBERS, Confidence, Evidence, Floats, Reliability, Scale, weighed
 from models.errors import ConfigError, CorpusError
 from models.search import Graphs, Hypothesis, SearchOptions, translate_batch
 from models.text import normalise
 from service.bundles.served import ServedModel
 from service.translation.alignment import written_words
 from service.translation.confidence import judged_words
-from training.confidence import fit_scale, measure_reliability
+from training.confidence import fit_scale, held_out_area, measure_reliability
 from training.data.features import read_columns
 from training.metrics import corpus_metrics
 
@@ -47,6 +48,9 @@ def calibrate(
         typer.Option("--references", metavar="FILE", help="Its translations, likewise; both again for further texts."),
     ],
     decoding: Decoding,
+    attention: Annotated[
+        bool, typer.Option(help="Let attention count where it tells more; a request with details costs a tenth more.")
+    ] = True,
     record: Annotated[bool, typer.Option("--record", help="Store it in the bundle's manifest and model card.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,6 +59,7 @@ def calibrate(
     The text should be like that which people will send. It is decoded as the service decodes it: its validation part
     (one segment a line; --limit is for each file) sets the curves, its test part is what the table and the AUC are of.
     Of a sentence the confidence is the chrF to expect, 0 to 1; of a word the chance that the reference has it too.
+    What the model looked at counts where it tells bad ones better than scores alone, by held-out fifths of that part.
 
     Example: tandem calibrate bundles/de-en --source 'my/{split}.de' --references 'my/{split}.en' --record
     """
@@ -62,7 +67,7 @@ def calibrate(
     texts = _texts(bundle, sources, references)
     model = ServedModel.of(bundle)
     graphs, searched = decoding.prepare(bundle)
-    options = replace(model.options, beam_size=searched.beam_size)
+    options = replace(model.options, beam_size=searched.beam_size, attention=attention and "align" in graphs.specs)
     valid, test = (
         _judged(model, graphs, options, [_read(bundle, files, split, decoding.limit) for files in texts])
         for split in ("valid", "test")
@@ -79,26 +84,43 @@ class Judged:
     """Things of which a confidence can be told, and what they were worth beside their references.
 
     Attributes:
-        numbers_TN: what is known of each.
+        numbers_TN: what is known of each: by scores, then by attention where that is known.
         worth_T: 0 to 1.
+        below: what is worth less is bad.
     """
 
     numbers_TN: Floats
     worth_T: Floats
+    below: float
+
+    @property
+    def bad_T(self) -> NDArray[np.bool_]:
+        """Which of them are to be told from the others."""
+        return self.worth_T < self.below
+
+    def scales(self, known: int) -> tuple[Scale, Scale | None]:
+        """What such things are worth by the first ``known`` numbers, the scores', and by all where those tell more."""
+        of_scores_TN = self.numbers_TN[:, :known]
+        plain = fit_scale(of_scores_TN, self.worth_T)
+        if self.numbers_TN.shape[1] == known:
+            return plain, None
+        gain = held_out_area(self.numbers_TN, self.worth_T, self.bad_T) - held_out_area(
+            of_scores_TN, self.worth_T, self.bad_T
+        )
+        return plain, fit_scale(self.numbers_TN, self.worth_T) if gain > 0 else None
+
+    def reliability(self, plain: Scale, attentive: Scale | None) -> Reliability:
+        """What confidences by these scales are worth for these things."""
+        confidence_T = weighed(plain, attentive, self.numbers_TN)
+        return measure_reliability(confidence_T, self.worth_T, self.bad_T)
 
 
 def calibrated(valid: tuple[Judged, Judged], test: tuple[Judged, Judged], command: str) -> Confidence:
     """Scales by the validation text and their reliability on the test text; of each the sentences and the words."""
-    sentences, words = (fit_scale(one.numbers_TN, one.worth_T) for one in valid)
-    of_sentences, of_words = test
-    low = of_sentences.worth_T < np.median(of_sentences.worth_T)
-    return Confidence(
-        sentences,
-        words,
-        measure_reliability(sentences(of_sentences.numbers_TN), of_sentences.worth_T, low),
-        measure_reliability(words(of_words.numbers_TN), of_words.worth_T, of_words.worth_T < 1),
-        command,
-    )
+    sentences = valid[0].scales(len(SENTENCE_NUMBERS))
+    words = valid[1].scales(len(WORD_NUMBERS))
+    reliabilities = test[0].reliability(*sentences), test[1].reliability(*words)
+    return Confidence(sentences[0], words[0], *reliabilities, command, sentences[1], words[1])
 
 
 def _calibrable(path: Path, target: str) -> Bundle:
@@ -145,11 +167,11 @@ def _judged(
     numbers, worth, words = list[Floats](), list[float](), list[tuple[Floats, Floats]]()
     for (*sentence, reference), hypothesis in found:
         text = model.decode(hypothesis, sentence)
-        numbers.append(sentence_numbers(hypothesis.token_scores))
+        numbers.append(Evidence.of(hypothesis).of_sentence())
         worth.append(metric.sentence_score(text, [reference]).score / 100)
         words.append(_judged_words(model, hypothesis, text, reference))
-    of_words = [np.concatenate(side) for side in zip(*words, strict=True)]
-    return Judged(np.array(numbers), np.array(worth)), Judged(*of_words)
+    of_words, right = (np.concatenate(side) for side in zip(*words, strict=True))
+    return Judged(np.array(numbers), np.array(worth), float(np.median(worth))), Judged(of_words, right, 1.0)
 
 
 def _judged_words(model: ServedModel, hypothesis: Hypothesis, text: str, reference: str) -> tuple[Floats, Floats]:
@@ -160,13 +182,13 @@ def _judged_words(model: ServedModel, hypothesis: Hypothesis, text: str, referen
     vocabulary = model.bundle.target_vocabulary
     known = written_words(vocabulary, vocabulary.encode(reference), reference)
     left = Counter(reference[span.start : span.end].casefold() for span, _ in known)
-    spans, numbers = judged_words(model, hypothesis, text)
+    spans, places = judged_words(model, hypothesis, text)
     right = []
     for span in spans:
         word = text[span.start : span.end].casefold()
         right.append(float(left[word] > 0))
         left[word] -= 1
-    return numbers, np.array(right)
+    return Evidence.of(hypothesis).of_words(places), np.array(right)
 
 
 def _print(found: Confidence) -> None:

@@ -1,8 +1,10 @@
 """The hosts that a server goes by: a web page must not reach it under a name of its own (DNS rebinding).
 
 A browser lets a page read what its own host answers, and whoever made the page decides where that name leads: to
-127.0.0.1, say. A server that asks for no key has nothing else to tell such a page by. (Starlette's middleware answers
-in plain text, and knows the names of its list only.)
+127.0.0.1, or to an address of the network that only the browser can reach. A server that asks for no key has nothing
+else to tell such a page by. The name must be one that public DNS answers for, so addresses, names without a dot and
+names under domains kept out of it need no list. (Starlette's middleware answers in plain text, and knows the names of
+its list only.)
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from service.http.errors import HttpError
 from service.settings import Settings
 
 _ANY = "*"
+# RFC 6761, RFC 6762, RFC 8375, ICANN's private-use domain, and two that are used for networks and never delegated
+_PRIVATE_SUFFIXES = (".localhost", ".test", ".local", ".home.arpa", ".internal", ".lan", ".svc")
 
 
 class HostCheck:
@@ -31,33 +35,27 @@ class HostCheck:
         """Raises HttpError: 421."""
         if scope["type"] == "http" and self._names is not None:
             host = Headers(scope=scope).get("host", "")
-            if host and not self._is_known(host, self._names):
-                name = _name_of(host)[:100]
+            name = _name_of(host)
+            if host and name not in self._names and not _is_private(name):
                 message = (
-                    f"this server does not answer for the host {name!r}; ask for it by its address, as localhost, or "
-                    "list that name in TANDEM_ALLOWED_HOSTS"
+                    f"this server does not answer for the host {name[:100]!r}; ask for it by its address, as "
+                    "localhost, or list that name in TANDEM_ALLOWED_HOSTS"
                 )
                 raise HttpError(421, "host_not_allowed", message)
         await self._app(scope, receive, send)
 
-    @staticmethod
-    def _is_known(host: str, names: frozenset[str]) -> bool:
-        """Whether a name is the server's. No page can be served from under an address that is not its server's own."""
-        name = _name_of(host)
-        return name in names or name.endswith(".localhost") or _is_address(name)
-
 
 def _names(settings: Settings) -> frozenset[str] | None:
-    """Those that a server answers for, besides addresses; None = whatever it is called.
-
-    Without a list that is for servers that ask for no key and that only their own machine reaches: of others nobody
-    here knows the names.
-    """
+    """Public names that a server answers for; None = whatever it is called, as servers do that ask for keys."""
     listed = {name.lower().rstrip(".") for name in settings.allowed_hosts}
-    local = settings.host == "localhost" or (_is_address(settings.host) and ip_address(settings.host).is_loopback)
-    if _ANY in listed or not (listed or (local and not settings.require_key)):
+    if _ANY in listed or (settings.require_key and not listed):
         return None
-    return frozenset({"localhost", settings.host.lower(), socket.gethostname().lower(), *listed})
+    return frozenset({settings.host.lower(), socket.gethostname().lower(), *listed})
+
+
+def _is_private(name: str) -> bool:
+    """Whether a name is an address, or one that nobody can make lead elsewhere in public DNS."""
+    return "." not in name or name.endswith(_PRIVATE_SUFFIXES) or _is_address(name)
 
 
 def _name_of(host: str) -> str:

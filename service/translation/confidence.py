@@ -6,9 +6,10 @@ multiplied by the first one's confidence in the sentence between.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 
-from models.confidence import Floats, sentence_numbers, word_numbers
+from models.confidence import Evidence
 from models.search import Hypothesis
 from service.bundles.catalog import Route
 from service.bundles.served import ServedModel
@@ -37,23 +38,29 @@ def judge(route: Route, best: Candidate, written: str, start: int) -> tuple[floa
         first = route.model.bundle.manifest.confidence
         if first is None:
             return None
-        scores = list(chain.from_iterable(one.token_scores for one in best.before))
-        between = float(first.sentences(sentence_numbers(scores)))
-    spans, numbers = judged_words(route.models[-1], best.hypothesis, written)
+        between = first.of_sentence(_between(best.before))
+    evidence = Evidence.of(best.hypothesis)
+    spans, places = judged_words(route.models[-1], best.hypothesis, written)
     words = [
         WordConfidence(*span.moved(start), round(between * confidence, _DIGITS))
-        for span, confidence in zip(spans, own.words(numbers).tolist(), strict=True)
+        for span, confidence in zip(spans, own.of_words(evidence, places).tolist(), strict=True)
     ]
-    return round(between * float(own.sentences(sentence_numbers(best.hypothesis.token_scores))), _DIGITS), words
+    return round(between * own.of_sentence(evidence), _DIGITS), words
 
 
-def judged_words(model: ServedModel, hypothesis: Hypothesis, written: str) -> tuple[list[Span], Floats]:
-    """The words of a translation that are no hidden parts, and what is weighed of each (W x N)."""
-    hidden, scores = set(model.placeholders.values()), hypothesis.token_scores
+def _between(pieces: Sequence[Hypothesis]) -> Evidence:
+    """Of a sentence in a language between, which may have been written in several pieces: then by its scores alone."""
+    if len(pieces) == 1:
+        return Evidence.of(pieces[0])
+    return Evidence([*chain.from_iterable(one.token_scores for one in pieces)])
+
+
+def judged_words(model: ServedModel, hypothesis: Hypothesis, written: str) -> tuple[list[Span], list[list[int]]]:
+    """The words of a translation that are no hidden parts, and of each the places of its tokens."""
+    hidden = set(model.placeholders.values())
     words = [
         (span, places)
         for span, places in written_words(model.bundle.target_vocabulary, hypothesis.tokens, written)
         if hidden.isdisjoint(hypothesis.tokens[place] for place in places)
     ]
-    of_words = [[scores[place] for place in places] for _, places in words]
-    return [span for span, _ in words], word_numbers(of_words, scores)
+    return [span for span, _ in words], [places for _, places in words]

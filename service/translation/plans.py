@@ -85,13 +85,14 @@ def make_plan(request: DecodeRequest, route: Route, limits: RequestLimits, chara
     if request.alignments and mute is not None:
         bound = f"must be false for {mute}, which does not say what its words align with"
         raise InvalidOption("alignments", bound, True)
+    judged = mute is None and request.wants_details and _attentive(route)
     marked = mute is None and isinstance(request, TranslateTask) and request.markup is not None
     priority = priority_of(characters, request.priority, limits.bulk_characters)
     given = tuple(request.columns[name] for name in route.fields)
     known = tuple(name for name in route.model.placeholders if name in route.models[-1].placeholders)
 
     def hop(route: Route, options: SearchOptions, prefix: str | None, onward: Plan | None) -> Plan:
-        options = replace(options, attention=options.attention or request.alignments)
+        options = replace(options, attention=options.attention or request.alignments or judged)
         first = options
         if prefix:
             written = route.model.bundle.target_vocabulary.encode(prefix)
@@ -131,6 +132,12 @@ def search_options(request: DecodeRequest, model: ServedModel, limits: RequestLi
     if request.sampling is not None:
         given["sampling"] = request.sampling
     return replace(defaults, **given)
+
+
+def _attentive(route: Route) -> bool:
+    """Whether the answer's confidence depends on attention: all models were calibrated, and some with it."""
+    known = [model.bundle.manifest.confidence for model in route.models]
+    return None not in known and any(one is not None and one.attends for one in known)
 
 
 def check_cost(work: Iterable[tuple[Plan, Job]], limits: RequestLimits) -> None:

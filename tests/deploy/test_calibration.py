@@ -14,6 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from typer.testing import CliRunner
 
 from deploy.cli import app, main
+from deploy.evaluation.calibration import Judged
 from deploy.evaluation.decoding import Decoding, decode_lines
 from models.bundle import Bundle
 from models.config import to_mapping
@@ -69,6 +70,23 @@ def test_what_is_measured_is_kept(make: Make, splits: Splits, tmp_path: Path) ->
 
     printed = CliRunner().invoke(app, command).stdout
     assert f"AUC for chrF below the median: {of_sentences.auc:.3f}" in printed
+
+
+@pytest.mark.parametrize("telling", [True, False])
+def test_attention_is_weighed_where_it_tells_more_than_scores(telling: bool) -> None:
+    """The last number is what attention says: half of the worth, or the score in noise."""
+    rng = np.random.default_rng(3)
+    score, seen = rng.normal(size=(2, 400))
+    numbers = np.column_stack([score, seen if telling else np.sign(rng.normal(size=400)) * 9 + score])
+    worth = 1 / (1 + np.exp(-score - seen))
+    judged = Judged(numbers, worth, float(np.median(worth)))
+    plain, attentive = judged.scales(1)
+    assert len(plain.weights) == 1
+    if telling:
+        assert attentive is not None and attentive.weights[1] == pytest.approx(attentive.weights[0], rel=0.1)
+        assert judged.reliability(plain, attentive).auc > judged.reliability(plain, None).auc + 0.1
+    else:
+        assert attentive is None
 
 
 def test_each_language_that_is_written_has_its_own(

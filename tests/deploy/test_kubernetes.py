@@ -308,6 +308,7 @@ def test_chart_takes_values() -> None:
     )
     settings = documents["ConfigMap", "tandem-settings"]["data"]
     assert (settings["TANDEM_MAX_CHARACTERS"], settings["TANDEM_PIVOT"]) == ("50000000", "false")
+    assert settings["TANDEM_ALLOWED_HOSTS"] == "mt.example.org"
     assert (settings["TANDEM_HOST"], settings["TANDEM_REQUIRE_KEY"]) == ("::", "true")
     scaler = documents["HorizontalPodAutoscaler", "tandem"]["spec"]
     assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 20)

@@ -11,7 +11,7 @@ import pytest
 from models.confidence import Confidence, Reliability, Scale
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError, CorpusError
-from training.confidence import area_under_curve, fit_scale, measure_reliability, pooled
+from training.confidence import area_under_curve, fit_scale, held_out_area, measure_reliability, pooled
 
 RNG = np.random.default_rng(7)
 
@@ -52,6 +52,15 @@ def test_chances_are_found_again() -> None:
     assert found.error < 0.02
 
 
+def test_numbers_that_say_nothing_gain_nothing_on_what_was_held_out() -> None:
+    telling, noise = RNG.normal(size=(300, 1)), RNG.normal(size=(300, 60))
+    worth = 1 / (1 + np.exp(-telling[:, 0] + RNG.normal(size=300)))
+    bad = worth < 0.5
+    alone, with_noise = (held_out_area(numbers, worth, bad) for numbers in (telling, np.hstack([telling, noise])))
+    assert 0.5 < with_noise < alone - 0.01
+    assert alone == pytest.approx(area_under_curve(-telling[:, 0], bad), abs=0.03)
+
+
 def test_shares_are_weighed_like_chances() -> None:
     numbers = np.linspace(-2, 2, 400)[:, None]
     scale = fit_scale(numbers, 1 / (1 + np.exp(-numbers[:, 0])))
@@ -73,11 +82,15 @@ def test_numbers_that_say_nothing_give_the_mean() -> None:
         ({"values": [0.5, 0.4]}, "must not fall"),
         ({"values": [0.5, 1.1]}, "must not fall"),
         ({"weights": [1.0]}, "must weigh 3"),
+        ({"weights": [1.0, 0.0, 0.0, 0.0, 0.0]}, "must weigh 3"),
     ],
 )
 def test_what_a_manifest_may_not_say(changes: dict[str, Any], fault: str) -> None:
     scale, measured = Scale((1.0, 0.0, 0.0), (-1.0, 0.0), (0.2, 0.9)), Reliability(0.5, ())
     content = json.loads(json.dumps(to_mapping(Confidence(scale, scale, measured, measured, "tandem calibrate"))))
+    with pytest.raises(ConfigError, match="attentive_words must weigh 5"):
+        load_dataclass(Confidence, content | {"attentive_words": content["words"]}, "confidence")
+    del content["attentive_sentences"], content["attentive_words"]  # as bundles that were calibrated before
     assert load_dataclass(Confidence, content, "confidence").words == scale
     content["words"] |= changes
     with pytest.raises(ConfigError, match=fault):

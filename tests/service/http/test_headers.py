@@ -166,7 +166,11 @@ def test_the_length_of_a_number_is_bounded(digits: int, signed: bool) -> None:
         ({}, "[pages.example", False),
         ({"host": "::1"}, "pages.example", False),
         ({"host": "localhost"}, "pages.example", False),
-        ({"host": "0.0.0.0"}, "pages.example", True),
+        ({"host": "0.0.0.0"}, "pages.example", False),
+        ({"host": "0.0.0.0"}, "10.0.0.7:8000", True),
+        ({"host": "0.0.0.0"}, "tandem:8000", True),  # a service of compose
+        ({"host": "0.0.0.0"}, "tandem.default.svc.cluster.local", True),
+        ({"host": "0.0.0.0"}, "translate.internal.pages.example", False),
         ({"host": "0.0.0.0", "allowed_hosts": ("a.example",)}, "pages.example", False),
         ({"host": "0.0.0.0", "allowed_hosts": ("A.example",)}, "a.example:443", True),
         ({"allowed_hosts": "a.example, *"}, "pages.example", True),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.confidence import Confidence, Reliability, Scale
-from tests.service.support import Served, served, tiny_bundle
+from models.confidence import Confidence, Evidence, Reliability, Scale
+from models.search import Array, Hypothesis
+from service.app import create_app
+from service.settings import Settings
+from tests.service.support import Served, make_engine, running, served, tiny_bundle
+from tests.service.translation.test_alignment import AligningGraphs
 from tests.service.translation.test_pivot import chained
 
 pytestmark = pytest.mark.anyio
@@ -19,6 +25,11 @@ NOTHING = Reliability(0.5, ())
 LONGER_IS_WORSE = Scale((0.0, 0.0, -1.0), (-6.0, 0.0), (0.1, 0.9))
 BY_LEAST_AND_MEAN = Scale((0.5, 0.3, 0.2), (-30.0, 0.0), (0.05, 0.95))
 KNOWN = Confidence(LONGER_IS_WORSE, BY_LEAST_AND_MEAN, NOTHING, NOTHING)
+ATTENTIVE = replace(
+    KNOWN,
+    attentive_sentences=Scale((0.0, 0.0, 0.0, 1.0, -1.0), (-1.0, 0.0), (0.0, 1.0)),
+    attentive_words=Scale((0.0, 0.0, 0.0, -0.5, 1.0), (0.0, 1.0), (0.0, 0.8)),
+)
 TEXT = "Guten Morgen. Das Haus ist alt."
 
 
@@ -93,3 +104,60 @@ async def test_of_two_models_one_is_not_enough(tmp_path: Path, of: Any) -> None:
     async with chained(tmp_path, of=of) as chain:
         body = (await chain.translate("Guten Morgen", details=True)).json()
     assert not {"confidence", "words"} & body["details"][0]["sentences"][0].keys()
+
+
+@dataclass
+class Watched(AligningGraphs):
+    """Each token looks at the one of its place alone, and the end at the end: one of T tokens. Says what was run."""
+
+    ran: set[str] = field(default_factory=set)
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        self.ran.add(graph)
+        return super().run(graph, inputs)
+
+
+@pytest.mark.parametrize(("confidence", "aligns"), [(ATTENTIVE, True), (ATTENTIVE, False), (KNOWN, True)])
+async def test_attention_counts_where_it_was_calibrated_and_is_there(
+    tmp_path: Path, confidence: Confidence, aligns: bool
+) -> None:
+    bundle = tiny_bundle(tmp_path, confidence=confidence)
+    graphs = Watched(bundle.target_vocabulary.size)
+    graphs.specs = {name: spec for name, spec in graphs.specs.items() if aligns or name != "align"}
+    async with running(create_app(Settings(shutdown_timeout=5), make_engine((bundle, graphs)))) as client:
+        asked = {"q": TEXT, "source": "de", "target": "en"}
+        graphs.ran.clear()
+        await client.post("/translate", json=asked)
+        assert "align" not in graphs.ran
+        reply = (await client.post("/translate", json=asked | {"scores": True})).json()
+    seen = aligns and confidence is ATTENTIVE
+    assert ("align" in graphs.ran) == seen
+    for sentence in reply["details"][0]["sentences"]:
+        of_sentence, of_words = expected(sentence)
+        if seen:
+            of_sentence, of_words = 1 - 1 / len(sentence["token_scores"]), [(word, 0.8) for word, _ in of_words]
+        assert sentence["confidence"] == pytest.approx(of_sentence, abs=1e-3)
+        assert [one["confidence"] for one in sentence["words"]] == pytest.approx([c for _, c in of_words], abs=1e-3)
+
+
+async def test_each_model_of_two_counts_as_it_was_calibrated(tmp_path: Path) -> None:
+    async with chained(tmp_path, of=({"confidence": ATTENTIVE}, {"confidence": KNOWN})) as chain:
+        (reply,) = (await chain.translate(TEXT, scores=True)).json()["details"]
+    for sentence in reply["sentences"]:
+        before = 1 - 1 / len(sentence["token_scores"])
+        assert sentence["confidence"] == pytest.approx(before * expected(sentence)[0], abs=1e-3)
+
+
+@pytest.mark.parametrize("sources", [0, 1, 2])
+def test_what_is_weighed_of_attention(sources: int) -> None:
+    """Of one source alone: its largest weights, its end, and what several tokens look at."""
+    weights = np.array([[0.8, 0.1, 0.1], [0.5, 0.3, 0.2], [0.25, 0.25, 0.5]], np.float32)
+    attention = (weights,) * sources or None
+    evidence = Evidence.of(Hypothesis((7, 8), -3.0, -1.0, True, (-1.0, -1.5, -0.5), attention))
+    of_sentence, (both, second) = evidence.of_sentence(), evidence.of_words([[0, 1], [1]])
+    assert of_sentence[:3] == pytest.approx([-1.0, -1.5, np.log(3)])
+    assert both[:3] == pytest.approx([-1.5, -1.25, -1.0])
+    seen = sources == 1
+    assert of_sentence[3:] == pytest.approx([np.log([0.8, 0.5, 0.5]).mean(), 0.8 / 3] if seen else [])
+    assert both[3:] == pytest.approx([np.log(1.55), 0.8] if seen else [])
+    assert second[3:] == pytest.approx([np.log(1.55), 0.5] if seen else [])
