@@ -328,7 +328,7 @@ def test_documented_tandem_commands_exist(path: Path) -> None:
             name, *arguments = arguments
             assert name in group, line
             command = group[name]
-        options = {option for parameter in command.params for option in parameter.opts}
+        options = {one for parameter in command.params for one in (*parameter.opts, *parameter.secondary_opts)}
         assert {word for word in arguments if word.startswith("--")} <= options, line
 
 
