@@ -86,19 +86,19 @@ def texts(vocabulary: Vocabulary, count: int = 2048, seed: int = 0) -> list[str]
     return [" ".join(words[int(i)] for i in rng.integers(len(words), size=n)) for n in lengths(count, seed)]
 
 
-def batches(tokens: Sequence[int], size: int, *, forced: bool, seed: int = 0) -> list[SentenceBatch]:
+def batches(tokens: Sequence[int], size: int, *, forced: bool) -> list[SentenceBatch]:
     """Sentences sorted by length, cut into batches of ``size`` (the last one may be smaller), in a shuffled order.
 
     Args:
         tokens: length of each sentence without EOS.
         size: sentences of a batch.
         forced: whether a batch decodes exactly its mean source length, or stops by itself.
-        seed: of the order, which keeps the longest batches from ending up with one worker at the end.
     """
     order = sorted(range(len(tokens)), key=lambda index: tokens[index])
     cut = [order[start : start + size] for start in range(0, len(order), size)]
     made = [SentenceBatch(tuple(one), _mean(tokens[i] for i in one) if forced else None) for one in cut]
-    return [made[int(i)] for i in np.random.default_rng(seed).permutation(len(made))]
+    # The longest batches shall not end up with one worker at the end.
+    return [made[int(i)] for i in np.random.default_rng(0).permutation(len(made))]
 
 
 def sample(tokens: Sequence[int], count: int) -> list[int]:
@@ -140,7 +140,7 @@ class ForcedText:
     tokens: int
 
 
-def forced_texts(bundle: Bundle, count: int, seed: int = 0) -> list[ForcedText]:
+def forced_texts(bundle: Bundle, count: int) -> list[ForcedText]:
     """Distinct pseudo-texts, ``count`` at most, whose target length is their source length, so that the work does not
     depend on any weights.
 
@@ -150,7 +150,7 @@ def forced_texts(bundle: Bundle, count: int, seed: int = 0) -> list[ForcedText]:
     check_servable(bundle)
     vocabulary, limits = bundle.source_vocabularies[0], bundle.manifest.limits
     longest = min(limits.max_source_tokens, limits.max_target_tokens)
-    sized = {text: len(vocabulary.encode(text)) for text in texts(vocabulary, count, seed)}
+    sized = {text: len(vocabulary.encode(text)) for text in texts(vocabulary, count)}
     found = [ForcedText(text, tokens) for text, tokens in sized.items() if tokens <= longest]
     if not found:
         raise ConfigError(f"the pseudo-text has no line of at most {longest} tokens")

@@ -4,9 +4,10 @@
     ├── ConfigError        a recipe, model configuration or setting is wrong
     ├── CorpusError        a training or evaluation file is missing, malformed or not parallel
     ├── VocabularyError    a vocabulary cannot be built, read or used
-    ├── BundleError        a bundle is refused; ``faults`` lists every reason at once
+    ├── RefusedFiles       ``faults`` lists every reason at once
+    │   ├── BundleError        a bundle is refused
+    │   └── ForeignModelError  another program's model cannot be imported
     ├── CheckpointError    a training checkpoint cannot be read or does not fit the recipe
-    ├── ForeignModelError  another program's model cannot be imported; ``faults`` lists every reason at once
     ├── OptionError        a decoding option is out of bounds; ``field``, ``bound``, ``value``
     ├── DecodingError      a step produced numbers that cannot be right (NaN, infinity)
     └── DeviceLost         a device fails in a way that lasts
@@ -40,8 +41,8 @@ class VocabularyError(TandemError):
     """A vocabulary cannot be built, read or used."""
 
 
-class BundleError(TandemError):
-    """A bundle is refused.
+class RefusedFiles(TandemError):
+    """Files that are refused for several reasons at once.
 
     Attributes:
         faults: every reason, one sentence each.
@@ -50,22 +51,18 @@ class BundleError(TandemError):
     def __init__(self, path: object, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
         super().__init__(f"{path}: " + "; ".join(self.faults))
+
+
+class BundleError(RefusedFiles):
+    """A bundle is refused."""
 
 
 class CheckpointError(TandemError):
     """A training checkpoint cannot be read or does not fit the recipe."""
 
 
-class ForeignModelError(TandemError):
-    """Another program's model cannot be imported.
-
-    Attributes:
-        faults: every reason, one sentence each.
-    """
-
-    def __init__(self, path: object, faults: Sequence[str]) -> None:
-        self.faults = tuple(faults)
-        super().__init__(f"{path}: " + "; ".join(self.faults))
+class ForeignModelError(RefusedFiles):
+    """Another program's model cannot be imported."""
 
 
 class OptionError(TandemError):

@@ -265,14 +265,10 @@ class TorchGraphs:
     """Runs a model's graphs in PyTorch on NumPy arrays: the reference runtime, used for validation while training.
 
     Args:
-        model: switched to evaluation by the caller; its parameters are used as they are at each call.
-        device: where it shall lie; None = where it does. One that lies there already is not touched: a move and back
-            would part parameters from what others know of them, such as captured graphs and gradients' hooks.
+        model: switched to evaluation by the caller; its parameters are used as they are at each call, where they lie.
     """
 
-    def __init__(self, model: AnyModel, device: str | None = None) -> None:
-        if device is not None:
-            model.to(device)
+    def __init__(self, model: AnyModel) -> None:
         self._modules = graph_modules(model)
         self._types = {name: module.kept_types() for name, module in self._modules.items()}
         self._device = next(model.parameters()).device

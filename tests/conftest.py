@@ -42,6 +42,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """Tests of coroutines run on this loop alone."""
+    return "asyncio"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep together what shares an expensive fixture, and skip what needs a GPU where there is none."""
     for item in items:

@@ -263,10 +263,9 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def settings_in_force(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+def settings_in_force() -> dict[str, Any]:
     """The ``TANDEM_*`` variables that a service started here gets from outside: they belong to a figure."""
-    given = os.environ if environment is None else environment
-    return {name: value for name, value in sorted(given.items()) if name.startswith("TANDEM_")}
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith("TANDEM_")}
 
 
 def _python_path() -> str:

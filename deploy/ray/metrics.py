@@ -28,13 +28,12 @@ _OURS = ("tandem_", "process_")  # not Python's own, and no ``…_created``, for
 class Export:
     """Copies a registry's samples to Ray, in a thread of its own."""
 
-    def __init__(self, metrics: Metrics, period: float = _PERIOD) -> None:
-        """Take the app's metrics, and the seconds between two copies."""
+    def __init__(self, metrics: Metrics) -> None:
+        """Take the app's metrics."""
         self._registry: CollectorRegistry = metrics.registry
         self._gauges: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._shown: dict[str, set[tuple[tuple[str, str], ...]]] = {}
         self._ended = threading.Event()
-        self._period = period
         self._thread = threading.Thread(target=self._run, name="tandem-ray-metrics", daemon=True)
 
     def start(self) -> None:
@@ -63,7 +62,7 @@ class Export:
         self._gauges[name, keys].set(value, dict(labels))
 
     def _run(self) -> None:
-        while not self._ended.wait(self._period):
+        while not self._ended.wait(_PERIOD):
             try:
                 self.copy()
             except Exception:  # whatever Ray raises, translating goes on

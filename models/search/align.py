@@ -20,7 +20,7 @@ Attention = tuple[Array, ...]  # per source, target steps (EOS included) x sourc
 
 
 def align(
-    graphs: Graphs, sources: Sequence[tuple[Array, ...]], tokens: Sequence[Sequence[Sequence[int]]], *, bos: int = BOS
+    graphs: Graphs, sources: Sequence[tuple[Array, ...]], tokens: Sequence[Sequence[Sequence[int]]]
 ) -> list[list[Attention]]:
     """Encode sentences and return the attention of each of their hypotheses.
 
@@ -33,7 +33,7 @@ def align(
         the last row those of EOS; padding is cut off.
     """
     memory = graphs.run("encode", encode_inputs(graphs.specs, sources))
-    return attend(graphs, memory, tokens, [tuple(map(len, one)) for one in sources], bos=bos)
+    return attend(graphs, memory, tokens, [tuple(map(len, one)) for one in sources])
 
 
 def with_attention(

@@ -22,8 +22,8 @@ _WORD_BORDER = re.compile(r"(?=\s)|(?<=[。！？；、，：])")
 _JOINERS = "\u200d\ufe0e\ufe0f"
 
 
-def split_long(text: str, limit: int, measure: Measure, *, even: bool = True) -> list[str]:
-    """Pieces of at most ``limit`` tokens, split at the best borders; joined, they are ``text``.
+def split_long(text: str, limit: int, measure: Measure) -> list[str]:
+    """Pieces of similar size and of at most ``limit`` tokens, split at the best borders; joined, they are ``text``.
 
     Only where a single character measures more than ``limit`` is a piece longer.
 
@@ -31,9 +31,8 @@ def split_long(text: str, limit: int, measure: Measure, *, even: bool = True) ->
         text: any text.
         limit: tokens.
         measure: counts them.
-        even: pieces of similar size, so that the last one is no crumb; otherwise each is as long as may be.
     """
-    return _split(text, limit, measure, _BORDERS, even)
+    return _split(text, limit, measure, _BORDERS)
 
 
 def pack_sentences(sentences: Sequence[str], limit: int, measure: Measure) -> list[str]:
@@ -48,7 +47,7 @@ def pack_sentences(sentences: Sequence[str], limit: int, measure: Measure) -> li
     """
     text = "".join(sentences)
     total = measure(text)
-    return [text] if total <= limit else _packed(sentences, total, limit, measure, _BORDERS, even=True)
+    return [text] if total <= limit else _packed(sentences, total, limit, measure, _BORDERS)
 
 
 def cut_to_limit(text: str, limit: int, measure: Measure) -> tuple[str, bool]:
@@ -75,7 +74,7 @@ def cut_to_limit(text: str, limit: int, measure: Measure) -> tuple[str, bool]:
     return text[: borders[fitting - 1] if fitting else _longest_prefix(text, limit, measure)], True
 
 
-def _split(text: str, limit: int, measure: Measure, borders: Borders, even: bool) -> list[str]:
+def _split(text: str, limit: int, measure: Measure, borders: Borders) -> list[str]:
     total = measure(text)
     if total <= limit or len(text) <= 1:
         return [text]
@@ -83,19 +82,17 @@ def _split(text: str, limit: int, measure: Measure, borders: Borders, even: bool
         return _split_anywhere(text, limit, measure)
     atoms = [match[0] for match in borders[0].finditer(text) if match[0]]
     if len(atoms) == 1:
-        return _split(text, limit, measure, borders[1:], even)
-    return _packed(atoms, total, limit, measure, borders[1:], even=even)
+        return _split(text, limit, measure, borders[1:])
+    return _packed(atoms, total, limit, measure, borders[1:])
 
 
-def _packed(
-    atoms: Sequence[str], total: int, limit: int, measure: Measure, borders: Borders, *, even: bool
-) -> list[str]:
+def _packed(atoms: Sequence[str], total: int, limit: int, measure: Measure, borders: Borders) -> list[str]:
     """Atoms of so many tokens in pieces; one that is too long by itself is split at the borders."""
     # An even share, so that no crumb is left for the last piece.
-    aim = min(limit, total / -(-total // limit) * 1.1) if even else limit
+    aim = min(limit, total / -(-total // limit) * 1.1)
     pieces: list[str] = []
     for chunk, too_long in _pack(atoms, limit, aim, measure):
-        pieces += _split(chunk, limit, measure, borders, even) if too_long else [chunk]
+        pieces += _split(chunk, limit, measure, borders) if too_long else [chunk]
     return pieces
 
 

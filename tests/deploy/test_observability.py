@@ -42,11 +42,6 @@ WITHOUT_QUERY = ("row", "text", "alertlist")
 ADDED_BY_GRAFANA = {"id", "iteration", "version", "__inputs", "__elements", "__requires"}
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
     return {"de-en": tiny_bundle(tmp_path_factory.mktemp("bundles"))}

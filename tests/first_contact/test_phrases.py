@@ -30,11 +30,6 @@ EXAMPLES = {
 SUMMARIES = r"(Estimating )?(the )?Depth (Estimation )?(of a Scene )?from a Single Image"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def plain(text: str) -> str:
     """A text without what does not count."""
     text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")

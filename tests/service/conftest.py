@@ -12,11 +12,6 @@ from models.search import SearchOptions
 from tests.service.support import Served, served, tiny_bundle
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="session")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
     folder: Path = tmp_path_factory.mktemp("bundles")

@@ -121,11 +121,6 @@ def test_the_proof_measures_text(bundle: Bundle, folder: Path) -> None:
     assert proof.quantised[0].value == proof.quantised[0].float32_value > 80
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.mark.anyio
 async def test_the_service_replaces_them_too_and_shows_what_the_model_wrote(bundle: Bundle) -> None:
     engine = Engine(EngineOptions(workers=1, cache_sentences=10))

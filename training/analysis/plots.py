@@ -37,10 +37,10 @@ def layer_figure(sentence: SentenceAttention, names: Sequence[str]) -> Figure:
     return figure
 
 
-def png(figure: Figure, dpi: int = 80) -> bytes:
+def png(figure: Figure) -> bytes:
     """A figure as a PNG, for where there is no folder to write to; the same data gives the same bytes."""
     held = io.BytesIO()
-    figure.savefig(held, format="png", dpi=dpi, metadata={"Software": None})
+    figure.savefig(held, format="png", dpi=80, metadata={"Software": None})
     return held.getvalue()
 
 

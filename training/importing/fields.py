@@ -73,9 +73,9 @@ class Fields:
             return False
         return value
 
-    def choice(self, name: str, known: Mapping[str, T], default: str = _NEEDED) -> T:
+    def choice(self, name: str, known: Mapping[str, T]) -> T:
         """What a name stands for."""
-        value = self._take(name, default)
+        value = self._take(name, _NEEDED)
         if not isinstance(value, str) or value not in known:
             if value is not None:
                 self._fault(name, f"one of {', '.join(known)}", value)

@@ -80,9 +80,9 @@ Plan = Mapping[str, ParameterPlan]
 """For each of our parameters how it is made."""
 
 
-def part(*names: str, turned: bool = False, skipped: int = 0, flat: bool = False) -> TensorPart:
+def part(*names: str, turned: bool = False, flat: bool = False) -> TensorPart:
     """A tensor that has one of these names."""
-    return TensorPart(names, turned=turned, skipped=skipped, flat=flat)
+    return TensorPart(names, turned=turned, flat=flat)
 
 
 def plan_faults(model: Transformer, plan: Plan, tensors: Tensors, beside: Sequence[str] = ()) -> list[str]:

@@ -6,7 +6,6 @@ import copy
 import json
 import logging
 import shutil
-import socket
 import threading
 import time
 import urllib.request
@@ -22,6 +21,7 @@ import pytest
 import yaml
 
 from deploy.bulk import BulkTranslator
+from deploy.loadtest.server import free_port
 from models.errors import ConfigError
 
 pytestmark = [
@@ -103,12 +103,6 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < until, f"in vain: {what}"
         time.sleep(0.2)
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,6 @@ SCRIPTS = sorted(WEB.glob("*.js"))
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     app = FastAPI()
     app.include_router(page.router)
