@@ -10,9 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ import yaml
 
 from deploy.reference import OF_LIBRARIES, OF_THE_IMAGE
 from service.settings import Settings
+from tests.deploy.listening import Handler, listening
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ("docker-compose.yml", "docker-compose.gpu.yml", "docker-compose.scale.yml")
@@ -217,7 +216,7 @@ def test_the_image_runs_as_a_user_without_rights() -> None:
     assert int(timeout) > DEFAULTS["probe_timeout"]
 
 
-class _Answers(BaseHTTPRequestHandler):
+class _Answers(Handler):
     status = 200
 
     def do_GET(self) -> None:
@@ -225,30 +224,22 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"reason")
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
 
-
-def healthcheck(port: int) -> subprocess.CompletedProcess[str]:
+def healthcheck(port: str) -> subprocess.CompletedProcess[str]:
     script = ROOT / "deploy" / "docker" / "healthcheck.py"
     command = [sys.executable, "-IS", str(script)]
-    environment = {"TANDEM_PORT": str(port)}
+    environment = {"TANDEM_PORT": port}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(("status", "expected"), [(200, 0), (503, 1)])
 def test_the_health_check_follows_readiness(status: int, expected: int) -> None:
     handler = type("Handler", (_Answers,), {"status": status})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            done = healthcheck(server.server_address[1])
-        finally:
-            server.shutdown()
-            thread.join()
+    with listening(handler) as url:
+        port = url.rpartition(":")[2]
+        done = healthcheck(port)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (expected, "reason", "")
-    done = healthcheck(server.server_address[1])  # closed now
+    done = healthcheck(port)  # closed now
     assert done.returncode == 1
     assert "no answer from port" in done.stdout
 

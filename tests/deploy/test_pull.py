@@ -8,18 +8,18 @@ import re
 import shutil
 import sys
 import tarfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from deploy.cli import main
 from models.bundle import MANIFEST, Bundle, sha256
+from tests.deploy.listening import Handler, listening
 from tests.service.support import tiny_bundle
 
 Run = Callable[..., tuple[int, str, str]]
@@ -92,7 +92,7 @@ class Files:
             request.wfile.write(rest[: self.stops])
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     def __init__(self, files: Files, *args: object) -> None:
         self.files = files
         super().__init__(*args)  # type: ignore[arg-type]
@@ -100,20 +100,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.files.answer(self)
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @pytest.fixture
 def files(archive: Path) -> Iterator[Files]:
     served = Files(archive.read_bytes())
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, served)) as server:
-        served.address = f"http://127.0.0.1:{server.server_port}/tiny.tar.gz"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with listening(partial(_Handler, served)) as url:
+        served.address = f"{url}/tiny.tar.gz"
         yield served
-        server.shutdown()
-        thread.join()
 
 
 def test_a_server_that_refuses_and_what_is_no_url(files: Files, run: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,27 +15,16 @@ import typer
 from deploy.bulk import BulkOptions, BulkTranslator, Line
 from deploy.bulk.synthesis import Synthesis, synthesise
 from deploy.evaluation.robustness import robustness
-from models.bundle import Bundle
 from models.errors import ConfigError, CorpusError
-from models.search import Failed, Graphs
-from tests.service.support import copying, tiny_bundle
+from models.search import Failed
+from tests.deploy.bulk.support import Opener, open_copying
+from tests.service.support import tiny_bundle
 from training.data.corpus import read_lines
 from training.synthetic import Sieve, nearest
 
 PAIRS = (("de", "en"), ("en", "de"))
 LINES = ["wo ist der bahnhof heute", "guten morgen", "", "das haus ist gross", "guten morgen", "wie geht es dir so"]
 REFERENCES = ["where is it today", "good morning", "", "das haus ist alt", "good morning", "how are you then"]
-
-
-@dataclass
-class Opener:
-    """Opens copying graphs, and remembers the bundles that it opened them of."""
-
-    bundles: list[Bundle] = field(default_factory=list)
-
-    def __call__(self, bundle: Bundle, *_: object) -> Graphs:
-        self.bundles.append(bundle)
-        return copying(bundle)
 
 
 @pytest.fixture
@@ -96,7 +85,7 @@ def test_the_candidate_nearest_to_the_reference_is_taken(tmp_path: Path) -> None
     assert nearest(["first", "first"], "x") == "first"
     bundle = tiny_bundle(tmp_path)
     options = BulkOptions(sentences=False, candidates=3, bad="empty")
-    teacher = BulkTranslator(bundle.path, options, lambda bundle, *_: copying(bundle))
+    teacher = BulkTranslator(bundle.path, options, open_copying)
     lines: list[Line] = [
         ("das haus ist gross", "das haus ist gross"),
         ("", "nichts"),

@@ -358,26 +358,25 @@ def test_patience_ends_training(prepared: Path, tmp_path: Path) -> None:
     assert [path.stem for path in checkpoints(trainer.run.checkpoints)] == ["checkpoint-8"]
 
 
-def test_plateaus_lower_the_rate_until_training_ends(prepared: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scores", "rates"),
+    [
+        pytest.param([1.0, 0.5, 2.0, 1.0], [0.05] * 4 + [0.005] * 4, id="parted"),
+        pytest.param([1.0, 0.5, 0.7, 2.0], [0.05] * 4 + [0.005] * 2, id="in a row"),
+    ],
+)
+def test_plateaus_lower_the_rate_until_training_ends(
+    prepared: Path, tmp_path: Path, scores: list[float], rates: list[float]
+) -> None:
     """0.05, then 0.005, then 0.0005, which is below the floor."""
     recipe = toy_recipe(
         updates=30, validate_every=2, metric="bleu", validation_sentences=1, optimiser=replace(NAG, stop_below=0.001)
     )
     recorder = Recorder()
-    trainer = toy_trainer(recipe, prepared, tmp_path, reporter=recorder, validator=scripted([1.0, 0.5, 2.0, 1.0]))
-    assert trainer.train().update == 8
-    assert [values["rate"] for _, values in recorder.updates] == pytest.approx([0.05] * 4 + [0.005] * 4)
+    trainer = toy_trainer(recipe, prepared, tmp_path, reporter=recorder, validator=scripted(scores))
+    assert trainer.train().update == len(rates)
+    assert [values["rate"] for _, values in recorder.updates] == pytest.approx(rates)
     assert trainer.progress.plateaus == 2
-
-
-def test_a_second_plateau_in_a_row_lowers_the_rate_again(prepared: Path, tmp_path: Path) -> None:
-    recipe = toy_recipe(
-        updates=30, validate_every=2, metric="bleu", validation_sentences=1, optimiser=replace(NAG, stop_below=0.001)
-    )
-    recorder = Recorder()
-    trainer = toy_trainer(recipe, prepared, tmp_path, reporter=recorder, validator=scripted([1.0, 0.5, 0.7, 2.0]))
-    assert trainer.train().update == 6
-    assert [values["rate"] for _, values in recorder.updates] == pytest.approx([0.05] * 4 + [0.005] * 2)
 
 
 def test_after_a_plateau_the_rate_may_fall_with_every_epoch(prepared: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,25 @@ from deploy.bulk.run import Request, Stopped, translate_files
 from deploy.loadtest.server import memory_of
 from models.bundle import Bundle
 from models.search import Graphs
-from tests.service.support import copying
+from tests.service.support import CopyGraphs, copying
 
 
 def open_copying(bundle: Bundle, *_: object) -> Graphs:
     """Graphs that copy, as an opener."""
     return copying(bundle)
+
+
+@dataclass
+class Opener:
+    """Opens copying graphs, and remembers them and the bundles that it opened them of."""
+
+    bundles: list[Bundle] = field(default_factory=list)
+    graphs: list[CopyGraphs] = field(default_factory=list)
+
+    def __call__(self, bundle: Bundle, *_: object) -> Graphs:
+        self.bundles.append(bundle)
+        self.graphs.append(copying(bundle))
+        return self.graphs[-1]
 
 
 def copier(path: Path, **options: Any) -> BulkTranslator:

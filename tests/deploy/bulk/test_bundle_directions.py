@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from deploy.bulk import BulkOptions, BulkTranslator
-from models.bundle import Bundle
 from models.errors import ConfigError
-from models.search import Graphs
-from tests.service.support import CopyGraphs, copying, tiny_bundle
+from tests.deploy.bulk.support import Opener
+from tests.service.support import tiny_bundle
 
 PAIRS = (("de", "en"), ("en", "de"))
-
-
-@dataclass
-class Opener:
-    """Keeps the graphs that it opens."""
-
-    graphs: list[CopyGraphs] = field(default_factory=list)
-
-    def __call__(self, bundle: Bundle, *_: object) -> Graphs:
-        self.graphs.append(copying(bundle))
-        return self.graphs[-1]
 
 
 @pytest.mark.parametrize(

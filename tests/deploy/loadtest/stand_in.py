@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from tests.deploy import listening
 
 
 @dataclass
@@ -53,7 +54,7 @@ class StandIn:
 def running(service: StandIn) -> Iterator[StandIn]:
     """The service in a thread, on a port of its own."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(listening.Handler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -76,20 +77,5 @@ def running(service: StandIn) -> Iterator[StandIn]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Service(http.server.ThreadingHTTPServer):
-        block_on_close = False
-        daemon_threads = True
-        request_queue_size = 64
-
-    with Service(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        service.url = f"http://127.0.0.1:{server.server_address[1]}"
-        try:
-            yield service
-        finally:
-            server.shutdown()
-            thread.join()
+    with listening.listening(Handler) as service.url:
+        yield service

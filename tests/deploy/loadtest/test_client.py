@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import math
 import threading
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from deploy.loadtest.client import LoadRun, RequestOutcome, arrivals, closed_loop, open_loop, send_all
 from deploy.loadtest.server import free_port
 from models.errors import ConfigError
+from tests.deploy import listening
 
 PATIENCE = 30.0  # seconds after which something that must happen has not
 
@@ -25,7 +25,7 @@ PATIENCE = 30.0  # seconds after which something that must happen has not
 def service(answer: Callable[[bytes], int]) -> Iterator[str]:
     """An HTTP service that answers each body, in a thread of its own, with the status that ``answer`` returns."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(listening.Handler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -35,21 +35,8 @@ def service(answer: Callable[[bytes], int]) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(b"{}")
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Service(http.server.ThreadingHTTPServer):
-        block_on_close = False
-        request_queue_size = 64  # connections that wait to be accepted: with the usual 5 some are tried again after 1 s
-
-    with Service(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/"
-        finally:
-            server.shutdown()
-            thread.join()
+    with listening.listening(Handler) as url:
+        yield f"{url}/"
 
 
 @given(st.floats(0.5, 500), st.floats(0.01, 20), st.integers(0, 1000))
