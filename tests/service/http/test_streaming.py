@@ -106,6 +106,15 @@ class Host:
         headers = ((b"content-type", b"application/json"), (b"accept", accept))
         return Exchange(self.app, path, json.dumps(fields).encode(), query, headers)
 
+    @asynccontextmanager
+    async def streamed(self, path: str = "/translate", **fields: Any) -> AsyncIterator[Exchange]:
+        """A stream whose head was read, and whose end is waited for."""
+        exchange = self.ask(path, stream=True, **fields)
+        task = exchange.start()
+        await exchange.head()
+        yield exchange
+        await task
+
 
 @asynccontextmanager
 async def hosted(bundle: Bundle, **settings: Any) -> AsyncIterator[Host]:
@@ -155,28 +164,24 @@ async def test_a_sentence_is_sent_while_others_are_being_decoded(host: Host, ask
 async def test_a_sentence_that_is_tried_again_is_sent_once_with_what_came_of_it(host: Host) -> None:
     """The copying model never writes the target term: the sentence is put together from its parts in the end."""
     host.graphs.far.set()
-    exchange = host.ask(q="der bahnhof ist alt.\nbahnhof", glossary={"bahnhof": "station"}, stream=True, **FIELDS)
-    task = exchange.start()
-    await exchange.head()
-    events = [await exchange.event() for _ in range(3)]
-    assert [name for name, _ in events] == ["sentence", "sentence", "done"]
-    assert {event["sentence"]: event["translation"] for _, event in events[:2]} == {
-        0: "der station ist alt.", 1: "station",
-    }  # fmt: skip
-    assert events[2][1]["translatedText"] == "der station ist alt.\nstation"
-    await task
+    async with host.streamed(q="der bahnhof ist alt.\nbahnhof", glossary={"bahnhof": "station"}, **FIELDS) as exchange:
+        events = [await exchange.event() for _ in range(3)]
+        assert [name for name, _ in events] == ["sentence", "sentence", "done"]
+        assert {event["sentence"]: event["translation"] for _, event in events[:2]} == {
+            0: "der station ist alt.", 1: "station",
+        }  # fmt: skip
+        assert events[2][1]["translatedText"] == "der station ist alt.\nstation"
 
 
 async def test_done_carries_all_that_was_asked_for(host: Host) -> None:
     host.graphs.far.set()
-    exchange = host.ask(q=SHORT, stream=True, details=True, alternatives=1, **FIELDS)
-    task = exchange.start()
-    await exchange.head()
-    assert (await exchange.event())[0] == "sentence"
-    name, reply = await exchange.event()
-    assert name == "done" and len(reply["details"][0]["sentences"]) == 1
-    assert reply["translatedText"] == SHORT and reply["model"] and reply["usage"] and len(reply["alternatives"]) == 1
-    await task
+    async with host.streamed(q=SHORT, details=True, alternatives=1, **FIELDS) as exchange:
+        assert (await exchange.event())[0] == "sentence"
+        name, reply = await exchange.event()
+        assert name == "done" and len(reply["details"][0]["sentences"]) == 1
+        assert (
+            reply["translatedText"] == SHORT and reply["model"] and reply["usage"] and len(reply["alternatives"]) == 1
+        )
 
 
 async def test_form_and_query_ask_for_streams_too(host: Host) -> None:
@@ -194,24 +199,18 @@ async def test_form_and_query_ask_for_streams_too(host: Host) -> None:
 
 
 async def test_what_has_no_sentence_is_done_at_once(host: Host) -> None:
-    exchange = host.ask(q="...", stream=True, **FIELDS)
-    task = exchange.start()
-    await exchange.head()
-    assert await exchange.event() == ("done", {"translatedText": "..."})
-    await task
+    async with host.streamed(q="...", **FIELDS) as exchange:
+        assert await exchange.event() == ("done", {"translatedText": "..."})
 
 
 async def test_summaries_are_streamed(bundles: dict[str, Bundle]) -> None:
     async with hosted(bundles["titles"]) as host:
         host.graphs.far.set()
-        exchange = host.ask("/summarize", q=["one two", "", "three"], stream=True)
-        task = exchange.start()
-        await exchange.head()
-        events = [await exchange.event() for _ in range(3)]
-        found = {event["text"]: (event["summary"], event["source"]) for name, event in events if name == "summary"}
-        assert found == {0: ("one two", {"start": 0, "end": 7}), 2: ("three", {"start": 0, "end": 5})}
-        assert events[-1][0] == "done" and events[-1][1]["summary"] == ["one two", "", "three"]
-        await task
+        async with host.streamed("/summarize", q=["one two", "", "three"]) as exchange:
+            events = [await exchange.event() for _ in range(3)]
+            found = {event["text"]: (event["summary"], event["source"]) for name, event in events if name == "summary"}
+            assert found == {0: ("one two", {"start": 0, "end": 7}), 2: ("three", {"start": 0, "end": 5})}
+            assert events[-1][0] == "done" and events[-1][1]["summary"] == ["one two", "", "three"]
 
 
 @pytest.mark.parametrize(
@@ -254,19 +253,16 @@ async def test_a_crash_before_the_first_sentence_is_an_ordinary_error(host: Host
 
 
 async def test_an_error_after_the_first_sentence_is_the_last_event(host: Host) -> None:
-    exchange = host.ask(q=[SHORT, LONG], stream=True, **FIELDS)
-    task = exchange.start()
-    await exchange.head()
-    assert (await exchange.event())[0] == "sentence"
-    host.graphs.crash_step = _token_of(host, LONG)
-    host.graphs.far.set()
-    with capture_logs() as logs:
-        name, body = await exchange.event()
-    assert "stream_failed" in {line["event"] for line in logs}
-    assert name == "error" and body["code"] == "decoding_failed" and body["request_id"]
-    assert set(body) <= {"error", "code", "detail", "request_id"} and "/secret" not in str(body)
-    assert not (await exchange.next())["more_body"]
-    await task
+    async with host.streamed(q=[SHORT, LONG], **FIELDS) as exchange:
+        assert (await exchange.event())[0] == "sentence"
+        host.graphs.crash_step = _token_of(host, LONG)
+        host.graphs.far.set()
+        with capture_logs() as logs:
+            name, body = await exchange.event()
+        assert "stream_failed" in {line["event"] for line in logs}
+        assert name == "error" and body["code"] == "decoding_failed" and body["request_id"]
+        assert set(body) <= {"error", "code", "detail", "request_id"} and "/secret" not in str(body)
+        assert not (await exchange.next())["more_body"]
 
 
 def _token_of(host: Host, text: str) -> int:
@@ -314,12 +310,9 @@ async def test_silence_is_broken_by_comments(host: Host, monkeypatch: pytest.Mon
 
 async def test_a_deadline_after_the_start_is_an_error_event(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "KEEP_ALIVE", 0.02)
-    exchange = host.ask(q=LONG, stream=True, timeout=0.2, **FIELDS)
-    task = exchange.start()
-    await exchange.head()
-    names: list[tuple[str, Any]] = [(":", "")]
-    while names[-1][0] == ":":
-        names.append(await exchange.event())
-    assert names[-1][0] == "error" and names[-1][1]["code"] == "deadline"
-    host.graphs.far.set()
-    await task
+    async with host.streamed(q=LONG, timeout=0.2, **FIELDS) as exchange:
+        names: list[tuple[str, Any]] = [(":", "")]
+        while names[-1][0] == ":":
+            names.append(await exchange.event())
+        assert names[-1][0] == "error" and names[-1][1]["code"] == "deadline"
+        host.graphs.far.set()
