@@ -15,7 +15,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from service.files.bounds import Bounds, FileRefused, Segment, SourceFile
 from service.files.formats.encoding import Text, other_type
-from service.files.formats.passages import Parts, rendered, segments_of
+from service.files.formats.passages import Parts, Reading, Writing, rendered, segments_of
 
 _ENCRYPTED = 0x1
 _COMPOUND = b"\xd0\xcf\x11\xe0"  # an office document of the old kind, or what an encrypted one is wrapped in
@@ -60,23 +60,25 @@ Members: TypeAlias = Callable[[Package], Iterator[tuple[str, Text, Parts]]]
 """Divides those members of a package that have texts: name, text, and parts."""
 
 
-def read_parts(source: SourceFile, members: Members) -> Iterator[Segment]:
-    """The texts of a package. Raises FileRefused."""
-    with open_package(source) as package:
-        for _, _, parts in members(package):
-            yield from segments_of(parts, source.bounds.markup_characters)
+def package_format(members: Members) -> tuple[Reading, Writing]:
+    """The two functions of a format whose files are packages: ``read`` and ``write`` (see ``Format``)."""
 
+    def read(source: SourceFile) -> Iterator[Segment]:
+        with open_package(source) as package:
+            for _, _, parts in members(package):
+                yield from segments_of(parts, source.bounds.markup_characters)
 
-def write_parts(source: SourceFile, translations: Sequence[str], result: Path, members: Members) -> None:
-    """The package again with its texts replaced. Raises FileRefused."""
-    remaining = iter(translations)
-    with open_package(source) as package:
-        changed = {}
-        for name, text, parts in members(package):
-            new = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
-            if new != text.characters:
-                changed[name] = text.bytes_of(new, "xmlcharrefreplace")
-        rewrite(package.archive, changed, result)
+    def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
+        remaining = iter(translations)
+        with open_package(source) as package:
+            changed = {}
+            for name, text, parts in members(package):
+                new = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
+                if new != text.characters:
+                    changed[name] = text.bytes_of(new, "xmlcharrefreplace")
+            rewrite(package.archive, changed, result)
+
+    return read, write
 
 
 @contextmanager

@@ -8,14 +8,13 @@ from __future__ import annotations
 import html
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html.entities import html5
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from service.files.bounds import FileRefused, Segment, SourceFile
-from service.files.formats.archive import Package, encrypted, parse_xml, read_parts, write_parts
+from service.files.bounds import FileRefused
+from service.files.formats.archive import Package, encrypted, package_format, parse_xml
 from service.files.formats.encoding import Text
 from service.files.formats.passages import Parts
 from service.files.formats.xml import XmlRules, decode_xml, read_xml
@@ -41,16 +40,6 @@ _ROOT = re.compile(r"<html\b[^>]*>")
 _ROOT_LANGUAGE = re.compile(r"""(\s(?:xml:)?lang\s*=\s*["'])[^"']*""")
 
 
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The texts of a book's pages. Raises FileRefused."""
-    return read_parts(source, _members)
-
-
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The book with its pages translated; everything else stays."""
-    write_parts(source, translations, result, _members)
-
-
 def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
     name = _package_name(package)
     raw = package.read(name)
@@ -70,6 +59,10 @@ def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
             tag = _ROOT_LANGUAGE.sub(rf"\g<1>{language}", root[0])
             characters = characters[: root.start()] + tag + characters[root.end() :]
         yield page, text, tuple(rules.parts(read_xml(characters, f"page {page}")))
+
+
+read, write = package_format(_members)
+"""The book with its pages translated; everything else stays."""
 
 
 def _package_name(package: Package) -> str:

@@ -6,11 +6,10 @@ Deleted text of tracked changes, document properties, charts and scripts are cop
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
-from service.files.bounds import FileRefused, Segment, SourceFile
-from service.files.formats.archive import Package, encrypted, read_parts, write_parts
+from service.files.bounds import FileRefused
+from service.files.formats.archive import Package, encrypted, package_format
 from service.files.formats.encoding import Text
 from service.files.formats.passages import Parts
 from service.files.formats.xml import Element, XmlRules, decode_xml, read_xml
@@ -29,16 +28,6 @@ _RULES = XmlRules(
 )
 
 
-def read(source: SourceFile) -> Iterator[Segment]:
-    """The texts of a document's paragraphs. Raises FileRefused."""
-    return read_parts(source, _members)
-
-
-def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The document with its paragraphs translated; everything else stays."""
-    write_parts(source, translations, result, _members)
-
-
 def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
     ending = package.source.ending
     kind = package.archive.read("mimetype")[:200].decode("latin-1").strip() if package.has("mimetype") else ""
@@ -55,6 +44,10 @@ def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
             raise FileRefused.broken("the document's XML has unusual prefixes; save it again with its own program")
         _drop_values(root)
         yield name, text, tuple(_RULES.parts(root))
+
+
+read, write = package_format(_members)
+"""The document with its paragraphs translated; everything else stays."""
 
 
 def _drop_values(root: Element) -> None:

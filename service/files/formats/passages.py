@@ -43,6 +43,8 @@ class Translatable(Protocol):
 
 Part: TypeAlias = str | Translatable
 Parts: TypeAlias = Sequence[Part]
+Reading: TypeAlias = Callable[[SourceFile], Iterator[Segment]]
+Writing: TypeAlias = Callable[[SourceFile, Sequence[str], Path], None]
 
 
 class PieceRole(Enum):
@@ -254,7 +256,7 @@ def rendered(parts: Iterable[Part], following: Following, limit: int) -> str:
 
 def text_format(
     document: Callable[[SourceFile], tuple[Text, Parts]], errors: str = "strict"
-) -> tuple[Callable[[SourceFile], Iterator[Segment]], Callable[[SourceFile, Sequence[str], Path], None]]:
+) -> tuple[Reading, Writing]:
     """The two functions of a format whose files are text: ``read`` and ``write`` (see ``Format``).
 
     Args:
