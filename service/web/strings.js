@@ -7,12 +7,12 @@ import FR from "./texts-fr.js";
 
 /** For "Try an example", by source language; of others the button is hidden. The shipped models get them right. */
 export const EXAMPLES = {
-  cs: "Kde je nádraží? Můj vlak jede za deset minut.",
-  de: "Wo ist der Bahnhof? Mein Zug fährt in zehn Minuten.",
-  en: "Where is the station? My train leaves in ten minutes.",
-  es: "¿Dónde está la estación? Mi tren sale en diez minutos.",
-  fr: "Où est la gare ? Mon train part dans dix minutes.",
-  it: "Dov’è la stazione? Il mio treno parte tra dieci minuti.",
+  cs: "Kde je nádraží? Čekám na své přátele.",
+  de: "Wo ist der Bahnhof? Ich warte auf meine Freunde.",
+  en: "Where is the station? I am waiting for my friends.",
+  es: "¿Dónde está la estación? Estoy esperando a mis amigos.",
+  fr: "Où est la gare ? J’attends mes amis.",
+  it: "Dov’è la stazione? Sto aspettando i miei amici.",
 };
 
 export const SUMMARY_EXAMPLE =

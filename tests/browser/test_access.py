@@ -70,7 +70,7 @@ def test_words_worth_checking(visit: Visit) -> None:
 def test_nor_in_what_opens(visit: Visit) -> None:
     page = visit.translate(GERMAN)
     page.locator("#output .word").first.click()
-    expect(page.locator("#alternatives button").first).to_be_visible()
+    expect(page.locator("#alternatives-list button").first).to_be_visible()
     assert not findings(page)
     page.keyboard.press("Escape")
     for opener, dialog in (("#attention", "#heat"), ("#terms", "#terms-dialog"), ("#history-button", "#history")):
@@ -99,7 +99,7 @@ def test_narrow_screens(visit: Visit, tab: str) -> None:
 def test_what_opens_fits_a_phone(visit: Visit) -> None:
     page = visit.translate(GERMAN)
     page.locator("#output .word").first.tap()
-    expect(page.locator("#alternatives button").first).to_be_visible()
+    expect(page.locator("#alternatives-list button").first).to_be_visible()
     box = page.locator("#alternatives").bounding_box()
     assert box and box["x"] >= 0 and box["x"] + box["width"] <= 360
     assert not small(page)
@@ -160,7 +160,7 @@ def test_by_keyboard_alone(visit: Visit) -> None:
     expect(page.locator("#output .sentence").nth(1)).to_be_focused()
     before = page.locator("#output .sentence").nth(1).inner_text()
     page.keyboard.press("Enter")
-    expect(page.locator("#alternatives button").first).to_be_focused()
+    expect(page.locator("#alternatives-list button").first).to_be_focused()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.locator("#output .sentence").nth(1)).to_be_focused()

@@ -180,7 +180,7 @@ def test_another_wording_of_one_sentence(visit: Visit) -> None:
     page = visit.translate(GERMAN)
     first, second = texts_of(page, "#output .sentence")
     page.locator("#output .sentence").nth(1).locator(".word").nth(1).click()
-    choices = page.locator("#alternatives button")
+    choices = page.locator("#alternatives-list button")
     expect(choices.first).to_have_attribute("aria-current", "true")
     assert choices.first.inner_text() == second
     wanted = choices.nth(2).inner_text()
@@ -196,7 +196,7 @@ def test_a_correction_is_kept_with_the_key(visit: Visit) -> None:
     """Without a key there is nothing to correct with; with one, the same sentence comes back as it was corrected."""
     page = visit.translate(GERMAN)
     page.locator("#output .sentence").nth(1).click()
-    expect(page.locator("#alternatives button").first).to_be_visible()
+    expect(page.locator("#alternatives-list button").first).to_be_visible()
     expect(page.get_by_role("button", name="Correct…")).to_be_hidden()
     page.evaluate("key => sessionStorage.setItem('tandem.key', JSON.stringify(key))", KEY)
     first, second = texts_of(page, "#output .sentence")
@@ -259,7 +259,7 @@ def test_what_is_copied_is_what_is_shown(visit: Visit) -> None:
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = visit.translate(GERMAN)
     page.locator("#output .word").first.click()
-    page.locator("#alternatives button").nth(1).click()
+    page.locator("#alternatives-list button").nth(1).click()
     page.click("#copy")
     expect(page.locator("#copy")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == page.locator("#output").inner_text()

@@ -21,11 +21,12 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 # The least share of acceptable answers; raised with every better model, never lowered. A direction that nothing serves
 # has none.
-FLOORS = {"de-en": 0.6, "en-de": 0.5, "fr-en": 0.5}
+FLOORS = {"de-en": 0.6, "en-de": 0.5, "fr-en": 0.54, "en-fr": 0.46}
 # Of the page's examples all must be right, in every pair that is served.
 EXAMPLES = {
-    "de": r"Wo ist der Bahnhof\? Mein Zug (fährt|geht) in zehn Minuten( ab)?\.",
-    "en": r"Where('s| is) the (train )?station\? My train (leaves|departs|is leaving) in ten minutes\.",
+    "de": r"Wo ist der Bahnhof\? Ich warte auf meine Freunde\.",
+    "fr": r"Où (est|se trouve) la gare ?\? J'attends mes amis\.",
+    "en": r"Where('s| is) the (train )?station\? (I'm|I am) waiting for my friends\.",
 }
 SUMMARIES = r"(Estimating )?(the )?Depth (Estimation )?(of a Scene )?from a Single Image"
 
