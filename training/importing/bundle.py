@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -22,12 +23,13 @@ from training.export.sentences import proof_sentences
 from training.importing.bart import read_bart
 from training.importing.ct2 import read_argos, read_ct2
 from training.importing.fields import read_table
+from training.importing.joint import read_joint
 from training.importing.m2m import read_m2m
 from training.importing.marian import read_marian
-from training.importing.mbart import read_mbart
+from training.importing.mbart import MBART50
 from training.importing.model import Asked, ForeignModel
 from training.importing.opus import read_opus
-from training.importing.pegasus import read_pegasus
+from training.importing.pegasus import PEGASUS
 from training.importing.weights import fill, plan_faults
 
 Report = Callable[[str], None]
@@ -36,9 +38,9 @@ Reader = Callable[[Path, Asked, list[str]], ForeignModel | None]
 READERS: Mapping[str, Reader] = {
     "marian": read_opus,
     "m2m_100": read_m2m,
-    "mbart": read_mbart,
+    "mbart": partial(read_joint, MBART50),
     "bart": read_bart,
-    "pegasus": read_pegasus,
+    "pegasus": partial(read_joint, PEGASUS),
 }
 """By the ``model_type`` of a Hugging Face configuration, what reads a folder of it."""
 

@@ -6,11 +6,9 @@ The first mBART's sources end with their tag, behind the end of the sequence; su
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from training.importing.joint import FolderKind, read_joint
+from training.importing.joint import FolderKind
 from training.importing.m2m import MODEL, fairseq_names
-from training.importing.model import Asked, ForeignModel
 
 MBART50 = FolderKind(
     form="Hugging Face mBART-50",
@@ -30,8 +28,3 @@ MBART50 = FolderKind(
     silent=("<s>",),
     position_offset=2,
 )
-
-
-def read_mbart(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:
-    """A folder of mBART-50. See :func:`training.importing.joint.read_joint`."""
-    return read_joint(MBART50, folder, asked, faults)

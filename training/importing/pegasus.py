@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from training.importing.joint import FolderKind, filled, read_joint, sentencepiece_names
-from training.importing.model import Asked, ForeignModel
+from training.importing.joint import FolderKind, filled, sentencepiece_names
 
 MODEL = "spiece.model"
 _OFFSET = 103
@@ -33,8 +32,3 @@ PEGASUS = FolderKind(
     task="summarize",
     language="en",
 )
-
-
-def read_pegasus(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:
-    """A folder of Pegasus. See :func:`training.importing.joint.read_joint`."""
-    return read_joint(PEGASUS, folder, asked, faults)
