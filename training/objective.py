@@ -1,4 +1,4 @@
-"""From a batch to its loss: the model in the recipe's precision, once or, with R-Drop, twice at once."""
+"""From a batch to its loss: the model in the recipe's precision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from models.protocol import Padded, Seq2SeqModel
 from training.data.batches import TrainingBatch
 from training.loss import smoothed_cross_entropy
 from training.precision import NARROW
-from training.r_drop import r_drop_cross_entropy
 from training.recipe import TrainingConfig
 from training.recomputation import recomputed
 from training.selection import Selection
@@ -27,7 +26,7 @@ class Objective(nn.Module):
 
     Args:
         model: what is trained.
-        config: precision, label smoothing, R-Drop, recomputation and compilation.
+        config: precision, label smoothing, recomputation and compilation.
         selection: what part of the vocabulary each training batch needs; None for all.
 
     Raises:
@@ -51,28 +50,24 @@ class Objective(nn.Module):
         """The summed loss over the target symbols, and the summed negative log-likelihood: two float64 scalars."""
         config, device = self._config, next(self.model.parameters()).device
         narrow = NARROW[config.precision]
-        twice = self.model.training and config.r_drop > 0
         batch = given.to(device)
-        sources = tuple(_doubled(source) if twice else source for source in batch.sources)
-        target = torch.cat([batch.target_in] * 2) if twice else batch.target_in
         advance = self._compiled if self.model.training else self._features
         with (
             torch.autocast(device.type, narrow or torch.bfloat16, enabled=narrow is not None),
             recomputed(self.model, config.recompute and self.model.training),
         ):
-            # Both passes of R-Drop are one batch: dropout draws for every row.
-            features = advance(sources, target)
+            features = advance(batch.sources, batch.target_in)
         weight, bias = self.model.output_parameters()
         smoothing, products = config.label_smoothing if self.model.training else 0.0, narrow or False
         gold = batch.target_out
         if self._selection is not None and self.model.training:
             weight, bias, gold = self._selection.restrict(weight, bias, given)
-        output = (weight, bias, gold.to(device, non_blocking=True))
-        how: dict[str, Any] = {"smoothing": smoothing, "low_precision": products, "places_N": batch.target_places}
-        if not twice:
-            return smoothed_cross_entropy(features, *output, **how)
-        return r_drop_cross_entropy(features.unflatten(0, (2, -1)), *output, alpha=config.r_drop, **how)
-
-
-def _doubled(source: Padded) -> Padded:
-    return Padded(torch.cat([source.values] * 2), torch.cat([source.lengths] * 2))
+        return smoothed_cross_entropy(
+            features,
+            weight,
+            bias,
+            gold.to(device, non_blocking=True),
+            smoothing=smoothing,
+            low_precision=products,
+            places_N=batch.target_places,
+        )

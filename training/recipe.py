@@ -44,8 +44,6 @@ class TrainingConfig:
             own. 0 = the whole vocabulary. Validation always has the whole.
         selection_common: most frequent targets that every selection has.
         label_smoothing: probability mass spread over the vocabulary.
-        r_drop: weight of R-Drop's divergence between two passes with dropout (Wu et al. 2021, who take 5 for
-            translation); 0 = one pass. Two passes cost about twice the time.
         precision: "float32", or "bf16" or "fp16" for narrow products with float32 master weights. "fp16" scales the
             loss so that small gradients survive, for GPUs without bfloat16. "tf32" is float32 whose factors a GPU may
             shorten to 10 bits behind the point; "float32" never does.
@@ -80,7 +78,6 @@ class TrainingConfig:
     selection: int = bounded(0, at_least=0)
     selection_common: int = bounded(2000, at_least=0)
     label_smoothing: float = bounded(0.1, at_least=0.0, at_most=0.9)
-    r_drop: float = bounded(0.0, at_least=0.0)
     precision: Precision = "bf16"
     max_skipped: int = bounded(25, at_least=0)
     recompute: bool = False
@@ -281,7 +278,7 @@ def _named_corpora(recipe: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
     """A recipe from its parsed form, as bundles and checkpoints keep it."""
-    recipe = load_dataclass(Recipe, mapping, where)
+    recipe = load_dataclass(Recipe, _without_r_drop(mapping), where)
     if len(recipe.source_languages) != len(recipe.data.corpora[0].source):
         raise ConfigError(f"{where} source_languages must name one language per source of the corpora")
     config = recipe.model_config()
@@ -297,6 +294,14 @@ def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
     if faults:
         raise ConfigError(f"{where}: the model has max_positions = {positions}, but {', '.join(faults)}")
     return recipe
+
+
+def _without_r_drop(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was written while R-Drop could be asked for, and was not, says so with a key of its own."""
+    training = mapping.get("training")
+    if not isinstance(training, Mapping) or training.get("r_drop") != 0:
+        return mapping
+    return {**mapping, "training": {key: value for key, value in training.items() if key != "r_drop"}}
 
 
 def _check_features(recipe: Recipe, config: ModelConfig, where: str) -> None:

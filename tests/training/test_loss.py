@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from training import loss as loss_module
 from training.loss import _CACHED, smoothed_cross_entropy
-from training.r_drop import _CHUNK, r_drop_cross_entropy
 
 V, D = 11, 5
 
@@ -127,43 +126,3 @@ def test_low_precision_stays_near(
     for one, other in zip(*(torch.autograd.grad(x, (weight, bias)) for x in (loss, reference)), strict=True):
         assert one.dtype == torch.float32
         assert float((one - other).norm() / other.norm()) < near_gradient
-
-
-def expected_r_drop(features_CBTD: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, alpha: float) -> Tensor:
-    """Half of eq. 4 of R-Drop, with torch's own losses."""
-    losses = [expected_loss(features, weight, bias, target, 0.1) for features in features_CBTD]
-    keep = target.flatten() != 0
-    one, two = (torch.log_softmax(F.linear(x.flatten(0, 1)[keep], weight, bias), -1) for x in features_CBTD)
-    divergence = F.kl_div(two, one, reduction="sum", log_target=True) + F.kl_div(
-        one, two, reduction="sum", log_target=True
-    )
-    return sum(losses) / 2 + alpha / 2 * divergence / 2
-
-
-@pytest.mark.parametrize("with_bias", [True, False])
-@pytest.mark.parametrize("alpha", [0.0, 1.0, 5.0])
-@pytest.mark.parametrize("count", [1, _CHUNK - 1, _CHUNK + 1, 2 * _CHUNK + 7])
-def test_r_drop_and_its_gradients(count: int, alpha: float, with_bias: bool) -> None:
-    """Through both passes, in float64, with padding in between."""
-    first, weight, bias, target = problem(count)
-    features = torch.stack([first, first + 0.5 * torch.randn_like(first)]).detach().requires_grad_()
-    target[0, 1::5] = 0
-    parameters = (features, weight, bias) if with_bias else (features, weight)
-    own = bias if with_bias else None
-    loss, likelihood = r_drop_cross_entropy(features, weight, own, target, smoothing=0.1, alpha=alpha)
-    reference = expected_r_drop(features, weight, own, target, alpha)
-    torch.testing.assert_close(loss, reference, atol=1e-9, rtol=1e-12)
-    found = torch.autograd.grad(loss / 7, parameters)
-    for one, other in zip(found, torch.autograd.grad(reference / 7, parameters), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
-    plain = sum(expected_loss(one, weight, own, target, 0.0) for one in features) / 2
-    torch.testing.assert_close(likelihood, plain, atol=1e-9, rtol=1e-12)
-
-
-def test_r_drop_of_equal_passes_is_the_plain_loss() -> None:
-    features, weight, bias, target = problem(40)
-    loss, _ = smoothed_cross_entropy(features, weight, bias, target, smoothing=0.1)
-    twice, _ = r_drop_cross_entropy(torch.stack([features] * 2), weight, bias, target, smoothing=0.1, alpha=5.0)
-    torch.testing.assert_close(twice, loss)
-    for one, other in zip(*(torch.autograd.grad(x, (features, weight, bias)) for x in (twice, loss)), strict=True):
-        torch.testing.assert_close(one, other)

@@ -122,7 +122,7 @@ def test_saved_once_and_continued_on_other_numbers_of_processes(prepared: Path, 
 @pytest.mark.slow
 def test_two_processes_with_dropout_continue_bit_for_bit(prepared: Path, tmp_path: Path) -> None:
     """Every process gets its own random generator back."""
-    training = PLAIN | {"dropout": 0.3, "r_drop": 1.0, "accumulate": 4, "recompute": True, "precision": "fp16"}
+    training = PLAIN | {"dropout": 0.3, "accumulate": 4, "recompute": True, "precision": "fp16"}
     whole = launch(2, prepared, tmp_path / "whole", training)
     launch(2, prepared, tmp_path / "parts", training, term=(1, 4))
     rest = launch(2, prepared, tmp_path / "parts", training, resume=True)

@@ -260,3 +260,12 @@ def test_what_a_checkpoint_keeps_is_the_merged_recipe(tmp_path: Path) -> None:
 def test_faults_of_bases(tmp_path: Path, texts: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_recipe(write(tmp_path, **texts))
+
+
+def test_recipes_of_the_time_of_r_drop_are_read_where_they_had_none(tmp_path: Path) -> None:
+    """Bundles and checkpoints keep every key that there was."""
+    mapping = recipe_mapping(load(tmp_path, BASE))
+    former = {share: mapping | {"training": mapping["training"] | {"r_drop": share}} for share in (0.0, 5.0)}
+    assert recipe_from_mapping(former[0.0], "bundle") == recipe_from_mapping(mapping, "bundle")
+    with pytest.raises(ConfigError, match="r_drop"):
+        recipe_from_mapping(former[5.0], "bundle")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from torch.nn import functional as F
 
@@ -35,14 +34,13 @@ def test_a_batch_has_the_words_of_its_sources_its_own_and_the_common_ones(prepar
     assert set(selection.chosen(batch).tolist()) == own | {0, 3, 60} | set(batch.target_out.unique().tolist())
 
 
-@pytest.mark.parametrize("r_drop", [0.0, 1.0])
-def test_the_loss_is_that_of_the_chosen_words(r_drop: float, prepared: Path, tmp_path: Path) -> None:
+def test_the_loss_is_that_of_the_chosen_words(prepared: Path, tmp_path: Path) -> None:
     """Of a softmax over them; gradients reach no other row of the output layer, and evaluation has them all."""
     trainer = toy_trainer(toy_recipe(model={"dropout": 0.0}), prepared, tmp_path)
     batch, model = batch_of(trainer), trainer.model.double()
     size = model.config.target_vocabulary
     selection = Selection(Shortlist((Table.of([[]] * 99, size),), np.array([3, 5, 9]), size))
-    config = replace(trainer.recipe.training, label_smoothing=0.0, r_drop=r_drop)
+    config = replace(trainer.recipe.training, label_smoothing=0.0)
     objective = Objective(model, config, selection)
     weight_VD, bias_V = model.output_parameters()
     chosen = selection.chosen(batch)

@@ -1,4 +1,4 @@
-"""Updates: skipped where the gradient is not finite, scaled in fp16, twice through the model with R-Drop."""
+"""Updates: skipped where the gradient is not finite, scaled in fp16, computed again or in parts as asked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from training.checkpoint import further_tensors, read_progress
 from training.data.batches import collate
 from training.determinism import determinism, seed_of
 from training.objective import Objective
-from training.trainer import Trainer
 
 INFINITE = float("inf")
 
@@ -90,36 +89,6 @@ def test_a_checkpoint_that_lacks_the_scale_is_refused(prepared: Path, tmp_path: 
     assert {name for name in tensors if name.startswith("scaler.")} == {"scaler.scale", "scaler.growth_tracker"}
     with pytest.raises(CheckpointError, match="here lacks the loss scale of fp16"):
         trainer.stepper.restore({}, "here")
-
-
-def r_drop_loss(trainer: Trainer, batch_of: int = 0) -> tuple[float, float]:
-    batch = collate(trainer.train_data, list(trainer.stream.plans(0))[batch_of])
-    torch.manual_seed(4)
-    loss, nll = trainer.stepper.objective(batch)
-    return float(loss.detach()), float(nll)
-
-
-def test_r_drop_without_dropout_is_the_plain_loss(prepared: Path, tmp_path: Path) -> None:
-    model = {"dropout": 0.0}
-    plain, twice = (toy_trainer(toy_recipe(model=model, r_drop=alpha), prepared, tmp_path) for alpha in (0.0, 5.0))
-    assert r_drop_loss(twice) == pytest.approx(r_drop_loss(plain), rel=1e-6)
-
-
-def test_r_drop_draws_apart_what_dropout_has_parted(prepared: Path, tmp_path: Path) -> None:
-    """The same two passes, and a divergence that grows with its weight."""
-    model = {"dropout": 0.5}
-    losses = [
-        r_drop_loss(toy_trainer(toy_recipe(model=model, r_drop=alpha), prepared, tmp_path))
-        for alpha in (1e-9, 1.0, 2.0)
-    ]
-    assert losses[0][1] == losses[1][1] == losses[2][1]
-    assert losses[1][0] > losses[0][0]
-    assert losses[2][0] - losses[0][0] == pytest.approx(2 * (losses[1][0] - losses[0][0]), rel=1e-4)
-
-
-def test_r_drop_is_not_in_the_validation(prepared: Path, tmp_path: Path) -> None:
-    trainers = [toy_trainer(toy_recipe(r_drop=alpha), prepared, tmp_path) for alpha in (0.0, 5.0)]
-    assert trainers[0].validation_loss() == trainers[1].validation_loss()
 
 
 def test_recomputed_training_is_bit_equal(prepared: Path, tmp_path: Path) -> None:

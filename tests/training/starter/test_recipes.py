@@ -56,7 +56,7 @@ BASE: dict[str, Any] = {
         "noise": {"typos": 0.1},
     },
     "model": SMALL,
-    "training": {"batch_tokens": 1234, "label_smoothing": 0.2, "r_drop": 0.5},
+    "training": {"batch_tokens": 1234, "label_smoothing": 0.2, "max_skipped": 7},
     "decoding": {"max_length": 40},
     "published": {"bleu": 1.0},
 }
