@@ -5,11 +5,14 @@ import { closeDialogs, KeyDialog, TermsDialog } from "./dialogs.js";
 import { byId, forThisTab, make, remembered } from "./dom.js";
 import { FilesTab } from "./files.js";
 import { History } from "./history.js";
-import { Languages } from "./languages.js";
+import { directions, Languages } from "./languages.js";
 import { Problem } from "./problems.js";
 import { fill, language, languageName, LANGUAGES, t } from "./strings.js";
 import { SummarizeTab } from "./summarize.js";
 import { TranslateTab } from "./translate.js";
+
+/** Directions of a model that are listed one by one. */
+const MOST_PAIRS = 6;
 
 document.documentElement.lang = language;
 document.title = t("title");
@@ -115,16 +118,26 @@ function folded(text, shown = 200) {
   return make("details", {}, make("summary", {}, `${text.slice(0, shown)} …`), `… ${text.slice(shown)}`);
 }
 
+/** What a model does, in words. Each direction by itself, unless there are many: a public model may have thousands. */
+function purpose(model) {
+  const task = { translate: "modelPair", summarize: "modelSummary", postedit: "modelPostedit" }[model.task];
+  if (!task) return model.name;
+  const pairs = model.task === "translate" ? directions(model) : [];
+  if (pairs.length > 0 && pairs.length <= MOST_PAIRS) {
+    return pairs.map(({ source, target }) => t(task, { source: languageName(source), target: languageName(target) })).join(", ");
+  }
+  const target = languageName(model.target_language);
+  return t(task, { source: model.source_languages.map(languageName).join(", "), target });
+}
+
 /** Whose text the models were trained on, and under which licence they may be used. */
 function attribution(models) {
   const list = byId("models-list");
   const entries = models.map((model) => {
-    const languages = { source: model.source_languages.map(languageName).join(", "), target: languageName(model.target_language) };
-    const task = { translate: "modelPair", summarize: "modelSummary", postedit: "modelPostedit" }[model.task];
     return make(
       "li",
       {},
-      make("strong", {}, task ? t(task, languages) : model.name),
+      make("strong", {}, purpose(model)),
       make("span", { class: "name" }, model.name),
       folded(t("modelTrained", { attribution: model.attribution.join("; ") || "–" })),
       make("span", {}, t("modelLicence", { licence: model.licence })),

@@ -174,6 +174,6 @@ function named(code, served) {
 }
 
 /** What a model translates into what. */
-function directions({ pairs, source_languages: sources, target_language: target }) {
+export function directions({ pairs, source_languages: sources, target_language: target }) {
   return pairs ?? sources.map((source) => ({ source, target }));
 }

@@ -49,6 +49,13 @@ def test_models_and_their_training_text_are_named(visit: Visit) -> None:
         assert all(name in listed for name in model["attribution"])
 
 
+def test_a_model_of_several_directions_names_each(visit: Visit) -> None:
+    pairs = [{"source": "fr", "target": "en"}, {"source": "en", "target": "fr"}]
+    one = {"name": "fr-en", "task": "translate", "source_languages": ["fr", "en"], "target_language": "en"}
+    visit.mock("models", body=[one | {"pairs": pairs, "attribution": [], "licence": "x"}])
+    expect(visit.open().locator("#models-list strong")).to_have_text("French to English, English to French")
+
+
 def test_a_summary(visit: Visit) -> None:
     page = visit.open("summarize")
     page.click("#sum-example")
