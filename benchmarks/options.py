@@ -148,6 +148,9 @@ class ClaimsOptions(Measurement):
     precision: Annotated[str | None, Option(help="Of training, such as float32. [the recipe's]")] = None
     corpora: CorporaFolder = Path("corpora")
     runs: Annotated[Path, Option(help="Folder of the runs; what is there is not made again.")] = Path("runs/claims")
+    scores: Annotated[
+        Path | None, Option(help="JSON file of the scores; what has one is not trained. [RUNS/scores.json]")
+    ] = None
     threads: Annotated[int, Option(min=1, help="Of training and of decoding.")] = 1
 
 

@@ -1,13 +1,15 @@
 """`tandem bench claims`: tables of the papers beside small runs, which differ in nothing but what the rows compare.
 
 ``claims.toml`` lists the tables. A run is a folder as `tandem train` makes it, with its recipe and its bundle in it.
-What is stopped goes on where it was, and a run that has its score is not made again. Every row gets its first seed
-before any has its second, so that what is there can be compared.
+What is stopped goes on where it was, and a run that has its score is not made again, even where its folder has gone:
+scores stand in a file of their own, those of docs/results.md in ``claims.json``. Every row gets its first seed before
+any has its second, so that what is there can be compared.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +24,7 @@ import training
 from benchmarks.options import ClaimsOptions
 from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.systems import decode_system
-from deploy.report import as_json, environment, names, say, show_environment
+from deploy.report import environment, names, say, show_environment
 from models.bundle import Bundle
 from models.config import load_dataclass
 from models.errors import ConfigError
@@ -100,19 +102,27 @@ def _made(family: Family, name: str, options: ClaimsOptions) -> bool:
     with redirect_stdout(stderr):  # standard output is for the result
         shared = options.runs / Path(family.small).parent  # recipes of a folder have the same data
         for recipe, folder in _runs(family, name, options):
-            if not _score_file(folder).exists():
+            kept = _scores(options).get(folder.name)
+            if kept is not None and kept.get("updates") != options.updates:
+                raise ConfigError(
+                    f"{_score_file(options)} has {folder.name} after {kept.get('updates', 'all')} updates, not after"
+                    f" {options.updates or 'all'}: ask for as many, or name another file with --scores"
+                )
+            if kept is None:
                 prepare(RECIPES / family.small, run=shared, corpora=options.corpora)
-                if not _run(recipe, folder, shared / "data", options.threads):
+                found = _run(recipe, folder, shared / "data", options.threads)
+                if found is None:
                     return False
+                _keep(folder.name, found, options)
     return True
 
 
 def _runs(family: Family, name: str, options: ClaimsOptions) -> Iterator[tuple[Path, Path]]:
     """Recipe and folder of every run, seed by seed; the recipes are written where they are missing."""
-    given = {key: value for key in ("updates", "precision") if (value := getattr(options, key)) is not None}
+    given = _given(options)
     for seed in range(1, options.seeds + 1):
         for row, published in family.rows().items():
-            folder = _folder(name, row, seed, options)
+            folder = options.runs / _run_name(name, row, seed)
             recipe, text = folder / "recipe.toml", family.text(folder.name, published, {"seed": seed, **given})
             if recipe.exists() and recipe.read_text(encoding="utf-8") != text:
                 raise ConfigError(f"{folder} was made with another recipe.toml: choose another folder with --runs")
@@ -121,16 +131,46 @@ def _runs(family: Family, name: str, options: ClaimsOptions) -> Iterator[tuple[P
             yield recipe, folder
 
 
-def _folder(family: str, row: str, seed: int, options: ClaimsOptions) -> Path:
-    return options.runs / f"{family}-{row}-{seed}"
+def _given(options: ClaimsOptions) -> dict[str, Any]:
+    """What the runs are asked to do otherwise than the small recipe."""
+    return {key: value for key in ("updates", "precision") if (value := getattr(options, key)) is not None}
 
 
-def _score_file(folder: Path) -> Path:
-    return folder / "scores.json"
+def _run_name(family: str, row: str, seed: int) -> str:
+    return f"{family}-{row}-{seed}"
 
 
-def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> bool:
-    """One run to its score; whether it was not interrupted."""
+def _score_file(options: ClaimsOptions) -> Path:
+    return options.scores or options.runs / "scores.json"
+
+
+def _scores(options: ClaimsOptions) -> dict[str, Any]:
+    """What was found so far, by the name of the run.
+
+    Raises:
+        ConfigError: the file is no such file.
+    """
+    file = _score_file(options)
+    try:
+        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    except ValueError as error:
+        raise ConfigError(f"{file} is not JSON ({error}): name the file that this command wrote, or none") from error
+    return dict(found)
+
+
+def _keep(name: str, found: Mapping[str, Any], options: ClaimsOptions) -> None:
+    """Write down what a run gave, beside what other processes have written since: a line for each."""
+    scores = _scores(options) | {name: {**found, **_given(options)}}
+    lines = ",\n".join(f" {json.dumps(run)}: {json.dumps(scores[run])}" for run in sorted(scores))
+    file = _score_file(options)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    unfinished.replace(file)
+
+
+def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str, Any] | None:
+    """One run to its score; None if it was interrupted."""
     recipe = load_recipe(recipe_file)
     say(f"{recipe.name} ...", error=True)
     if not (folder / "data").exists():
@@ -138,16 +178,14 @@ def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> bool:
     train(recipe_file, run=folder, resume=True, threads=threads)
     progress, _ = read_progress(checkpoints(Run(folder).checkpoints)[-1])
     if progress.update < recipe.training.updates:
-        return False
+        return None
     export(folder, out=folder / "bundle", force=True)
     bundle = Bundle.load(folder / "bundle")
     sides = side_names(len(recipe.source_languages))
     *sources, gold = read_parallel([text_path(data, recipe.data.corpora[0].name, "test", side) for side in sides])
     system = decode_system(recipe.name, bundle, sources, Decoding(threads=threads))
     scores = {score.metric: score.value for score in SCORERS[recipe.task](system.texts, gold)}
-    found = {"scores": scores, "parameters": system.parameters, "seconds": round(progress.seconds)}
-    _score_file(folder).write_text(as_json(found) + "\n", encoding="utf-8")
-    return True
+    return {"scores": scores, "parameters": system.parameters, "seconds": round(progress.seconds)}
 
 
 def _table(family: str, one: Family, options: ClaimsOptions) -> dict[str, Any]:
@@ -159,8 +197,8 @@ def _table(family: str, one: Family, options: ClaimsOptions) -> dict[str, Any]:
 
 
 def _row(family: str, name: str, published: Recipe, options: ClaimsOptions) -> dict[str, Any]:
-    files = [_score_file(_folder(family, name, seed, options)) for seed in range(1, options.seeds + 1)]
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+    runs, scores = [_run_name(family, name, seed) for seed in range(1, options.seeds + 1)], _scores(options)
+    found = [scores[run] for run in runs if run in scores]
     values = [one["scores"]["BLEU"] for one in found]
     return {
         "name": name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ _SENTINELS = ("flat-share-sentinel", "hierarchical-sentinel", "hierarchical-shar
 _PARTS = ("mixed", "sharing", "positions", "side-embeddings")
 _ATTENTION = (1, 2, 3, 4, 5, 12, 123, 135, 1234)
 _ENCODERS = ("2e1d", "3e1d", "3e3d", "4layers", "6layers", "gru-cnn", "rnnsearch")
+ROOT = Path(__file__).parents[3]
 ROWS = {
     "dpn-paths": [f"dpn-m{number}" for number in range(1, 10)],
     "layerwise-parts": ["layerwise", *(f"layerwise-no-{part}" for part in _PARTS)],
@@ -80,10 +82,8 @@ def test_a_table_has_means_deviations_and_how_many_pairs_are_in_order(tmp_path: 
     found = {"convs2s-ablation": [30.0, 32.0], "convs2s-no-positions": [28.0], "convs2s-no-source-positions": [27.0]}
     for row, values in found.items():
         for seed, value in enumerate(values, 1):
-            folder = tmp_path / f"convs2s-positions-{row}-{seed}"
-            folder.mkdir()
             written = {"scores": {"BLEU": value}, "parameters": 1234, "seconds": 5}
-            (folder / "scores.json").write_text(json.dumps(written), encoding="utf-8")
+            claims._keep(f"convs2s-positions-{row}-{seed}", written, options)
     table = claims._table("convs2s-positions", families()["convs2s-positions"], options)
     by_row = {row["name"]: (row["paper"], row["ours"], row["deviation"]) for row in table["rows"]}
     assert by_row == {
@@ -106,6 +106,31 @@ def test_runs_of_another_recipe_and_unknown_families_are_refused(tmp_path: Path)
         next(claims._runs(family, "dpn-paths", ClaimsOptions(runs=tmp_path, updates=3)))
     with pytest.raises(ConfigError, match="--families must be of dpn-paths,"):
         measure(ClaimsOptions(families="dpn", runs=tmp_path))
+
+
+def test_the_committed_scores_are_those_of_docs() -> None:
+    """Each table with a row is there, as the command prints it."""
+    docs = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    options = ClaimsOptions(scores=ROOT / "benchmarks" / "training" / "claims.json")
+    runs = {claims._run_name(name, row, seed) for name, rows in ROWS.items() for row in rows for seed in (1, 2, 3)}
+    assert set(claims._scores(options)) <= runs
+    for name, family in families().items():
+        table = claims._table(name, family, options)
+        if any(row["values"] for row in table["rows"]):
+            assert "\n".join(markdown(name, table)) in docs
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("BLEU 31", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine\.json is not JSON"):
+        claims._scores(ClaimsOptions(scores=tmp_path / "mine.json"))
+
+
+def test_scores_after_fewer_updates_are_not_taken_for_others(tmp_path: Path) -> None:
+    options = ClaimsOptions(families="dpn-paths", runs=tmp_path, updates=3)
+    claims._keep("dpn-paths-dpn-m1-1", {"scores": {"BLEU": 1.0}, "parameters": 1, "seconds": 1}, options)
+    with pytest.raises(ConfigError, match="has dpn-paths-dpn-m1-1 after 3 updates, not after all"):
+        measure(replace(options, updates=None))
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +187,7 @@ def test_every_variant_trains_and_is_scored(
     assert result["complete"]
     assert [len(row["values"]) for row in result["families"][name]["rows"]] == [1] * len(ROWS[name])
     monkeypatch.setattr(claims, "_run", None)
+    shutil.rmtree(options.runs / f"{name}-{ROWS[name][0]}-1")
     assert measure(options)["families"] == result["families"]
 
 
