@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -38,6 +38,7 @@ from models.errors import BundleError
 Array: TypeAlias = NDArray[Any]
 RESIDENT_GRAPH = "step_resident"  # training/export/resident.py
 RESIDENT_CONTROLS = ("slots", "place", "place.slot", "place.row")
+SEEN_STATE = "state.seen"  # which slots each row saw at the last step, and so the graph need not be told
 GRAPHS_FORMAT = 1
 DTYPES = ("float32", "float16", "int64", "int32", "bool")
 _SIMPLE_AXES = ("sentence", "row", "old_row", "slot", "ban", "candidate", "target", "entry")
@@ -120,6 +121,17 @@ class Graphs(Protocol):
     @property
     def specs(self) -> GraphSpecs: ...
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
+
+
+def resident_specs(specs: GraphSpecs) -> GraphSpecs:
+    """The specs of a runtime whose ``step`` is ``step_resident``: beside the pools it keeps what each row sees."""
+    step = specs["step"]
+    if not step.of_kind("pool"):
+        return specs
+    history = step.input("history")
+    seen = replace(history, name=SEEN_STATE, kind="rows", axes=("old_row", *history.axes[1:]))
+    made = replace(seen, axes=history.axes)
+    return {**specs, "step": GraphSpec((*step.inputs, seen), (*step.outputs, made))}
 
 
 def vocabulary_size(specs: GraphSpecs) -> int:

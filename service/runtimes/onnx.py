@@ -15,7 +15,7 @@ import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 from models.bundle import Bundle
 from models.errors import BundleError, ConfigError
 from models.search import Array, GraphSpec, GraphSpecs
-from models.search.graphs import RESIDENT_GRAPH
+from models.search.graphs import RESIDENT_GRAPH, SEEN_STATE, resident_specs
 from service.runtimes.resident import BoundSession, Device, Held, HeldPool, controls
 
 _AT_ONCE = ("encode", "step")
@@ -45,10 +45,11 @@ class OnnxGraphs:
         self, bundle: Bundle, precision: str, threads: int, device: str = "cpu", resident: bool | None = None
     ) -> None:
         kind, _, number = device.partition(":")
-        self.specs: GraphSpecs = bundle.graph_specs(precision)
+        own = bundle.graph_specs(precision)
         self._bundle, self._precision = bundle, precision
         self._device: Device = kind, int(number or 0)
         self._resident = kind != "cpu" if resident is None else resident
+        self.specs: GraphSpecs = resident_specs(own) if self._resident else own
         self._pools = {spec.name for spec in self.specs["step"].of_kind("pool")}
         self._threads = threads
         self._sessions: dict[str, _Session] = {}
@@ -58,6 +59,8 @@ class OnnxGraphs:
         if self._resident:
             path = bundle.graph_path(precision, RESIDENT_GRAPH if self._pools else "step")
             self._bound = BoundSession(_open(path, threads, self._device), self._device)
+            if self._pools and SEEN_STATE not in self._bound.inputs:
+                raise BundleError(path, [f"made by an older version: tandem export {bundle.path} --add {precision}"])
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Every output of a graph, by name."""

@@ -1,7 +1,7 @@
 """State that stays on a device between the steps of ONNX Runtime: bound from step to step, copied when looked at.
 
-What is uploaded at a step are the control vectors and the mask of what each row sees. Where sentences join, or places
-that few use are given up, memory and pools go to the host, through the general search's own functions, and back.
+What is uploaded at a step are the control vectors. Where sentences join, or places that few use are given up, memory
+and state go to the host, through the general search's own functions, and back.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class BoundSession:
 
     def __init__(self, session: ort.InferenceSession, device: Device) -> None:
         self._session, self._device = session, device
-        self._inputs = [item.name for item in session.get_inputs()]
+        self.inputs = [item.name for item in session.get_inputs()]
         self._outputs = [item.name for item in session.get_outputs()]
 
     def run(self, inputs: Mapping[str, Any], kept: Sequence[bool]) -> list[Any]:
         """Its outputs in order: ``Held`` where kept, else arrays."""
         binding = self._session.io_binding()
-        for name in self._inputs:
+        for name in self.inputs:
             given = inputs[name]
             if isinstance(given, Held):
                 binding.bind_ortvalue_input(name, given.value)

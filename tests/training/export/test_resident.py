@@ -13,8 +13,9 @@ import onnxruntime as ort
 import pytest
 
 from models.bundle import Bundle
-from models.errors import ConfigError
+from models.errors import BundleError, ConfigError
 from models.search import OfflineDecoder, SearchOptions
+from models.search.graphs import RESIDENT_GRAPH
 from models.search.offline import NBest
 from service.runtimes import Placement, open_graphs
 from service.runtimes.onnx import OnnxGraphs
@@ -60,6 +61,9 @@ def test_what_stays_on_the_device_gives_the_same(exported: Exported, monkeypatch
         assert all(
             isinstance(x, Held) for name, x in inputs.items() if name.startswith("memory.") or name in self._pools
         )
+        uploaded = [spec for spec in self.specs["step"].inputs if not isinstance(inputs[spec.name], Held)]
+        counted["quiet"] += all(spec.kind != "rows" for spec in uploaded)
+        assert all(spec.kind in ("control", "position", "rows") or spec.name == "history" for spec in uploaded)
         outputs = step(self, inputs)
         assert counted["copies"] == before
         return outputs
@@ -68,8 +72,19 @@ def test_what_stays_on_the_device_gives_the_same(exported: Exported, monkeypatch
     monkeypatch.setattr(OnnxGraphs, "_step", stepping)
     expected = decoded(exported, OnnxGraphs(exported.bundle, "float32", 1))
     assert not counted
-    same(decoded(exported, OnnxGraphs(exported.bundle, "float32", 1, resident=True)), expected)
+    graphs = OnnxGraphs(exported.bundle, "float32", 1, resident=True)
+    assert "history" not in graphs._bound.inputs or not graphs._pools
+    same(decoded(exported, graphs), expected)
     assert counted["steps"] > 20 and counted["copies"] > 0
+    assert counted["quiet"] > counted["steps"] / 2  # state goes up again only where sentences joined
+
+
+def test_a_graph_that_would_have_to_be_told_what_rows_see_is_refused(one: Exported, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(one.bundle.path, tmp_path / "dpn"))
+    bundle = Bundle.load(copy)
+    shutil.copy(bundle.graph_path("float32", "step"), bundle.graph_path("float32", RESIDENT_GRAPH))
+    with pytest.raises(BundleError, match=r"older version: tandem export .* --add float32"):
+        OnnxGraphs(bundle, "float32", 1, resident=True)
 
 
 @pytest.mark.slow
