@@ -174,6 +174,7 @@ def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str,
     recipe = load_recipe(recipe_file)
     say(f"{recipe.name} ...", error=True)
     if not (folder / "data").exists():
+        (folder / "data").unlink(missing_ok=True)  # folders were moved
         (folder / "data").symlink_to(data.resolve(), target_is_directory=True)
     train(recipe_file, run=folder, resume=True, threads=threads)
     progress, _ = read_progress(checkpoints(Run(folder).checkpoints)[-1])
