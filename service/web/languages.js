@@ -59,11 +59,12 @@ export class Languages {
     return this.pair.source === AUTO && this.pair.model !== "";
   }
 
-  /** Languages that a text can be in, the chosen one first. */
+  /** Languages that a text can be in: the chosen one first, else those that are translated into the target. */
   get sources() {
     const codes = this.#languages.map(({ code }) => code);
-    const chosen = this.knownPair.source;
-    return codes.includes(chosen) ? [chosen, ...codes.filter((code) => code !== chosen)] : codes;
+    const { source, target } = this.knownPair;
+    const first = codes.includes(source) ? [source] : codes.filter((code) => this.#serves(code, target));
+    return [...new Set([...first, ...codes])];
   }
 
   /** `listener(swapped)` is called after a change by the user. */
@@ -129,7 +130,8 @@ export class Languages {
     const codes = [...new Set(served.flatMap(({ targets }) => targets))].sort();
     this.#target.replaceChildren(...codes.map((code) => make("option", { value: code }, this.#name(code))));
     const usual = codes.reduce((best, code) => (sources(code) > sources(best) ? code : best), codes[0]);
-    if (codes.length) this.#target.value = codes.includes(wanted) ? wanted : usual;
+    // Who opens the page reads its language, so most likely wants that.
+    if (codes.length) this.#target.value = [wanted, language].find((code) => codes.includes(code)) ?? usual;
     this.#showSwap();
     this.#fillModels();
   }

@@ -35,6 +35,20 @@ def test_the_page_speaks_the_browsers_language_until_another_is_chosen(visit: Vi
     expect(visit.open().locator("#tab-translate")).to_have_text("Traduire")
 
 
+@pytest.mark.parametrize("visit", [GERMAN_BROWSER], indirect=True, ids=["de"])
+def test_the_page_offers_its_own_language_first(visit: Visit) -> None:
+    """And an example in another one."""
+    names = {"de": "German", "en": "English", "fr": "French"}
+    languages = [{"code": code, "name": name, "targets": sorted({*names} - {code})} for code, name in names.items()]
+    visit.mock("languages", body=languages)
+    visit.mock("translate", body={"translatedText": "Wo?", "details": []})
+    page = visit.open()
+    expect(page.locator("#target-language")).to_have_value("de")
+    page.click("#example")
+    expect(page.locator("#output")).to_have_text("Wo?")
+    expect(page.locator("#source-text")).to_have_value("Where is the station? I am waiting for my friends.")
+
+
 def test_a_model_is_chosen_where_a_pair_has_several(visit: Visit) -> None:
     expect(visit.open(source="de").locator("#model-field")).to_be_hidden()
     visit.mock("models", body=[{**DESCRIBED, "name": name} for name in ("de-en@1", "de-en@2")])
