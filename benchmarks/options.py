@@ -158,19 +158,24 @@ class ClaimsOptions(Measurement):
 class GpuOptions(Measurement):
     """Prove a GPU, line by line: it finds and learns what the CPU does, and how fast, beside others in the same run.
 
-    Exit status 1 where a line fails, 3 where there is no device. A line that cannot be run says why. Real text for the
-    16-bit lines is that of --source and --references; the service is measured where its packages are installed.
+    Exit status 1 where a line fails, 3 where there is no device. A line that cannot be run says why. In a checkout it
+    needs no option: a shipped bundle is there, and sentences to try it on; the service is measured where its packages
+    are installed.
 
-    Example: tandem bench gpu --minutes 8 --bundle bundles/de-en --out gpu.json
+    Example: tandem bench gpu --out gpu.json --table gpu.md
     """
 
     device: Annotated[Literal["cuda", "cpu"], Option(help="cpu: a rehearsal in small sizes.")] = "cuda"
-    minutes: Annotated[float, Option(min=0.1, max=600, help="For all lines; fewer than 15: the short form.")] = 25.0
+    minutes: Annotated[float, Option(min=0.1, max=600, help="For all lines; from 15 on the long form, for 30.")] = 9.5
     only: Annotated[str, Option(help="Lines that begin so, such as equal,step. [all]")] = ""
-    bundle: Annotated[Path | None, Option(help="Bundle for the lines with real text and for the service.")] = None
-    source: Annotated[Path | None, Option(help="Real text, one sentence a line (.xz, plain).")] = None
-    references: Annotated[Path | None, Option(help="Its reference translations.")] = None
-    limit: Annotated[int, Option(min=1, help="Lines of real text.")] = 1000
+    bundle: Annotated[Path, Option(help="Bundle for the 16-bit lines and for the service.")] = Path("bundles/de-en")
+    source: Annotated[
+        Path | None, Option(help="Text for the 16-bit lines, one sentence a line (.xz, plain). [built-in sentences]")
+    ] = None
+    references: Annotated[Path | None, Option(help="Its reference translations. [what float32 writes on the CPU]")] = (
+        None
+    )
+    limit: Annotated[int, Option(min=1, help="Lines of that text.")] = 1000
     corpora: Annotated[
         Path | None, Option(help="Folder with Multi30k (docs/corpora.md), to train on. [synthetic pairs, as many]")
     ] = None

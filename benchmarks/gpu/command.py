@@ -1,8 +1,8 @@
 """`tandem bench gpu`: what a GPU is to prove, line by line, in the minutes that there are.
 
 The lines stand in order of what matters most, so that those left out for want of time matter least. The short form
-(less than 15 minutes) takes fewer systems, sizes and types. Each line is run in another process and has a limit of its
-own (``lines.py``); the result is written after every one of them.
+(less than 15 minutes) takes fewer systems and sizes, and compiles next to nothing. Each line is run in another process
+and has a limit of its own (``lines.py``); the result is written after every one of them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NO_DEVICE = 3  # exit status
 _LONG = 15.0  # minutes from which on everything is measured
 _MEASURED = ("dpn", "convs2s", "transformer")  # those whose steps are timed first
 _SHAPES = ((1, 5), (8, 5), (64, 5), (512, 5))  # sentences x beam
-_SHORT_SHAPES = ((64, 5), (512, 5))
+_SHORT_SHAPES = _SHAPES[-2:]
 _TRAINED_TOKENS, _RECURRENT_TOKENS = 25_000, 6_000  # target symbols of a batch
-_EPOCHS = 0.25  # share of the time for epochs of training
+_EPOCHS = 0.1  # share of the time for epochs of training, and as much where they are compiled
 _HALF = ("float16", "bfloat16")
 
 
@@ -34,9 +34,11 @@ def measure(options: GpuOptions) -> dict[str, Any]:
     """Run the lines.
 
     Raises:
-        ConfigError: an option names what is not there, or a file cannot be written.
+        ConfigError: an option names what is not there or lacks another, or a file cannot be written.
     """
     check_file(options.table, "--table")
+    if options.references is not None and options.source is None:
+        raise ConfigError("--references needs --source, the text that they translate")
     lines = chosen(list(plan(options)), options.only)
     result: dict[str, Any] = {
         "environment": environment(usable_cores()),
@@ -72,51 +74,69 @@ def plan(options: GpuOptions) -> Iterator[Line]:
     where: dict[str, Any] = {"device": options.device, "small": small}
     dtype = "float32" if small else "float16"
     shapes = ((1, 2), (4, 2)) if small else _SHAPES if long else _SHORT_SHAPES
-    yield Line("device", "benchmarks.gpu.machine:device", where, 60)
+    bundle = str(options.bundle)
+    yield Line("device", "benchmarks.gpu.machine:device", where, 12)
     for system in SYSTEMS:
-        yield Line(f"equal {system}", "benchmarks.gpu.equality:float32", {"system": system, **where}, 60)
+        yield Line(f"equal {system}", "benchmarks.gpu.equality:float32", {"system": system, **where}, 8)
     for system in SYSTEMS:
-        yield Line(f"train equal {system}", "benchmarks.gpu.training:equal", {"system": system, **where}, 60)
-    measured = tuple(SYSTEMS) if long else _MEASURED
-    for system in measured:
-        yield Line(f"capture {system}", "benchmarks.gpu.steps:capture", {"system": system, "dtype": dtype, **where}, 90)
-    for how in ("eager", "graph", "triton", "compiled"):
-        compiles = how in ("triton", "compiled")
-        for system in _MEASURED if compiles else measured:
-            for sentences, beam_size in shapes[-1 if not long else -2 :] if compiles else shapes:
-                size = {"sentences": sentences, "beam_size": beam_size}
-                more = {"system": system, "dtype": dtype, "how": how, **size, **where}
-                name, limit = f"step {system} {sentences}x{beam_size} {how}", 150 if how == "compiled" else 60
-                yield Line(name, "benchmarks.gpu.steps:speed", more, limit)
-    yield from _training(options, where)
-    yield from _peers(shapes, dtype, where)
-    files = {"bundle": options.bundle, "source": options.source, "references": options.references}
-    given = {name: str(file or "") for name, file in files.items()}
+        yield Line(f"train equal {system}", "benchmarks.gpu.training:equal", {"system": system, **where}, 5)
+    text = {"source": str(options.source or ""), "references": str(options.references or ""), "limit": options.limit}
     for kind in _HALF:
-        more = {**given, "dtype": kind, "device": options.device, "limit": options.limit}
-        yield Line(f"bundle {kind}", "benchmarks.gpu.equality:half", more, 120)
-    clients, seconds = (4, 2.0) if small else (64, 15.0)
-    more = {"bundle": given["bundle"], "device": options.device, "clients": clients, "seconds": seconds}
-    yield Line("service", "benchmarks.gpu.serving:load", more, 180)
-    yield Line("train two processes", "benchmarks.gpu.training:together", {"system": "transformer", **where}, 120)
+        more = {"bundle": bundle, **text, "dtype": kind, **where}
+        yield Line(f"bundle {kind}", "benchmarks.gpu.equality:half", more, 15, 120)
+    for system in SYSTEMS:
+        more = {"system": system, "dtype": dtype, **where}
+        yield Line(f"capture {system}", "benchmarks.gpu.steps:capture", more, 10, 90)
+    measured, largest = tuple(SYSTEMS) if long else _MEASURED, shapes[-2:] if long else shapes[-1:]
+    yield from _steps("eager", measured, shapes, dtype, where)
+    yield from _steps("graph", measured, shapes, dtype, where)
+    yield from _steps("graph", _MEASURED, largest, dtype, where, rules=True)
+    yield from _steps("triton", _MEASURED, largest, dtype, where)
+    clients, seconds = (4, 2.0) if small else (64, 15.0 if long else 10.0)
+    more = {"bundle": bundle, "device": options.device, "clients": clients, "seconds": seconds}
+    yield Line("service", "benchmarks.gpu.serving:load", more, 55, 180)
+    yield from _training(options, where, compiled=False)
+    yield from _peers(largest, dtype, where)
+    yield Line("train two processes", "benchmarks.gpu.training:together", {"system": "transformer", **where}, 20, 120)
+    yield from _steps("compiled", _MEASURED if long else _MEASURED[:1], largest, dtype, where)
+    if long:
+        yield from _training(options, where, compiled=True)
 
 
-def _training(options: GpuOptions, where: Mapping[str, Any]) -> Iterator[Line]:
-    seconds = _EPOCHS * 60 * options.minutes / (2 * len(SYSTEMS))
+def _steps(
+    how: str,
+    systems: Sequence[str],
+    shapes: Sequence[tuple[int, int]],
+    dtype: str,
+    where: Mapping[str, Any],
+    *,
+    rules: bool = False,
+) -> Iterator[Line]:
+    planned, limit = {"compiled": (75, 150), "triton": (10, 60)}.get(how, (5, 60))
+    for system in systems:
+        for sentences, beam_size in shapes:
+            size = {"sentences": sentences, "beam_size": beam_size}
+            more = {"system": system, "dtype": dtype, "how": how, "rules": rules, **size, **where}
+            name = f"step {system} {sentences}x{beam_size} {how}{' rules' if rules else ''}"
+            yield Line(name, "benchmarks.gpu.steps:speed", more, planned, limit)
+
+
+def _training(options: GpuOptions, where: Mapping[str, Any], *, compiled: bool) -> Iterator[Line]:
+    seconds = _EPOCHS * 60 * options.minutes / len(SYSTEMS)
     for system in SYSTEMS:
         recurrent = system in ("multisource", "memd")
         tokens = 100 if where["small"] else _RECURRENT_TOKENS if recurrent else _TRAINED_TOKENS
         more = {"system": system, "tokens": tokens, "seconds": seconds, "corpora": str(options.corpora or "")}
-        for compiled, how in ((False, "eager"), (True, "compiled")):
-            name, limit = f"train {system} {how}", (180 if compiled else 90) + seconds
-            yield Line(name, "benchmarks.gpu.training:speed", {**more, "compiled": compiled, **where}, limit)
+        name, more = f"train {system} {'compiled' if compiled else 'eager'}", {**more, "compiled": compiled, **where}
+        planned, limit = (5 if recurrent else 60, 180) if compiled else (5, 90)
+        yield Line(name, "benchmarks.gpu.training:speed", more, planned + seconds, limit + seconds)
 
 
 def _peers(shapes: Sequence[tuple[int, int]], dtype: str, where: Mapping[str, Any]) -> Iterator[Line]:
     for name in ("huggingface", "ctranslate2"):
-        for sentences, beam_size in shapes[-2:]:
+        for sentences, beam_size in shapes:
             more = {"dtype": dtype, "sentences": sentences, "beam_size": beam_size, **where}
-            yield Line(f"beside {name} {sentences}x{beam_size}", f"benchmarks.gpu.peers:{name}", more, 120)
+            yield Line(f"beside {name} {sentences}x{beam_size}", f"benchmarks.gpu.peers:{name}", more, 15, 120)
 
 
 def chosen(lines: list[Line], only: str) -> list[Line]:

@@ -19,7 +19,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 _ENDS_WITHIN = 5.0  # seconds
-_LEAST = 5.0  # seconds that must be left for a line to begin
 _SHOWN = 1_500  # characters of a traceback
 
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
@@ -52,12 +51,14 @@ class Line:
         name: unlike that of every other.
         function: ``package.module:function``, which returns :class:`Found` or raises :class:`Missing`.
         arguments: of the function; they go to another process.
+        planned: seconds that a large GPU is thought to need; with fewer left it does not begin.
         limit: seconds after which it is ended.
     """
 
     name: str
     function: str
     arguments: Mapping[str, Any]
+    planned: float = 5.0
     limit: float = 60.0
 
 
@@ -66,17 +67,17 @@ def run_lines(lines: Iterable[Line], seconds: float) -> Iterator[dict[str, Any]]
 
     Args:
         lines: in order.
-        seconds: for all of them; what would begin too late is left out, and says so.
+        seconds: for all of them; what would begin or end too late is left out, and says so.
     """
     deadline = time.monotonic() + seconds
     worker = _Worker()
     try:
         for line in lines:
             left = deadline - time.monotonic()
-            if left < _LEAST:
+            if left < line.planned:
                 yield _outcome(line, SKIPPED, 0.0, "no time was left")
             else:
-                yield worker.run(line, min(line.limit, left))
+                yield worker.run(line, left)
     finally:
         worker.end()
 
@@ -88,13 +89,15 @@ class _Worker:
         self._process: Any = None
         self._connection: Connection[Any, Any] | None = None
 
-    def run(self, line: Line, limit: float) -> dict[str, Any]:
-        started = time.monotonic()
+    def run(self, line: Line, left: float) -> dict[str, Any]:
+        started, limit = time.monotonic(), min(line.limit, left)
         connection = self._connection or self._start()
         try:
             connection.send(line)
             if not connection.poll(limit):
                 self.end()
+                if left < line.limit:  # the time of all lines is over, which proves nothing of this one
+                    return _outcome(line, SKIPPED, limit, f"no time was left after {limit:.0f} s")
                 return _outcome(line, FAILED, limit, f"was ended after {limit:.0f} s")
             outcome, broken = connection.recv()
         except (EOFError, OSError):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from models.device import CapturedStep, Sizes, StaticBatch, StaticStep
-from models.errors import OptionError
+from models.device import Sizes, StaticBatch, StaticStep
 from models.graphs import AnyModel
 from models.search import Array, Hypothesis, SearchOptions, Sentence
 
@@ -26,33 +23,15 @@ def search(
     options: SearchOptions,
     sizes: Sizes,
     *,
-    captured: bool = False,
     step: StaticStep | None = None,
 ) -> list[Hypothesis]:
-    """The best hypothesis of every sentence, found where the model lies."""
-    step = step or (CapturedStep if captured else StaticStep)(model, beam_size=options.beam_size, sizes=sizes)
-    batch = StaticBatch(step)
+    """The best hypothesis of every sentence, found where the model lies; eagerly, unless there is a step."""
+    batch = StaticBatch(step or StaticStep(model, beam_size=options.beam_size, sizes=sizes))
     batch.join([Sentence(number, source, options) for number, source in enumerate(sources)])
     found: dict[Any, Hypothesis] = {}
     while len(batch):
         found |= {one.id: one.hypotheses[0] for one in batch.step()}
     return [found[number] for number in range(len(sources))]
-
-
-def on_device(options: SearchOptions, step: StaticStep, source: tuple[Array, ...]) -> SearchOptions:
-    """The options, or where the device has not all of them those that it has."""
-    try:
-        StaticBatch(step).join([Sentence("probe", source, options)])
-    except OptionError:
-        return replace(options, no_repeat_ngram_size=0, max_rounds=0)
-    return options
-
-
-def stepping(step: StaticStep) -> AbstractContextManager[object]:
-    """Within, what is asked for is queued where the step's own work is."""
-    streams = getattr(step, "streams", None)
-    found: AbstractContextManager[object] = nullcontext() if streams is None else streams.stepping()
-    return found
 
 
 def synchronise(device: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.gpu.lines import Found, Missing
 from benchmarks.gpu.peers import ctranslate2_lacks
+from benchmarks.gpu.work import open_bundle
 
 _NEEDED = ("aiohttp", "fastapi", "prometheus_client", "pydantic_settings", "structlog", "uvicorn")
 _TEXTS = 4096
@@ -18,18 +19,15 @@ _TYPES = 10_000  # of the naive service's model
 
 def load(*, bundle: str, device: str, clients: int, seconds: float) -> Found:
     """Closed loops of clients against one server, each request one sentence of a forced length; then the other's."""
-    if not bundle:
-        raise Missing("needs --bundle")
+    read = open_bundle(bundle)
     if absent := [name for name in _NEEDED if find_spec(name) is None]:
         raise Missing(f"not installed: {', '.join(absent)}")
     from benchmarks.service.loaded import LoadedService
     from benchmarks.service.serve import naive_server
     from benchmarks.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
     from deploy.loadtest.server import tandem_server
-    from models.bundle import Bundle
 
     settings = {"TANDEM_RUNTIME": "torch", "TANDEM_DEVICE": device}
-    read = Bundle.load(bundle)
     beam_size, forced = read.manifest.decoding.beam_size, forced_texts(read, _TEXTS)
     with tandem_server(Path(bundle), 1, settings) as server:
         bodies = forced_bodies(read, forced, beam_size)

@@ -1,4 +1,4 @@
-"""A step of the search: captured for every size, and how long it takes, eager and replayed."""
+"""A step of the search: captured for every size and rule, and how long it takes, eager and replayed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.gpu.equality import compared
 from benchmarks.gpu.lines import Found, Missing
-from benchmarks.gpu.search import search, sizes_for, stepping, synchronise
-from benchmarks.gpu.work import decoding_system, longest_of, random_sources, search_options
+from benchmarks.gpu.search import search, sizes_for, synchronise
+from benchmarks.gpu.work import REPETITION, RULES, decoding_system, longest_of, random_sources, search_options
 from models.device import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
-from models.search import Array, SearchOptions, Sentence
+from models.device.capture import ENCODED
+from models.graphs import AnyModel
+from models.search import Array, Hypothesis, SearchOptions, Sentence
 
 _PASSES = 5
 _LENGTH = 32  # of sources and of hypotheses
@@ -25,56 +27,89 @@ _SMALL_BUCKETS = Sizes(sentences=(2, 4), source=(16,), target=(16, 32))
 
 
 def capture(*, system: str, device: str, small: bool, dtype: str) -> Found:
-    """Every size captured; what is replayed is what is computed eagerly."""
+    """Every size captured, of steps with and without rules and of encodings; what is replayed is computed eagerly too.
+
+    All sources of a model have one length: those of every length beside every other are more than are ever kept.
+    """
     buckets = _SMALL_BUCKETS if small else _BUCKETS
     model = decoding_system(system, small=small).to(device, getattr(torch, dtype))
-    before = _memory(device)
-    step = CapturedStep(model, beam_size=5, sizes=buckets)
     shapes = list(_shapes(buckets, len(model.config.source_vocabularies)))
+    joining = [
+        random_sources(model, count, (source, source))
+        for count, source in product(reversed(ENCODED), reversed(buckets.source))
+    ]
+    before = _memory(device)
+    step = CapturedStep(model, beam_size=5, sizes=buckets, most=len(shapes))
     synchronise(device)
     allocated, started = _memory(device), time.perf_counter()
-    with torch.inference_mode(), stepping(step):
-        for shape in shapes:
-            step(shape)
-        synchronise(device)
-        seconds, memory = time.perf_counter() - started, _memory(device) - allocated
-        for shape in shapes:
-            step(shape)
-    options = search_options(5, 0, buckets.target[0] - 1)
-    sources = random_sources(model, 3 * buckets.sentences[0], (3, buckets.source[0]))
-    replayed = search(model, sources, options, buckets, step=step)
-    eager = search(model, sources, options, buckets, step=StaticStep(model, beam_size=5, sizes=buckets))
-    counters = getattr(step, "counters", None)
-    counts = {name: getattr(counters, name, 0) for name in ("captures", "replays", "capture_failures")}
+    _run(step, joining, shapes)
+    synchronise(device)
+    seconds, memory = time.perf_counter() - started, _memory(device) - allocated
+    _run(step, joining, shapes)
+    eager = StaticStep(model, beam_size=5, sizes=buckets)
+    agreement = compared(*(_hypotheses(model, buckets, each) for each in (step, eager)))
+    (steps, encodings), counters = map(len, step.captures), step.counters
+    failed = counters.capture_failures + counters.out_of_memory
     figures = {
-        "shapes": len(shapes),
+        "step_sizes": len(shapes),
+        "encode_sizes": len(joining),
+        "step_graphs": steps,
+        "encode_graphs": encodings,
+        "failed": failed,
+        "replays": counters.replays,
         "seconds": seconds,
         "memory_mib": memory / 2**20,
         "buffers_mib": (allocated - before) / 2**20,
-        **counts,
-        **compared(replayed, eager),
+        **agreement,
     }
+    whole = failed == 0 and (device == "cpu" or (steps, encodings) == (len(shapes), len(joining)))
+    graphs = f"{steps} step graphs of {len(shapes)} sizes and rules, {encodings} encode graphs of {len(joining)}"
     same = f"replayed {figures['same']:.1%} the same, scores within {figures['largest_difference']:.1e}"
-    head = f"{counts['captures']} of {len(shapes)} sizes captured in {seconds:.1f} s, {figures['memory_mib']:.0f} MiB"
-    whole = device == "cpu" or counts["captures"] >= len(shapes)
-    return Found(f"{head}; {same}", figures, whole and figures["same"] == 1.0)
+    summary = f"{graphs}, {failed} failed, in {seconds:.1f} s, {figures['memory_mib']:.0f} MiB; {same}"
+    return Found(summary, figures, whole and figures["same"] == 1.0)
+
+
+@torch.inference_mode()
+def _run(step: CapturedStep, joining: Sequence[Sequence[tuple[Array, ...]]], shapes: Sequence[Shape]) -> None:
+    with step.streams.encoding():
+        for sources in joining:
+            step.encode(sources)
+    with step.streams.stepping():
+        for shape in shapes:
+            step(shape)
 
 
 def _shapes(sizes: Sizes, sources: int) -> Iterator[Shape]:
     """All of them, the largest first: what the others need has room in what it took."""
-    for sentences, source, target in product(
-        *(reversed(axis) for axis in (sizes.sentences, sizes.source, sizes.target))
-    ):
-        yield sizes.shape(sentences, [source] * sources, target)
+    axes = product(*(reversed(axis) for axis in (sizes.sentences, sizes.source, sizes.target)))
+    for (sentences, source, target), repeats, required in product(axes, (True, False), (True, False)):
+        yield sizes.shape(sentences, [source] * sources, target, repeats=repeats, required=required)
 
 
-def speed(*, system: str, device: str, small: bool, dtype: str, sentences: int, beam_size: int, how: str) -> Found:
-    """Time of a step with all slots taken, and target symbols a second of a whole batch, from joining to its texts."""
+def _hypotheses(model: AnyModel, buckets: Sizes, step: StaticStep) -> list[Hypothesis]:
+    """What a step finds with rules of every kind.
+
+    As many sentences as are encoded together, one of them as long as its bucket: eager or not, they are encoded alike.
+    """
+    count, longest = min(ENCODED[-1], buckets.sentences[-1]), buckets.source[0]
+    sources = random_sources(model, count - 1, (3, longest)) + random_sources(model, 1, (longest, longest))
+    every = [search_options(5, 0, buckets.target[0] - 1, **rules) for rules in RULES]
+    return [best for options in every for best in search(model, sources, options, buckets, step=step)]
+
+
+def speed(
+    *, system: str, device: str, small: bool, dtype: str, sentences: int, beam_size: int, how: str, rules: bool
+) -> Found:
+    """Time of a step with all slots taken, and target symbols a second of a whole batch, from joining to its texts.
+
+    Without rules, or with those that shipped bundles have.
+    """
     if how in ("compiled", "triton") and device == "cpu":
         raise Missing("is compiled on a GPU only")
     length, passes = (8, 2) if small else (_LENGTH, _PASSES)
     model = decoding_system(system, small=small).to(device, getattr(torch, dtype))
-    options = search_options(beam_size, length, length)
+    kept = REPETITION if rules else {}
+    options = search_options(beam_size, length, length, **kept)
     sources = random_sources(model, sentences, (length, length))
     sizes = sizes_for((sentences,), longest_of(sources), options)
     named: dict[str, Any] = {how: True} if how in ("compiled", "triton") else {}
@@ -88,12 +123,14 @@ def speed(*, system: str, device: str, small: bool, dtype: str, sentences: int, 
         synchronise(device)
         whole.append(sentences * length / (time.perf_counter() - started))
     shape = _fill(step, sources, options)
-    with torch.inference_mode(), stepping(step):
+    with torch.inference_mode(), step.streams.stepping():
         alone = statistics.median(_timed(step, shape, device) for _ in range(passes))
         launches = count_launches(lambda: step(shape), device)
     rate = statistics.median(whole)
-    figures = {"step_us": 1e6 * alone, "tokens_per_s": rate, "launches": launches, "how": how}
-    summary = f"{1e6 * alone:,.0f} µs a step, {sentences / alone:,.0f} tokens/s at most, {rate:,.0f} of whole batches"
+    figures = {"step_us": 1e6 * alone, "tokens_per_s": rate, "launches": launches, "how": how, "rules": kept}
+    said = ", ".join(f"{name} {value}" for name, value in kept.items()) or "no rules"
+    head = f"{said}: {1e6 * alone:,.0f} µs a step"
+    summary = f"{head}, {sentences / alone:,.0f} tokens/s at most, {rate:,.0f} of whole batches"
     return Found(summary if launches is None else f"{summary}, {launches} launches", figures)
 
 
@@ -104,7 +141,8 @@ def _fill(step: StaticStep, sources: Sequence[tuple[Array, ...]], options: Searc
     for _ in range(2):
         batch.step()
     sizes = step.sizes
-    return sizes.shape(len(sources), [longest_of(sources)] * len(sources[0]), sizes.target[-1])
+    lengths, repeats = [longest_of(sources)] * len(sources[0]), bool(options.no_repeat_ngram_size)
+    return sizes.shape(len(sources), lengths, sizes.target[-1], repeats=repeats)
 
 
 def _timed(step: StaticStep, shape: Shape, device: str) -> float:

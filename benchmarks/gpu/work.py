@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 import training
+from benchmarks.gpu.lines import Missing
+from models.bundle import Bundle
 from models.graphs import AnyModel, sample_sources
 from models.protocol import ModelConfig, Padded, feature_widths
 from models.registry import build_model, load_config
@@ -55,6 +57,10 @@ _SMALL: dict[str, dict[str, Any]] = {
 _SMALL_TYPES = 120
 _FIRST = 4  # ordinary symbol
 _SPREAD = 3.0  # standard deviation of a row's logits
+REPETITION: dict[str, Any] = {"no_repeat_ngram_size": 6, "max_rounds": 2}
+"""Rules that the shipped bundles of language pairs decode with."""
+RULES: tuple[dict[str, Any], ...] = ({}, REPETITION, {"required": (_FIRST,)}, {**REPETITION, "required": (_FIRST,)})
+"""Search options of every kind of step that there is."""
 
 
 def system_recipe(system: str) -> Recipe:
@@ -128,9 +134,16 @@ def random_sources(model: AnyModel, count: int, lengths: tuple[int, int], seed: 
     return found
 
 
-def search_options(beam_size: int, shortest: int, longest: int) -> SearchOptions:
-    """Plain beam search of hypotheses within two lengths."""
-    options = SearchOptions(beam_size=beam_size, min_length=shortest, max_length=longest)
+def open_bundle(folder: str) -> Bundle:
+    """The bundle in a folder; raises Missing where there is none."""
+    if not Path(folder).is_dir():
+        raise Missing(f"there is no bundle {folder}: name one with --bundle")
+    return Bundle.load(folder)
+
+
+def search_options(beam_size: int, shortest: int, longest: int, **rules: Any) -> SearchOptions:
+    """Beam search of hypotheses within two lengths, plain or with rules."""
+    options = SearchOptions(beam_size=beam_size, min_length=shortest, max_length=longest, **rules)
     return replace(options, suppressed=(PAD, UNK, BOS))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from benchmarks.gpu.lines import Line, attempt, plain, run_lines
 
 
 def line(name: str, limit: float = 60.0, **arguments: Any) -> Line:
-    return Line(name, f"tests.benchmarks.gpu.probes:{name.split()[0]}", arguments, limit)
+    return Line(name, f"tests.benchmarks.gpu.probes:{name.split()[0]}", arguments, limit=limit)
 
 
 @pytest.mark.slow
@@ -57,6 +58,13 @@ def gone(process: int) -> bool:
 def test_what_would_begin_too_late_is_left_out() -> None:
     outcomes = list(run_lines([line("fine", number=1), line("fine again", number=2)], 1.0))
     assert [(one["status"], one["summary"]) for one in outcomes] == [("skipped", "no time was left")] * 2
+
+
+@pytest.mark.slow
+def test_what_the_time_of_all_lines_cuts_off_has_not_failed(tmp_path: Path) -> None:
+    cut = replace(line("hanging", file=str(tmp_path / "child")), planned=0.1)
+    (outcome,) = run_lines([cut], 4.0)
+    assert (outcome["status"], outcome["summary"]) == ("skipped", "no time was left after 4 s")
 
 
 def test_figures_are_json() -> None:
