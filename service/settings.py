@@ -42,6 +42,8 @@ class _Bounds:
 
 _ON_CPU = _Bounds(8_192, 64, 512)
 _ON_GPU = _Bounds(262_144, 256, 16_384)
+# Seconds of one call of a model on a GPU: first steps load kernels and are captured, and may be compiled for minutes.
+_STALL, _STALL_COMPILING = 120.0, 900.0
 _GPU_QUEUE_TOKENS = 262_144  # seconds of a GPU's work, and as much as one process can take in and give out
 
 
@@ -371,7 +373,8 @@ class Settings(BaseSettings):
             max_join_tokens=self.max_join_tokens or bounds.join_tokens,
             bulk_handicap=self.bulk_handicap,
         )
-        return EngineOptions(workers, self.cache_sentences, limits)
+        stall = max(_STALL if self.gpu_compile == "off" else _STALL_COMPILING, 2 * self.probe_timeout) if gpu else None
+        return EngineOptions(workers, self.cache_sentences, limits, stall)
 
 
 def file_content(path: str | Path) -> dict[str, Any]:
