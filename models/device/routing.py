@@ -30,6 +30,17 @@ _HALF, _MOST = 0.5, 0.9  # of the budget may be reserved where buffers are made,
 _made: weakref.WeakSet[DeviceGraphs] = weakref.WeakSet()
 
 
+class _GeneralGraphs(TorchGraphs):
+    """Graphs of the general search, which say where their device is lost."""
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Raises DeviceLost where the device does not work any more."""
+        try:
+            return super().run(graph, inputs)
+        except RuntimeError as error:
+            raise lost(self._device, error) or error from error
+
+
 class RoutedBatch:
     """Two batches behind the interface of one: each sentence goes to the device where that supports it.
 
@@ -159,7 +170,7 @@ class DeviceGraphs:
         self._model, self._sizes, self._poll_every = model, sizes or Sizes(), poll_every
         self._compiled, self._triton = compiled, triton
         self.slots = self._sizes.sentences[-1]
-        self._general = TorchGraphs(model)
+        self._general = _GeneralGraphs(model)
         self._idle: dict[int, list[CapturedStep]] = {}  # by beam size, the one given back last comes last
         self._making = threading.Lock()
         self.counters = DeviceCounters()

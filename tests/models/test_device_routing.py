@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -246,6 +247,21 @@ def test_a_lost_device_is_told_from_a_step_that_failed() -> None:
                 batch.remove([0])
             with patch.object(Slots, "clear", side_effect=RuntimeError), pytest.raises(DeviceLost):
                 graphs.start_batch(2)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_device_lost_in_the_general_search_is_told_too(alone: bool) -> None:
+    """Of a sentence that is tried again alone, and of one that the device does not decode."""
+    model = prepared(POOLED)
+    batch = DeviceGraphs(model, sizes=SIZES).start_batch(2, alone=alone)
+    (one,) = mixed(model, 2)[:1]
+    gone = DeviceLost("cuda:0 does not work any more: illegal address")
+    with (
+        patch.object(TorchGraphs, "run", side_effect=RuntimeError("a step")),
+        patch("models.device.routing.lost", return_value=gone),
+        pytest.raises(DeviceLost, match="illegal address"),
+    ):
+        batch.join([replace(one, options=replace(one.options, sampling=Sampling(seed=3)))])
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="of machines without a GPU")
