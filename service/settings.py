@@ -267,7 +267,8 @@ class Settings(BaseSettings):
     file_bytes_of_all: int = Field(default=2 << 30, ge=1024, description="Bytes of all callers' files here.")
 
     shortlist: bool = Field(
-        default=True, description="Let a sentence use only the target tokens that its bundle's shortlist selects."
+        default=True,
+        description="Let a sentence use only the target tokens that its bundle's shortlist selects; torch uses none.",
     )
     max_batch_tokens: int = Field(
         default=0,

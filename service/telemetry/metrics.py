@@ -79,6 +79,12 @@ _DEVICE_COUNTERS: tuple[tuple[str, str, str | None, Callable[[Any], Mapping[str,
         lambda work: dict(work.routed),
     ),
     (
+        "tandem_device_unlisted_sentences",
+        "Sentences of either search whose bundle has a shortlist, which neither uses.",
+        None,
+        lambda work: {"": work.unlisted},
+    ),
+    (
         "tandem_device_out_of_memory",
         "Times that the device's memory did not suffice.",
         None,

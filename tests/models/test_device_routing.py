@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -19,6 +19,7 @@ from models.device.slots import Slots
 from models.errors import ConfigError, DeviceLost, OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, OfflineDecoder, Sampling, SearchOptions, Sentence, start_batch
+from models.shortlist import Shortlist
 from tests.models.device import (
     POOLED,
     RECURRENT,
@@ -64,6 +65,20 @@ def test_what_the_device_does_not_have_is_refused_or_routed(name: str) -> None:
     assert routed.counters.steps > 0
     assert batch.device_counters.routed == {name: 1}
     assert batch.device_counters.sentences == 1
+
+
+def test_sentences_whose_shortlist_is_not_used_are_counted() -> None:
+    model = prepared(POOLED)
+    graphs, listing = DeviceGraphs(model, sizes=SIZES), cast("Shortlist", object())
+    first, second = sources(model, (4, 3))
+    joining = [Sentence("here", first, options(2)), Sentence("there", second, replace(options(2), exhaustive=True))]
+    plain, listed = (decoded(graphs.start_batch(2, shortlist=given), joining) for given in (None, listing))
+    assert_same(listed, plain)
+    assert graphs.counters.unlisted == 2
+    graphs.start_batch(2, alone=True)
+    assert graphs.counters.unlisted == 2
+    graphs.start_batch(2, shortlist=listing, alone=True)
+    assert graphs.counters.unlisted == 3
 
 
 def test_a_routed_batch_refuses_and_removes_from_both() -> None:
