@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import threading
@@ -139,6 +140,21 @@ def device_name(name: str) -> str:
     if _CUDA not in ort.get_available_providers():
         raise ConfigError(f"device {name!r} needs onnxruntime-gpu: this ONNX Runtime is built without CUDA")
     return name if ":" in name else f"{name}:0"
+
+
+def total_memory(name: str) -> int | None:
+    """Bytes that a GPU such as ``cuda:0`` has, by its driver, as this library does not say; None where neither does."""
+    device, size = ctypes.c_int(), ctypes.c_size_t()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    failed = (
+        driver.cuInit(0)
+        or driver.cuDeviceGet(ctypes.byref(device), int(name.partition(":")[2]))
+        or driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+    )
+    return None if failed else size.value
 
 
 def _lost(device: Device, error: Exception) -> DeviceLost | None:
