@@ -6,6 +6,8 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -167,7 +169,8 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     await files.start()
     try:
         faults = await parts.readiness.faults()
-        options = {"workers": engine.options.workers, "data": settings.data is not None, "keys": settings.require_key}
+        options: dict[str, Any] = {"workers": engine.options.workers, "limits": asdict(engine.options.limits)}
+        options |= {"data": settings.data is not None, "keys": settings.require_key}
         _log.info("started", version=installed_version(), models=list(engine.bundles), **options, not_ready=faults)
         yield parts
     finally:

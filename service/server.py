@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextvars
 import math
 import os
@@ -29,6 +30,7 @@ _log = structlog.get_logger("tandem.server")
 _LAST_HANDSHAKE = 1.0  # second of those who connect just as the service ends
 _TURNS = 3  # of the loop, from an accepted socket to a connection
 _LAST_REPLIES = 5  # seconds in which finished work is written out
+_LAST_SECONDS = 20.0  # from the loss of a device to the end of the process, whatever still waits for it
 
 
 def run(settings: Settings) -> None:
@@ -72,11 +74,25 @@ def serve_engine(settings: Settings, engine: Engine, sockets: list[socket.socket
         timeout_graceful_shutdown=_LAST_REPLIES,
     )
     server = DrainingServer(config, engine, settings.shutdown_timeout, tls_of(settings))
+
+    def end_lost() -> None:
+        server.stop_now()
+        _end_process()
+
+    engine.on_loss = end_lost
     server.run(sockets)
     if engine.lost is not None:
         raise engine.lost
     if server.signalled_twice:
         raise Interrupted("ended by a second signal, before running work was finished")
+
+
+def _end_process() -> None:
+    """See that this process ends, with status 1: a thread that loads a bundle, or CUDA's own end, may wait for ever."""
+    atexit.register(os._exit, 1)
+    last = threading.Timer(_LAST_SECONDS, os._exit, (1,))
+    last.daemon = True
+    last.start()
 
 
 def tls_of(settings: Settings) -> Tls | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,7 +28,6 @@ from service.telemetry.cgroups import usable_cores
 from service.text.languages import is_language_code
 
 PREFIX = "TANDEM_"
-_QUEUE_TOKENS = 8_192  # for each decode worker: some four seconds of a model of 12M parameters on an ordinary core
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,16 @@ class _Bounds:
     batch_tokens: int
     batch_sentences: int
     join_tokens: int
+    queue_tokens: int
 
 
-_ON_CPU = _Bounds(8_192, 64, 512)
-_ON_GPU = _Bounds(262_144, 256, 16_384)
-_GPU_QUEUE_TOKENS = 262_144  # seconds of a GPU's work, and as much as one process can take in and give out
+# The queue's for each decode worker: some four seconds of a model of 12M parameters on an ordinary core.
+_ON_CPU = _Bounds(8_192, 64, 512, 8_192)
+# Of a large GPU. The queue's is seconds of its work, and as much as one process can take in and give out.
+_ON_GPU = _Bounds(262_144, 256, 16_384, 262_144)
+_LARGE, _PARTS = 72e9, 16  # bytes that a process may take of a large one, nine tenths of 80 GB; of less in sixteenths
+# Seconds of one call of a model on a GPU: first steps load kernels and are captured, and may be compiled for minutes.
+_STALL, _STALL_COMPILING = 120.0, 900.0
 
 
 class Settings(BaseSettings):
@@ -265,29 +269,35 @@ class Settings(BaseSettings):
     file_bytes_of_all: int = Field(default=2 << 30, ge=1024, description="Bytes of all callers' files here.")
 
     shortlist: bool = Field(
-        default=True, description="Let a sentence use only the target tokens that its bundle's shortlist selects."
+        default=True,
+        description="Let a sentence use only the target tokens that its bundle's shortlist selects; torch uses none.",
     )
     max_batch_tokens: int = Field(
         default=0,
         ge=0,
         le=1 << 22,
-        description="Rows (sentences x beam) times the longest source of one batch; 0 = 8,192, on a GPU 262,144.",
+        description="Rows (sentences x beam) times the longest source of one batch; 0 = 8,192, on a GPU"
+        " 262,144, less where it has less than 80 GB.",
     )
     max_join_tokens: int = Field(
         default=0,
         ge=0,
         le=1 << 20,
-        description="Source tokens encoded between two steps of a running batch; 0 = 512, on a GPU 16,384.",
+        description="Source tokens encoded between two steps of a running batch; 0 = 512, on a GPU 16,384, less"
+        " where it has less than 80 GB.",
     )
     max_batch_sentences: int = Field(
-        default=0, ge=0, le=4096, description="Sentences of one batch; 0 = 64, on a GPU 256."
+        default=0,
+        ge=0,
+        le=4096,
+        description="Sentences of one batch; 0 = 64, on a GPU 256, less where it has less than 80 GB.",
     )
     max_queue_tokens: int = Field(
         default=0,
         ge=0,
         le=1 << 30,
         description="Predicted tokens, waiting and running, before 503 is answered; 0 = 8,192 for each decode worker,"
-        " a few seconds of work; on a GPU 262,144.",
+        " a few seconds of work; on a GPU 262,144, less where it has less than 80 GB.",
     )
     bulk_handicap: float = Field(
         default=5.0, ge=0, le=3600, description="Seconds by which bulk sentences count as younger than they are."
@@ -359,19 +369,35 @@ class Settings(BaseSettings):
         """Number of decode workers, chosen where the setting is 0."""
         return self.workers or max(1, usable_cores() - 1)
 
-    def engine_options(self, device: str = "cpu") -> EngineOptions:
-        """The part that the engine needs; ``device`` is the one that ``self.device`` stands for on this machine."""
+    def engine_options(self, device: str = "cpu", memory: int | None = None) -> EngineOptions:
+        """The part that the engine needs.
+
+        Args:
+            device: that ``self.device`` stands for on this machine.
+            memory: bytes that a GPU has; None = as many as a large one.
+        """
         gpu = device != "cpu"
         workers = (self.workers or 1) if gpu else self.decode_workers
-        bounds, queue = (_ON_GPU, _GPU_QUEUE_TOKENS) if gpu else (_ON_CPU, _QUEUE_TOKENS * workers)
+        if gpu:
+            bounds = _gpu_bounds(_LARGE if memory is None else self.gpu_memory * memory)
+        else:
+            bounds = replace(_ON_CPU, queue_tokens=_ON_CPU.queue_tokens * workers)
         limits = SchedulerLimits(
-            max_queue_tokens=self.max_queue_tokens or queue,
+            max_queue_tokens=self.max_queue_tokens or bounds.queue_tokens,
             max_batch_tokens=self.max_batch_tokens or bounds.batch_tokens,
             max_batch_sentences=self.max_batch_sentences or bounds.batch_sentences,
             max_join_tokens=self.max_join_tokens or bounds.join_tokens,
             bulk_handicap=self.bulk_handicap,
         )
-        return EngineOptions(workers, self.cache_sentences, limits)
+        stall = max(_STALL if self.gpu_compile == "off" else _STALL_COMPILING, 2 * self.probe_timeout) if gpu else None
+        return EngineOptions(workers, self.cache_sentences, limits, stall)
+
+
+def _gpu_bounds(room: float) -> _Bounds:
+    """Those of a large GPU, and of one with less room, in bytes, as much less; never less than on a CPU."""
+    parts = min(_PARTS, int(_PARTS * room / _LARGE))
+    pairs = zip(astuple(_ON_CPU), astuple(_ON_GPU), strict=True)
+    return _Bounds(*(max(least, most * parts // _PARTS) for least, most in pairs))
 
 
 def file_content(path: str | Path) -> dict[str, Any]:

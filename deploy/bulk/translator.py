@@ -33,11 +33,13 @@ MOST_SENTENCES = 64  # of a batch, on one core
 
 
 def check_shortlist(bundle: Bundle, graphs: Graphs) -> Shortlist:
-    """The bundle's shortlist. Raises ConfigError where it has none, or no graph that reads one."""
+    """The bundle's shortlist. Raises ConfigError where it has none, no graph reads one, or the search uses none."""
     if bundle.shortlist is None:
         raise ConfigError(f"{bundle.path} has no shortlist: build one with `tandem shortlist`")
     if "step_shortlist" not in graphs.specs:
         raise ConfigError(f"{bundle.path} has a shortlist, but these graphs read none: export them again")
+    if slots_of(graphs):
+        raise ConfigError("the search of the runtime torch uses no shortlist: leave it out, or take --runtime onnx")
     return bundle.shortlist
 
 

@@ -17,6 +17,7 @@ class DeviceCounters:
         step_seconds: of the device in those steps.
         sentences: that joined a batch on the device.
         routed: sentences that went through the general search instead, by the option that the device does not have.
+        unlisted: sentences, of either search, whose shortlist was not used.
         out_of_memory: times that the device's memory did not suffice.
     """
 
@@ -28,4 +29,5 @@ class DeviceCounters:
     step_seconds: float = 0.0
     sentences: int = 0
     routed: Counter[str] = field(default_factory=Counter)
+    unlisted: int = 0
     out_of_memory: int = 0

@@ -30,6 +30,17 @@ _HALF, _MOST = 0.5, 0.9  # of the budget may be reserved where buffers are made,
 _made: weakref.WeakSet[DeviceGraphs] = weakref.WeakSet()
 
 
+class _GeneralGraphs(TorchGraphs):
+    """Graphs of the general search, which say where their device is lost."""
+
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Raises DeviceLost where the device does not work any more."""
+        try:
+            return super().run(graph, inputs)
+        except RuntimeError as error:
+            raise lost(self._device, error) or error from error
+
+
 class RoutedBatch:
     """Two batches behind the interface of one: each sentence goes to the device where that supports it.
 
@@ -39,10 +50,18 @@ class RoutedBatch:
         device: static buffers.
         general: the same model and beam size.
         make_room: called where the device's memory does not suffice, before the error goes on.
+        unlisted: whether there is a shortlist, which neither uses.
     """
 
-    def __init__(self, device: StaticBatch, general: DecodeBatch, make_room: Callable[[], None] = lambda: None) -> None:
-        self._device, self._general, self._make_room = device, general, make_room
+    def __init__(
+        self,
+        device: StaticBatch,
+        general: DecodeBatch,
+        make_room: Callable[[], None] = lambda: None,
+        *,
+        unlisted: bool = False,
+    ) -> None:
+        self._device, self._general, self._make_room, self._unlisted = device, general, make_room, unlisted
         self._left: list[Finished] = []
 
     def __len__(self) -> int:
@@ -88,7 +107,9 @@ class RoutedBatch:
         except Exception as error:
             self._general.remove(there)
             raise self._told(error) from error
-        self._device.device_counters.routed.update(there.values())
+        counters = self._device.device_counters
+        counters.routed.update(there.values())
+        counters.unlisted += len(sentences) if self._unlisted else 0
 
     def step(self) -> list[Finished]:
         """Advance both and return the sentences that are done.
@@ -159,7 +180,7 @@ class DeviceGraphs:
         self._model, self._sizes, self._poll_every = model, sizes or Sizes(), poll_every
         self._compiled, self._triton = compiled, triton
         self.slots = self._sizes.sentences[-1]
-        self._general = TorchGraphs(model)
+        self._general = _GeneralGraphs(model)
         self._idle: dict[int, list[CapturedStep]] = {}  # by beam size, the one given back last comes last
         self._making = threading.Lock()
         self.counters = DeviceCounters()
@@ -187,8 +208,8 @@ class DeviceGraphs:
     ) -> Batch:
         """An empty batch; one for a sentence that is decoded ``alone`` is the general search's, and counted as routed.
 
-        A shortlist is not used: it estimates scores to spare a processor most of the output layer, which costs a GPU
-        next to nothing.
+        A shortlist is not used, and its sentences are counted: it estimates scores to spare a processor most of the
+        output layer, which costs a GPU next to nothing.
 
         Raises:
             ConfigError, OptionError: sizes or a beam that the model does not allow.
@@ -198,6 +219,7 @@ class DeviceGraphs:
         general = DecodeBatch(self._general, beam_size=beam_size, bos=bos, eos=eos)
         if alone:
             self.counters.routed["alone"] += 1
+            self.counters.unlisted += shortlist is not None
             return general
         try:
             step = self._step(beam_size, bos, eos)
@@ -205,7 +227,7 @@ class DeviceGraphs:
         except RuntimeError as error:  # where the device was lost by whoever had the buffers before
             raise lost(self.device, error) or error from error
         weakref.finalize(batch, self._give_back, beam_size, step).atexit = False
-        return RoutedBatch(batch, general, partial(self._make_room, weakref.ref(step)))
+        return RoutedBatch(batch, general, partial(self._make_room, weakref.ref(step)), unlisted=shortlist is not None)
 
     def _step(self, beam_size: int, bos: int, eos: int) -> CapturedStep:
         with self._making:

@@ -25,7 +25,7 @@ from service.bundles.backend import backend_of
 from service.bundles.readiness import probe_job
 from service.bundles.switches import Switches
 from service.engine import Backend, Engine, alias_of
-from service.runtimes import Placement, open_graphs, resolve_device
+from service.runtimes import Placement, memory_of, open_graphs, resolve_device
 from service.settings import Settings
 
 _log = structlog.get_logger("tandem.loading")
@@ -74,7 +74,7 @@ def build_engine(settings: Settings) -> Engine:
         _log.warning(
             "no_gpu", remedy="look at nvidia-smi and the container's devices; TANDEM_RUNTIME=onnx is faster here"
         )
-    engine = Engine(settings.engine_options(device))
+    engine = Engine(settings.engine_options(device, memory_of(settings.runtime, device)))
     for folder in at_start(list_bundles(settings.bundles), settings):
         add_loaded(engine, open_bundle(folder, settings))
     return engine
@@ -125,7 +125,7 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
     bundle = replace(bundle, manifest=replace(bundle.manifest, name=folder.name), shortlist=shortlist)
     device = resolve_device(settings.runtime, settings.device)
     backend = backend_of(bundle, settings.runtime, settings.precision, device)
-    limits = settings.engine_options(device).limits
+    limits = settings.engine_options(device, memory_of(settings.runtime, device)).limits
     compiled = {"on": True, "off": False, "auto": None}[settings.gpu_compile]
     placement = Placement(
         device, limits.max_batch_sentences, settings.gpu_memory, compiled=compiled, triton=settings.gpu_triton

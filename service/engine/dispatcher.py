@@ -31,7 +31,7 @@ class Dispatcher:
 
     Attributes:
         lost: why no worker can go on, where a device is gone; None as long as they can.
-        on_loss: called then, in a worker's thread.
+        on_loss: called then, in the thread that has found out.
     """
 
     def __init__(self, scheduler: Scheduler, cache: ResultCache, clock: Callable[[], float]) -> None:
@@ -44,7 +44,8 @@ class Dispatcher:
         self._sessions: set[object] = set()  # the open ones
         self._futures: dict[int, DecodedFuture] = {}
         self._idle_workers = 0
-        self._draining = self._closed = self._stopped = False
+        self._draining = self._closed = False
+        self._stopped = threading.Event()
         self._last_finished: dict[str, float] = {}
         self.counters = EngineCounters()
         self.lost: DeviceLost | None = None
@@ -134,9 +135,15 @@ class Dispatcher:
             self._draining = self._closed = True
 
     def wait_until_idle(self, timeout: float) -> bool:
-        """Block until nothing waits or runs and no session is open. Returns False where that took longer (seconds)."""
+        """Block until nothing waits or runs and no session is open.
+
+        Returns False where that took longer (seconds), or a device is lost, of which nothing is to be waited for.
+        """
         with self._lock:
-            return self._done.wait_for(lambda: self.sentences == (0, 0) and not self._sessions, timeout)
+            idle = self._done.wait_for(
+                lambda: self.lost is not None or (self.sentences == (0, 0) and not self._sessions), timeout
+            )
+            return idle and self.lost is None
 
     def let_go(self, bundle: str, timeout: float) -> bool:
         """Block until nothing of a bundle waits or runs, nor can come from sessions that are open now.
@@ -150,27 +157,35 @@ class Dispatcher:
             left = max(0.0, until - self.clock())
             finished = self._done.wait_for(lambda: not self._scheduler.tickets_of(bundle), left)
             if not finished:
-                self._drop(bundle)
+                error = UnknownModel(f"{bundle} was unloaded before this text was done")
+                self._drop(self._scheduler.tickets_of(bundle), error)
             return ended and finished
 
-    def _drop(self, bundle: str) -> None:
-        tickets = self._scheduler.tickets_of(bundle)
+    def _drop(self, tickets: Sequence[Ticket], error: Exception) -> None:
         self.counters.failed += self._scheduler.cancel([ticket.id for ticket in tickets])
-        self._settle((ticket, UnknownModel(f"{bundle} was unloaded before this text was done")) for ticket in tickets)
+        self._settle((ticket, error) for ticket in tickets)
         self._done.notify_all()
 
     def end_workers(self) -> None:
         """Let the workers end at their next step boundary; what still waits fails as drained."""
         with self._lock:
-            self._closed = self._stopped = True
+            self._closed = True
+            self._stopped.set()
             self.drop_waiting(Draining())
             self._work.notify_all()
 
-    def lose(self, error: DeviceLost) -> None:
-        """Take no more work, here or in another thread, and let the workers end: a device does not work any more."""
-        self.lost = error
-        self.close()
-        self.end_workers()
+    def lose(self, error: DeviceLost, failure: Exception) -> None:
+        """Fail all that waits and runs, take no more work, and let the workers end: a device does not work any more.
+
+        Of several calls the first counts.
+        """
+        with self._lock:
+            if self.lost is not None:
+                return
+            self.lost = error
+            self.close()
+            self._drop(self._scheduler.tickets_of(), failure)
+            self.end_workers()
         self.on_loss()
 
     def drop_waiting(self, error: Exception) -> None:
@@ -190,7 +205,11 @@ class Dispatcher:
     @property
     def stopped(self) -> bool:
         """Whether the workers have been told to end."""
-        return self._stopped
+        return self._stopped.is_set()
+
+    def wait_until_stopped(self, timeout: float) -> bool:
+        """Block until the workers have been told to end. Returns False where that took longer (seconds)."""
+        return self._stopped.wait(timeout)
 
     @property
     def draining(self) -> bool:
@@ -238,11 +257,11 @@ class Dispatcher:
         with self._lock:
             self._idle_workers += 1
             try:
-                while not (self._stopped or busy or self._scheduler.waiting):
+                while not (self.stopped or busy or self._scheduler.waiting):
                     self._work.wait()
             finally:
                 self._idle_workers -= 1
-            return not self._stopped
+            return not self.stopped
 
     def expire(self) -> None:
         """Turn away what is overdue; running sentences among it leave their batch before its next step."""

@@ -25,6 +25,7 @@ from service.engine.dispatcher import DecodedFuture, Dispatcher
 from service.engine.errors import UnknownModel
 from service.engine.jobs import Decoded, Job, Lane
 from service.engine.scheduler import Scheduler, SchedulerLimits
+from service.engine.stalls import StallWatch
 from service.engine.worker import BatchFactory, Worker
 
 Watch: TypeAlias = Callable[[int, Decoded], None]
@@ -50,11 +51,14 @@ class EngineOptions:
         workers: decode threads.
         cache_sentences: results kept; 0 = no cache.
         limits: of the queue and the batches.
+        stall: seconds after which a call of a model that has not ended is one of a lost device; None = never, on a
+            CPU, which may be slow but answers.
     """
 
     workers: int = 1
     cache_sentences: int = 0
     limits: SchedulerLimits = field(default_factory=SchedulerLimits)
+    stall: float | None = None
 
 
 class Engine(Dispatcher):
@@ -164,12 +168,15 @@ class Engine(Dispatcher):
         return bundle in self._aligning
 
     def start(self) -> None:
-        """Start the decode workers. Call once."""
-        for number in range(self.options.workers):
-            worker = Worker(self, self._factories, self.clock)
+        """Start the decode workers, and what watches them. Call once."""
+        workers = [Worker(self, self._factories, self.clock) for _ in range(self.options.workers)]
+        for number, worker in enumerate(workers):
             thread = threading.Thread(target=worker.run, name=f"tandem-decode-{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
+        if self.options.stall is not None:
+            watch = StallWatch(self, workers, self.options.stall)
+            threading.Thread(target=watch.run, name="tandem-watch", daemon=True).start()
 
     def submit(self, jobs: Sequence[Job], *, begun: bool = False) -> list[DecodedFuture]:
         """One future per job; cancelling a future removes its sentence from the queue or the running batch.

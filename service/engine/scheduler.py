@@ -216,9 +216,9 @@ class Scheduler:
             self._leave(ticket)
         return wanted
 
-    def tickets_of(self, bundle: str) -> list[Ticket]:
-        """What of a bundle waits or runs."""
-        return [ticket for ticket in self._active.values() if ticket.job.bundle == bundle]
+    def tickets_of(self, bundle: str | None = None) -> list[Ticket]:
+        """What of a bundle waits or runs; None = of all."""
+        return [ticket for ticket in self._active.values() if bundle in (None, ticket.job.bundle)]
 
     def drop_waiting(self) -> list[Ticket]:
         """Remove all that waits."""

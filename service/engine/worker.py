@@ -56,7 +56,11 @@ class RunningBatch:
 
 
 class Worker:
-    """Runs batches until the dispatcher is stopped."""
+    """Runs batches until the dispatcher is stopped.
+
+    Attributes:
+        calls: of models, those that have begun; one that does not end is seen by this number.
+    """
 
     def __init__(
         self, dispatcher: Dispatcher, factories: Mapping[str, BatchFactory], clock: Callable[[], float]
@@ -73,6 +77,12 @@ class Worker:
         self._batches: dict[Lane, RunningBatch] = {}
         self._joining: list[Ticket] = []
         self._retrying: list[Ticket] = []
+        self.calls = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has sentences, and does not wait for any."""
+        return bool(self._batches or self._joining or self._retrying)
 
     def run(self) -> None:
         """The thread's body."""
@@ -82,8 +92,7 @@ class Worker:
                 self._admit()
                 self._step_all()
             except DeviceLost as error:
-                self._give_up_all()
-                self._dispatcher.lose(error)
+                self._dispatcher.lose(error, self._give_up_all())
             except Exception:
                 self._give_up_all()
         for batch in list(self._batches.values()):
@@ -128,6 +137,7 @@ class Worker:
 
     def _join(self, batch: RunningBatch, tickets: list[Ticket]) -> None:
         """Encode and join. Where that fails, each is tried alone: a sentence at fault costs itself only."""
+        self.calls += 1
         started = self._clock()
         try:
             batch.decoder.join([ticket.job.sentence(ticket.id) for ticket in tickets])
@@ -161,6 +171,7 @@ class Worker:
         self._close_if_empty(batch)
 
     def _advance(self, batch: RunningBatch) -> None:
+        self.calls += 1
         sentences, before, started = len(batch.decoder.ids), batch.decoder.counters, self._clock()
         finished = batch.decoder.step()
         self._dispatcher.note_step(sentences, before, batch.decoder.counters, self._clock() - started)
@@ -223,8 +234,8 @@ class Worker:
         if batch.members:
             self._batches[lane] = batch
 
-    def _give_up_all(self) -> None:
-        """The last resort, called while an exception is handled."""
+    def _give_up_all(self) -> DecodingFailed:
+        """The last resort, called while an exception is handled. Returns what those who waited were told."""
         error = DecodingFailed(uuid.uuid4().hex[:12])
         _log.error("worker_crashed", incident=error.incident, exc_info=True)
         held = [ticket for batch in self._batches.values() for ticket in batch.tickets]
@@ -232,6 +243,7 @@ class Worker:
         self._dispatcher.fail(held + self._joining + self._retrying, error)
         self._joining, self._retrying = [], []
         self._dispatcher.drop_waiting(error)
+        return error
 
     def _finish(self, batch: RunningBatch, finished: list[Finished]) -> None:
         now, results = self._clock(), []

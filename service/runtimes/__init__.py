@@ -55,6 +55,22 @@ def resolve_device(runtime: str, device: str) -> str:
     return device_name(device)
 
 
+def memory_of(runtime: str, device: str) -> int | None:
+    """Bytes of memory that a GPU has, used or not; None of a CPU, and where the GPU's driver does not say.
+
+    Args:
+        runtime: that computes there.
+        device: as ``resolve_device`` returns it.
+    """
+    if device == "cpu":
+        return None
+    if runtime == "onnx":
+        from service.runtimes.onnx import total_memory
+    else:
+        from service.runtimes.torch import total_memory
+    return total_memory(device)
+
+
 def open_graphs(
     bundle: Bundle,
     runtime: str = "onnx",
@@ -94,4 +110,4 @@ def open_graphs(
     raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}, but is {runtime!r}")
 
 
-__all__ = ["RUNTIMES", "Placement", "open_graphs", "resolve_device"]
+__all__ = ["RUNTIMES", "Placement", "memory_of", "open_graphs", "resolve_device"]

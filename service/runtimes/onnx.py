@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,13 +15,32 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when the library loads: this s
 import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 
 from models.bundle import Bundle
-from models.errors import BundleError, ConfigError
+from models.errors import BundleError, ConfigError, DeviceLost
 from models.search import Array, GraphSpec, GraphSpecs
 from models.search.graphs import RESIDENT_GRAPH, SEEN_STATE, resident_specs
 from service.runtimes.resident import BoundSession, Device, Held, HeldPool, controls
 
 _AT_ONCE = ("encode", "step")
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+_FAILURE = re.compile(r"(?:CUDA failure|CUDA error|CUBLAS failure \d+:) (\w+)")
+# Errors of CUDA that every later call of the process returns too, as it documents them, and those of broken hardware:
+# names by number, for either is told.
+_LASTING = {
+    "46": "cudaErrorDevicesUnavailable",
+    "214": "cudaErrorECCUncorrectable",
+    "220": "cudaErrorNvlinkUncorrectable",
+    "700": "cudaErrorIllegalAddress",
+    "702": "cudaErrorLaunchTimeout",
+    "710": "cudaErrorAssert",
+    "714": "cudaErrorHardwareStackError",
+    "715": "cudaErrorIllegalInstruction",
+    "716": "cudaErrorMisalignedAddress",
+    "717": "cudaErrorInvalidAddressSpace",
+    "718": "cudaErrorInvalidPc",
+    "719": "cudaErrorLaunchFailure",
+    "999": "cudaErrorUnknown",
+}
+_LASTING_NAMES = {*_LASTING.values(), "CUBLAS_STATUS_EXECUTION_FAILED"}
 
 
 class OnnxGraphs:
@@ -63,10 +84,15 @@ class OnnxGraphs:
                 raise BundleError(path, [f"made by an older version: tandem export {bundle.path} --add {precision}"])
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Every output of a graph, by name."""
-        if graph == "step" and self._resident:
-            return self._step(inputs)
-        return (self._sessions.get(graph) or self._session(graph)).run(inputs)
+        """Every output of a graph, by name. Raises DeviceLost where the device does not work any more."""
+        try:
+            if graph == "step" and self._resident:
+                return self._step(inputs)
+            return (self._sessions.get(graph) or self._session(graph)).run(inputs)
+        except Exception as error:  # the runtime's own exceptions share no base
+            if gone := _lost(self._device, error):
+                raise gone from error
+            raise
 
     def hold(self, graph: str, tensors: dict[str, Any]) -> dict[str, Any]:
         """Memory or pools as they are kept between the steps of a graph: on the device, where it is beam search's."""
@@ -114,6 +140,34 @@ def device_name(name: str) -> str:
     if _CUDA not in ort.get_available_providers():
         raise ConfigError(f"device {name!r} needs onnxruntime-gpu: this ONNX Runtime is built without CUDA")
     return name if ":" in name else f"{name}:0"
+
+
+def total_memory(name: str) -> int | None:
+    """Bytes that a GPU such as ``cuda:0`` has, by its driver, as this library does not say; None where neither does."""
+    device, size = ctypes.c_int(), ctypes.c_size_t()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    failed = (
+        driver.cuInit(0)
+        or driver.cuDeviceGet(ctypes.byref(device), int(name.partition(":")[2]))
+        or driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+    )
+    return None if failed else size.value
+
+
+def _lost(device: Device, error: Exception) -> DeviceLost | None:
+    """What to raise where an error says that a GPU fails in a way that lasts; None where it does not, as without room.
+
+    The library tells it in words only, and has no call that asks the device itself.
+    """
+    kind, number = device
+    if kind == "cpu":
+        return None
+    causes = [_LASTING.get(cause, cause) for cause in _FAILURE.findall(str(error))]
+    lasting = [cause for cause in causes if cause in _LASTING_NAMES]
+    return DeviceLost(f"cuda:{number} does not work any more: {lasting[0]}") if lasting else None
 
 
 def _open(path: Path, threads: int, device: Device) -> ort.InferenceSession:

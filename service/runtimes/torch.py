@@ -66,6 +66,11 @@ def device_name(name: str) -> str:
     return str(check_device(name))
 
 
+def total_memory(name: str) -> int:
+    """Bytes that a GPU such as ``cuda:0`` has."""
+    return int(torch.cuda.get_device_properties(name).total_memory)
+
+
 def device_work() -> Iterator[tuple[str, DeviceCounters]]:
     """The device of each model that is open, and what it has done there."""
     for graphs in list(_opened):

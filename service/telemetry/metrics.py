@@ -79,6 +79,12 @@ _DEVICE_COUNTERS: tuple[tuple[str, str, str | None, Callable[[Any], Mapping[str,
         lambda work: dict(work.routed),
     ),
     (
+        "tandem_device_unlisted_sentences",
+        "Sentences of either search whose bundle has a shortlist, which neither uses.",
+        None,
+        lambda work: {"": work.unlisted},
+    ),
+    (
         "tandem_device_out_of_memory",
         "Times that the device's memory did not suffice.",
         None,
@@ -247,6 +253,8 @@ class _EngineCollector(Collector):
         precisions = ",".join(sorted({backend.precision for backend in backends}))
         devices = ",".join(sorted({backend.device for backend in backends}))
         info = {"runtime": runtimes, "precision": precisions, "workers": str(workers), "device": devices}
+        for name in ("max_batch_tokens", "max_batch_sentences", "max_join_tokens"):
+            info[name] = str(getattr(self._engine.options.limits, name))
         yield InfoMetricFamily("tandem_engine", "What decodes.", value=info)
         yield GaugeMetricFamily("tandem_decode_workers", "Threads that decode.", workers)
         yield self._models()

@@ -96,8 +96,9 @@ async def test_every_metric_that_is_read_is_exposed_by_a_live_app(
     bundles: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With labels, and the bounds of histograms; that of a GPU as torch would give it."""
-    counted = ("captures", "capture_failures", "evictions", "replays", "eager_steps", "sentences", "out_of_memory")
-    work = SimpleNamespace(**dict.fromkeys((*counted, "step_seconds"), 1), routed={"sampling": 1})
+    counted = ("captures", "capture_failures", "evictions", "replays", "eager_steps", "sentences")
+    further = ("step_seconds", "unlisted", "out_of_memory")
+    work = SimpleNamespace(**dict.fromkeys((*counted, *further), 1), routed={"sampling": 1})
     runtime = SimpleNamespace(
         device_memory=lambda: {("cuda:0", kind): 1 for kind in ("allocated", "free")},
         device_work=lambda: [("cuda:0", work)],

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -18,6 +19,7 @@ from models.device.slots import Slots
 from models.errors import ConfigError, DeviceLost, OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, OfflineDecoder, Sampling, SearchOptions, Sentence, start_batch
+from models.shortlist import Shortlist
 from tests.models.device import (
     POOLED,
     RECURRENT,
@@ -63,6 +65,20 @@ def test_what_the_device_does_not_have_is_refused_or_routed(name: str) -> None:
     assert routed.counters.steps > 0
     assert batch.device_counters.routed == {name: 1}
     assert batch.device_counters.sentences == 1
+
+
+def test_sentences_whose_shortlist_is_not_used_are_counted() -> None:
+    model = prepared(POOLED)
+    graphs, listing = DeviceGraphs(model, sizes=SIZES), cast("Shortlist", object())
+    first, second = sources(model, (4, 3))
+    joining = [Sentence("here", first, options(2)), Sentence("there", second, replace(options(2), exhaustive=True))]
+    plain, listed = (decoded(graphs.start_batch(2, shortlist=given), joining) for given in (None, listing))
+    assert_same(listed, plain)
+    assert graphs.counters.unlisted == 2
+    graphs.start_batch(2, alone=True)
+    assert graphs.counters.unlisted == 2
+    graphs.start_batch(2, shortlist=listing, alone=True)
+    assert graphs.counters.unlisted == 3
 
 
 def test_a_routed_batch_refuses_and_removes_from_both() -> None:
@@ -246,6 +262,21 @@ def test_a_lost_device_is_told_from_a_step_that_failed() -> None:
                 batch.remove([0])
             with patch.object(Slots, "clear", side_effect=RuntimeError), pytest.raises(DeviceLost):
                 graphs.start_batch(2)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_device_lost_in_the_general_search_is_told_too(alone: bool) -> None:
+    """Of a sentence that is tried again alone, and of one that the device does not decode."""
+    model = prepared(POOLED)
+    batch = DeviceGraphs(model, sizes=SIZES).start_batch(2, alone=alone)
+    (one,) = mixed(model, 2)[:1]
+    gone = DeviceLost("cuda:0 does not work any more: illegal address")
+    with (
+        patch.object(TorchGraphs, "run", side_effect=RuntimeError("a step")),
+        patch("models.device.routing.lost", return_value=gone),
+        pytest.raises(DeviceLost, match="illegal address"),
+    ):
+        batch.join([replace(one, options=replace(one.options, sampling=Sampling(seed=3)))])
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="of machines without a GPU")

@@ -6,12 +6,15 @@ import pickle
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from deploy.bulk import BulkTranslator, LineFinding, LineResult
 from deploy.bulk.run import Stopped
+from deploy.bulk.translator import check_shortlist
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from models.search import Array, Failed, Graphs, OfflineDecoder, SearchOptions
@@ -163,6 +166,16 @@ def test_several_sources_go_together(tmp_path: Path) -> None:
     records = copier(folder).translate_block(rows)
     assert data(records) == [b"guten morgen", b"das haus", b"", b""]
     assert [record.bad for record in records] == [False, True, False, False]
+
+
+def test_a_search_that_uses_no_shortlist_is_not_said_to_use_one() -> None:
+    listed = cast("Bundle", SimpleNamespace(path="de-en", shortlist=object()))
+    general, searching = (
+        cast("Graphs", SimpleNamespace(specs={"step_shortlist": None}, slots=slots)) for slots in (0, 8)
+    )
+    assert check_shortlist(listed, general) is listed.shortlist
+    with pytest.raises(ConfigError, match="torch uses no shortlist"):
+        check_shortlist(listed, searching)
 
 
 def test_options_that_do_not_fit_the_bundle_are_refused(bundle: Path, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pydantic import ValidationError
@@ -15,10 +17,10 @@ from models.search import Graphs
 from service.bundles.backend import backend_of, proven
 from service.bundles.loading import build_engine
 from service.engine import Backend
-from service.runtimes import Placement, resolve_device
+from service.runtimes import Placement, memory_of, resolve_device
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
-from tests.service.support import copying, tiny_bundle
+from tests.service.support import CopyGraphs, copying, tiny_bundle
 
 INT8, FLOAT32 = Backend("onnx", "int8"), Backend("onnx", "float32")
 TRACED, EAGER = Backend("torchscript", "float32"), Backend("torch", "float32")
@@ -137,6 +139,71 @@ def test_bounds_are_sized_by_the_device_where_they_are_not_set() -> None:
         assert getattr(gpu.limits, name) > getattr(cpu.limits, name)
     chosen = Settings(max_batch_sentences=7, max_queue_tokens=99, workers=3).engine_options("cuda:0")
     assert (chosen.limits.max_batch_sentences, chosen.limits.max_queue_tokens, chosen.workers) == (7, 99, 3)
+
+
+@pytest.mark.parametrize(
+    ("memory", "share", "bounds"),
+    [
+        (150_754_000_000, 0.9, (262_144, 256, 16_384, 262_144)),  # H200
+        (84_929_000_000, 0.9, (262_144, 256, 16_384, 262_144)),  # H100
+        (84_929_000_000, 0.4, (114_688, 112, 7_168, 114_688)),  # shared with another
+        (80_000_000_000, 0.9, (262_144, 256, 16_384, 262_144)),
+        (42_298_000_000, 0.9, (131_072, 128, 8_192, 131_072)),  # A100 of 40 GB
+        (25_386_000_000, 0.9, (81_920, 80, 5_120, 81_920)),  # RTX 4090
+        (24_152_000_000, 0.9, (65_536, 64, 4_096, 65_536)),  # L4
+        (15_655_000_000, 0.9, (49_152, 64, 3_072, 49_152)),  # T4
+        (2_000_000_000, 0.9, (8_192, 64, 512, 8_192)),  # no less than on a CPU
+    ],
+)
+def test_bounds_of_a_smaller_gpu_are_smaller(memory: int, share: float, bounds: tuple[int, ...]) -> None:
+    limits = Settings(gpu_memory=share).engine_options("cuda:0", memory).limits
+    found = limits.max_batch_tokens, limits.max_batch_sentences, limits.max_join_tokens, limits.max_queue_tokens
+    assert found == bounds
+    chosen = Settings(max_batch_sentences=200, max_join_tokens=9_999).engine_options("cuda:0", memory).limits
+    assert (chosen.max_batch_sentences, chosen.max_join_tokens) == (200, 9_999)
+
+
+def test_a_device_is_asked_for_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's batches, and the buffers for them, are those of its size."""
+    torch = pytest.importorskip("torch")
+    bundle, placed = holding(tmp_path / "de-en", "float32"), []
+
+    def opener(opened: Bundle, runtime: str, precision: str, threads: int, placement: Placement) -> CopyGraphs:
+        placed.append(placement)
+        return copying(opened)
+
+    monkeypatch.setattr("service.bundles.loading.open_graphs", opener)
+    monkeypatch.setattr("service.bundles.loading.resolve_device", lambda runtime, device: "cuda:1")
+    properties = {"cuda:1": SimpleNamespace(total_memory=25_386_000_000)}
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties.__getitem__)
+    engine = build_engine(Settings(bundles=(bundle.path,), runtime="torch", device="cuda:1"))
+    assert engine.options.limits.max_batch_sentences == placed[0].sentences == 80
+
+
+def test_without_torch_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing: list[str] = []
+
+    class Driver:
+        """As libcuda has it, with two devices."""
+
+        def cuInit(self, flags: int) -> int:
+            return int("cuInit" in failing)
+
+        def cuDeviceGet(self, device: Any, ordinal: int) -> int:
+            device._obj.value = 40 + ordinal
+            return int("cuDeviceGet" in failing)
+
+        def cuDeviceTotalMem_v2(self, size: Any, device: Any) -> int:
+            size._obj.value = {41: 25_386_000_000}[device.value]
+            return int("cuDeviceTotalMem_v2" in failing)
+
+    monkeypatch.setattr("ctypes.CDLL", lambda name: {"libcuda.so.1": Driver()}[name])
+    assert memory_of("onnx", "cuda:1") == 25_386_000_000
+    assert memory_of("onnx", "cpu") is None
+    for failing[:] in (["cuInit"], ["cuDeviceGet"], ["cuDeviceTotalMem_v2"]):
+        assert memory_of("onnx", "cuda:1") is None
+    monkeypatch.setattr("ctypes.CDLL", Mock(side_effect=OSError))
+    assert memory_of("onnx", "cuda:1") is None
 
 
 def test_without_a_gpu_auto_says_so_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

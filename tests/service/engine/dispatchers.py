@@ -44,6 +44,7 @@ class Bench:
 
     dispatcher: Dispatcher
     factories: dict[str, BatchFactory]
+    workers: list[Worker] = field(default_factory=list)
 
     def submit(self, *jobs: Job) -> list[DecodedFuture]:
         return self.dispatcher.submit(jobs)
@@ -73,7 +74,8 @@ async def bench(
     clock = clock or Clock()
     dispatcher = Dispatcher(scheduler(SchedulerLimits(**limits), clock), ResultCache(cached), clock)
     running = Bench(dispatcher, {"a": factory})
-    threads = [threading.Thread(target=Worker(dispatcher, running.factories, clock).run) for _ in range(workers)]
+    running.workers += [Worker(dispatcher, running.factories, clock) for _ in range(workers)]
+    threads = [threading.Thread(target=worker.run) for worker in running.workers]
     for thread in threads:
         thread.start()
     try:

@@ -251,12 +251,36 @@ async def test_a_lost_device_ends_all_that_runs_and_waits_and_refuses_the_rest(w
         with capture_logs() as logs:
             outcomes = await running.settle(running.submit(*(job(number, options=LONG) for number in range(4, 8))))
             assert await asyncio.to_thread(told.wait, PATIENCE)
-        assert all(isinstance(one, DecodingFailed | Draining) for one in outcomes)
-        assert any(isinstance(one, DecodingFailed) for one in outcomes)
+        assert all(isinstance(one, DecodingFailed) for one in outcomes)
         assert "worker_crashed" in [entry["event"] for entry in logs]
         assert running.dispatcher.lost is gone and running.dispatcher.draining
         with pytest.raises(Draining):
             running.submit(job(4))
+
+
+async def test_a_device_that_is_lost_while_sentences_are_tried_alone_is_lost() -> None:
+    """In the general search, which the device's own batches leave them to."""
+    pytest.importorskip("torch")
+    from models.device import DeviceGraphs, StaticBatch
+    from models.graphs import TorchGraphs
+    from service.engine.engine import _factory
+    from tests.models.device import POOLED, SIZES, prepared
+
+    told, gone = threading.Event(), DeviceLost("cuda:0 does not work any more: an illegal address")
+    with (
+        patch.object(StaticBatch, "step", side_effect=RuntimeError("a step")),
+        patch.object(TorchGraphs, "run", side_effect=RuntimeError("an illegal address")),
+        patch(
+            "models.device.routing.lost", side_effect=lambda device, error: gone if "illegal" in str(error) else None
+        ),
+        capture_logs(),
+    ):
+        async with bench(_factory(DeviceGraphs(prepared(POOLED), sizes=SIZES), None)) as running:
+            running.dispatcher.on_loss = told.set
+            outcomes = await running.outcomes(job(4, 5), job(4, 6))
+            assert await asyncio.to_thread(told.wait, PATIENCE)
+            assert running.dispatcher.lost is gone
+    assert [type(one) for one in outcomes] == [DecodingFailed] * 2
 
 
 async def test_sentences_tried_alone_share_the_buffers_that_are_there() -> None:

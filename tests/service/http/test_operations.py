@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import asdict
 from typing import Any
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from service.app import create_app
@@ -164,7 +166,16 @@ async def test_metrics_count_requests_sentences_and_tokens(service: Served) -> N
     assert found["tandem_wait_seconds_count"] == 4
     assert found["tandem_step_seconds_count{phase=decode}"] == found["tandem_decode_steps_total"]
     assert found["tandem_bundles_loaded"] == 2
-    assert found["tandem_engine_info{device=cpu,precision=int8,runtime=onnx,workers=1}"] == 1
+    limits = "max_batch_sentences=64,max_batch_tokens=8192,max_join_tokens=512"
+    assert found[f"tandem_engine_info{{device=cpu,{limits},precision=int8,runtime=onnx,workers=1}}"] == 1
+
+
+async def test_the_limits_in_force_are_logged_at_the_start(bundles: dict[str, Bundle]) -> None:
+    with capture_logs() as logs:
+        async with served(bundles) as service:
+            limits = service.engine.options.limits
+    (start,) = [entry for entry in logs if entry["event"] == "started"]
+    assert start["limits"] == asdict(limits)
 
 
 async def test_each_app_has_its_own_metrics(bundles: dict[str, Bundle]) -> None:

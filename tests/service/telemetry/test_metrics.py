@@ -61,7 +61,8 @@ async def test_the_memory_of_a_gpu_is_shown_where_torch_uses_one(
     service: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graphs = {"captures": 3, "capture_failures": 0, "evictions": 0, "replays": 21, "eager_steps": 3}
-    work = SimpleNamespace(**graphs, step_seconds=0.25, sentences=9, routed={"sampling": 1}, out_of_memory=0)
+    counted = {"sentences": 9, "routed": {"sampling": 1}, "unlisted": 4, "out_of_memory": 0}
+    work = SimpleNamespace(**graphs, **counted, step_seconds=0.25)
     runtime = SimpleNamespace(
         device_memory=lambda: {("cuda:0", "allocated"): 5},
         device_work=lambda: [("cuda:0", work), ("cuda:0", work)],  # two models on one device
@@ -73,6 +74,7 @@ async def test_the_memory_of_a_gpu_is_shown_where_torch_uses_one(
     assert found["tandem_device_graphs_total{device=cuda:0,event=captured}"] == 6
     assert found["tandem_device_step_seconds_total{device=cuda:0}"] == 0.5
     assert found["tandem_device_routed_sentences_total{device=cuda:0,option=sampling}"] == 2
+    assert found["tandem_device_unlisted_sentences_total{device=cuda:0}"] == 8
     monkeypatch.delitem(sys.modules, "service.runtimes.torch")
     assert not [name for name in await metrics(service.client) if "gpu" in name or "tandem_device" in name]
 
