@@ -17,7 +17,7 @@ import typer
 from deploy.bulk import BulkOptions
 from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle, extend_bundle
-from models.command import AsJson, BundleFolder, WrittenLanguage, report
+from models.command import AsJson, BundleFolder, Without, WrittenLanguage, report
 from models.errors import ConfigError
 from models.translator import Column
 from service.runtimes import open_graphs
@@ -30,6 +30,7 @@ from training.export.sentences import proof_sentences
 
 def verify(
     path: BundleFolder,
+    gpu: Annotated[RuntimeOptions, Without({"runtime", "precision", "threads", "device"})],
     texts: Annotated[
         list[Path] | None, typer.Option("--text", help="Source sentences to prove on, one a line. [built-in ones]")
     ] = None,
@@ -48,6 +49,7 @@ def verify(
     Example: tandem verify bundles/de-en --text valid.de --references valid.en
     """
     whole = Bundle.load(path, weights=True)
+    searched = replace(gpu, runtime="torch", precision="float32", device=device or "cpu").placed()
     way = BulkOptions(target=target)
     bundle = way.directed(whole)
     if record and bundle.manifest.target_language != whole.manifest.target_language:
@@ -63,15 +65,14 @@ def verify(
             "onnx float32": partial(open_graphs, own, "onnx", "float32"),
             "torchscript float32": partial(open_graphs, own, "torchscript", "float32"),
         }
-        searched = RuntimeOptions("torch", "float32", device=device).placed() if device else None
-        if searched:
+        if device:
             exact[str(searched)] = partial(searched.open_graphs, own)
         quantised = {
             f"onnx {precision}": partial(open_graphs, own, "onnx", precision)
             for precision in bundle.precisions
             if precision != "float32"
         }
-        if searched and searched.device != "cpu":
+        if searched.device != "cpu":
             narrow = replace(searched, precision="float16")
             quantised[str(narrow)] = partial(narrow.open_graphs, own)
         proof = prove(own, exact, quantised, lines, gold, report=report)

@@ -23,6 +23,7 @@ _FOLDERS = (
 _LEXERS = ("__init__", "_mapping", "python")  # of pygments, which colours a command's traceback
 _TESTS = ("tests", "test", "_tests")
 _SUFFIXES = (".pyi", ".h", ".hpp", ".pxd", ".pyx", ".a")
+_COMPILED_WITH = "triton/backends/nvidia/include"  # the one folder of headers that is read while serving, on a GPU
 
 
 def main(environment: Path) -> None:
@@ -34,7 +35,8 @@ def main(environment: Path) -> None:
     ]:
         shutil.rmtree(folder, ignore_errors=True)
     for path in list(packages.rglob("*")):
-        if path.is_file() and path.suffix in _SUFFIXES:
+        kept = path.is_relative_to(packages / _COMPILED_WITH)
+        if path.is_file() and path.suffix in _SUFFIXES and not kept:
             path.unlink()
     for path in (packages / "pygments" / "lexers").rglob("*.py*"):
         if path.name.partition(".")[0] not in _LEXERS:

@@ -45,7 +45,8 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
     sizes = _sizes(bundle, model, placement.sentences)
     if not gpu:
         sizes = replace(sizes, sentences=_CPU_SLOTS)
-    compiled, triton = (placement.compiled, placement.triton) if gpu else (False, False)
+    compiled = {"on": True, "off": False, "auto": None}[placement.compiled] if gpu else False
+    triton = placement.triton and gpu
     if triton:
         import_module("models.device.tail")  # found missing now, not at the first step
     graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory, compiled=compiled, triton=triton)

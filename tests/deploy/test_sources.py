@@ -15,6 +15,7 @@ from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, translate_files
 from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.evaluation import EvaluationOptions, evaluate
+from deploy.runtime import RuntimeOptions
 from deploy.verify import verify as verify_command
 from models.bundle import Bundle
 from models.config import to_mapping
@@ -201,7 +202,7 @@ def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
             BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((german, folder / "wide.npy", french))
         )
     with pytest.raises(ConfigError, match="reads feature matrices: give --text for each source"):
-        verify_command(folder / "bundle")
+        verify_command(folder / "bundle", RuntimeOptions())
 
 
 def test_no_request_can_hold_a_matrix(folder: Path) -> None:

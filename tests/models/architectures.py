@@ -220,10 +220,6 @@ RARE = {
 """Mixtures of choices of which every one is in a case that is left."""
 
 
-KINDS = [case for case in FIRST_CASES if case.architecture in ("transformer", "multisource")]
-"""One with pools, and one with row state that the sources begin."""
-
-
 def cases(of: Sequence[Case], everyday: Collection[Case]) -> pytest.MarkDecorator:
     """A test of cases, some of which it takes every day and the others slowly."""
     marks = {case: [] if case in everyday else [pytest.mark.slow] for case in of}
@@ -235,8 +231,6 @@ every_case = cases(CASES, [case for case in CASES if str(case) not in RARE])
 # Where another test of every case passes through the same code.
 every_case_slowly = cases(CASES, FIRST_CASES)
 first_cases = cases(FIRST_CASES, FIRST_CASES)
-# Where a further architecture is more of the same.
-two_kinds = cases(FIRST_CASES, KINDS)
 
 
 def needs_training(case: Case) -> None:

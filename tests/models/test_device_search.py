@@ -14,7 +14,7 @@ from models.device import Sizes
 from models.errors import OptionError
 from models.graphs import TorchGraphs
 from models.search import Counters, DecodeBatch, Finished, Hypothesis, SearchOptions, Sentence, SentenceError
-from tests.models.architectures import CASES, EOS, FIRST_CASES, AnyModel, Case, two_kinds
+from tests.models.architectures import CASES, EOS, FIRST_CASES, AnyModel, Case, first_cases
 from tests.models.device import (
     ORDINARY,
     POOLED,
@@ -63,7 +63,7 @@ def test_what_the_equality_covers() -> None:
     assert any(len(own) > 2 for own in lengths.values())
 
 
-MODELS = {case: prepared(case, torch.float64) for case in (POOLED, RECURRENT)}
+MODELS = {case: prepared(case, torch.float64) for case in FIRST_CASES}
 ALONE: dict[Any, tuple[Hypothesis, ...]] = {}
 JOINERS = st.tuples(st.integers(0, 5), st.integers(0, len(RULES) - 1))
 ACTIONS = st.lists(
@@ -87,14 +87,9 @@ def alone(case: Case, beam_size: int, which: int, rules: int) -> tuple[Hypothesi
     return ALONE[key]
 
 
-@settings(max_examples=12)
-@given(
-    actions=ACTIONS,
-    beam_size=st.sampled_from([1, 3]),
-    poll_every=st.integers(1, 5),
-    case=st.sampled_from([POOLED, RECURRENT]),
-    lag=st.booleans(),
-)
+@settings(max_examples=settings().max_examples // 6)  # of every architecture
+@given(actions=ACTIONS, beam_size=st.sampled_from([1, 3]), poll_every=st.integers(1, 5), lag=st.booleans())
+@first_cases
 def test_batch_mates_change_nothing(
     actions: list[tuple[str, Any]], beam_size: int, poll_every: int, case: Case, lag: bool
 ) -> None:
@@ -143,7 +138,7 @@ def test_rules_of_repetition_and_required_tokens_are_those_of_the_one_search(
     assert_same(decoded(static(model, 3), [sentence]), expected, 1e-6)
 
 
-@two_kinds
+@first_cases
 def test_a_full_batch_answers_as_a_sentence_alone(case: Case) -> None:
     model = prepared(case)
     joining = mixed(model, 4)[:5]

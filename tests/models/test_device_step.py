@@ -16,15 +16,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from models.device import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
 from models.device.step import in_order
 from models.errors import ConfigError, OptionError
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch, Sentence
-from tests.models.architectures import FIRST_CASES, AnyModel, Case, cases, first_cases, two_kinds
+from tests.models.architectures import FIRST_CASES, AnyModel, Case, first_cases
 from tests.models.device import (
     POOLED,
     RECURRENT,
@@ -33,28 +33,40 @@ from tests.models.device import (
     decoded,
     mixed,
     prepared,
+    sources,
     static,
 )
+from tests.models.posing import DEVICE, Waits, devices, no_autocast, posing
 from tests.models.search.tables import run_out
 
+__all__ = ["no_autocast"]
 
-class Traced:
+
+class Traced(TorchDispatchMode):
     """Records a step as the operators it calls; replays them with other memory in use than before."""
 
     def __init__(self, step: CapturedStep, work: Callable[[], None]) -> None:
-        def once() -> Tensor:
-            work()
-            return torch.zeros(())
-
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._calls: list[tuple[Any, Any, Any, Any]] = []
         before = {name: buffer.clone() for name, buffer in step.named_buffers()}
-        self._graph = make_fx(once)()
+        with Waits() as waits, self:
+            work()
+        assert not waits.counts
         for name, buffer in step.named_buffers():  # what records does not compute
             buffer.copy_(before[name])
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        self._calls.append((func, args, kwargs or {}, made))
+        return made
 
     def replay(self) -> None:
         poison = [torch.full((1 << power,), torch.nan) for power in range(4, 16)]
         del poison  # what is allocated next finds it there
-        self._graph()
+        now: dict[Tensor, Tensor] = {}  # by what was made as it was recorded
+        for func, args, kwargs, made in self._calls:
+            args, kwargs = tree_map_only(Tensor, lambda tensor: now.get(tensor, tensor), (args, kwargs))
+            now.update(zip(tree_leaves(made), tree_leaves(func(*args, **kwargs)), strict=True))
 
 
 class Tracer:
@@ -79,11 +91,11 @@ def captured(model: AnyModel, beam_size: int, sizes: Sizes, tracer: Tracer | Non
     return step
 
 
-@cases(FIRST_CASES, [POOLED])
+@first_cases
 def test_a_recorded_step_can_be_replayed(case: Case) -> None:
     """As a captured graph would be: everything that changes from step to step lies in the buffers.
 
-    Recording itself fails where the host looks at a tensor's values.
+    Recording itself fails where the host looks at a tensor's values, and a replay computes nothing of the first time.
     """
     model = prepared(case)
     joining = [one for one in mixed(model, 3) if one.options.no_repeat_ngram_size or one.options.max_rounds]
@@ -100,7 +112,7 @@ def test_a_recorded_step_can_be_replayed(case: Case) -> None:
     assert_same(found, expected | {"again": expected[joining[0].id]})
 
 
-@two_kinds
+@first_cases
 def test_encoding_in_few_sizes_is_encoding(case: Case) -> None:
     """Padded with sentences that are none, and to the next length."""
     model = prepared(case)
@@ -201,26 +213,8 @@ def test_the_step_exports(case: Case) -> None:
     assert len(program.run_decompositions().graph_signature.buffers_to_mutate) > 10
 
 
-class NoLooking(TorchDispatchMode):
-    """Fails where a tensor's values reach the host, or where they make a shape."""
-
-    FORBIDDEN = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero", "item")
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seen = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen += 1
-        name = func.name().removeprefix("aten::").partition(".")[0]
-        assert name not in self.FORBIDDEN, f"{name} waits for the device"
-        if name in ("index", "index_put", "index_put_"):
-            assert not any(isinstance(one, Tensor) and one.dtype == torch.bool for one in args[1]), "a boolean index"
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize("steps", [9, pytest.param(1000, marks=pytest.mark.slow)])
-@two_kinds
+@first_cases
 def test_nothing_is_read_back_within_a_step_and_no_buffer_moves(case: Case, steps: int) -> None:
     model = prepared(case)
     step = StaticStep(model, beam_size=3, sizes=SIZES)
@@ -229,29 +223,34 @@ def test_nothing_is_read_back_within_a_step_and_no_buffer_moves(case: Case, step
     for _ in range(0, steps, 9):
         batch = StaticBatch(step, poll_every=9, lag=True)  # the first look is read at the second
         batch.join([Sentence(n, one.sources, replace(one.options, max_length=12)) for n, one in enumerate(joining[:2])])
-        with NoLooking() as mode:
+        with Waits() as waits:
             assert batch.step() == []
-        assert mode.seen > 100 * 9 and batch.counters.steps == 0
+        assert not waits.counts
+        assert waits.seen > 100 * 9 and batch.counters.steps == 0
     batch.join(joining[2:4])
     batch.remove([0])
     run_out(batch)
     assert addresses == {name: buffer.data_ptr() for name, buffer in step.named_buffers()}
 
 
+@pytest.mark.usefixtures("no_autocast")
 @first_cases
-def test_every_tensor_that_a_step_makes_names_its_device(case: Case) -> None:
-    model = prepared(case)
-    step = StaticStep(model, beam_size=3, sizes=SIZES)
-    batch = StaticBatch(step)
-    batch.join(mixed(model, 3)[:4])
-    batch.step()
-    shape = Shape(4, (16,) * len(step.records.sources), 16, repeats=True, required=True)
-    with torch.inference_mode(), torch.device("meta"):  # a tensor made on the default device has no numbers
-        step(shape)
+def test_encoding_and_a_step_stay_on_their_device(case: Case) -> None:
+    """Every tensor that they make lies there, and none reaches the host."""
+    step = StaticStep(prepared(case), beam_size=3, sizes=SIZES)
+    lengths = (16,) * len(step.records.sources)
+    given = [torch.from_numpy(x) for x in step.records.inputs(sources(step.model)[:3], 4, lengths)]
+    with torch.no_grad(), posing(step), Waits() as waits:
+        inputs = [torch.empty(x.shape, dtype=x.dtype, device=DEVICE) for x in given]
+        encoded = step.records.encoded(inputs)
+        step.records.put(torch.arange(4, device=DEVICE), encoded)
+        step(Shape(4, lengths, 16, repeats=True, required=True))
+        assert devices([encoded, *step.buffers()]) == {DEVICE}
+    assert not waits.counts
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@two_kinds
+@first_cases
 def test_narrow_models_keep_narrow_state_and_find_as_good_hypotheses(case: Case, dtype: torch.dtype) -> None:
     model = prepared(case)
     joining = mixed(model, 3)
@@ -267,11 +266,23 @@ def test_narrow_models_keep_narrow_state_and_find_as_good_hypotheses(case: Case,
         assert found[name][0].normalised == pytest.approx(hypotheses[0].normalised, abs=near, rel=near)
 
 
-def test_looking_is_noticed() -> None:
-    with NoLooking(), pytest.raises(AssertionError, match="waits for the device"):
-        torch.ones(3).max().item()
-    with NoLooking(), pytest.raises(AssertionError, match="boolean index"):
-        torch.ones(3)[torch.ones(3) > 0]
+def test_what_waits_is_seen() -> None:
+    """The count itself: a value, a mask as an index, the places of what is true, and copies to the host."""
+    with Waits() as waits:
+        x = torch.ones(3)
+        float(x[0])
+        x[x > 0]
+        x.nonzero()
+    assert waits.counts == {"_local_scalar_dense": 1, "index": 1, "nonzero": 1}
+    with posing(nn.Linear(2, 2)), Waits() as waits:
+        there = torch.ones(3, device=DEVICE)
+        there.cpu()
+        there.to("cpu", non_blocking=True)
+        torch.ones(3).copy_(there)
+        for look in (there[0].item, there.tolist, there.numpy):  # the last of which no tensor that poses has
+            with pytest.raises(RuntimeError, match=r"_local_scalar_dense|numpy"):
+                look()
+    assert waits.counts == {"_to_copy": 2, "copy_": 1, "_local_scalar_dense": 2}
 
 
 @given(

@@ -16,7 +16,7 @@ from models.device.failures import lost
 from models.device.transfer import Streams
 from models.graphs import TorchGraphs
 from models.search import DecodeBatch
-from tests.models.architectures import FIRST_CASES, Case
+from tests.models.architectures import Case, first_cases
 from tests.models.cuda import STREAMS, FakeCuda, Races
 from tests.models.device import POOLED, SIZES, assert_same, decoded, mixed, prepared
 from tests.models.search.tables import run_out
@@ -98,13 +98,7 @@ class OnGpu(CapturedStep):
         return self.encode_captured(sources)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=str(case), marks=[] if case.architecture == "transformer" else pytest.mark.slow)
-        for case in FIRST_CASES
-    ],
-)
+@first_cases
 def test_no_stream_runs_ahead_of_another(case: Case, cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     model = prepared(case)
     joining = mixed(model, 2)[:5]

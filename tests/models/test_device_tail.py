@@ -51,7 +51,6 @@ def test_what_is_not_finite_is_told() -> None:
     assert total_R.isfinite().tolist() == [False, False, False, True]
 
 
-@pytest.mark.slow
 def test_searches_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     model, beam_size, calls = prepared(POOLED), 2, list[int]()
     kernel = tail.best_per_row
@@ -83,7 +82,6 @@ assert len(made.asm["cubin"]) > 1000
 """
 
 
-@pytest.mark.slow
 def test_the_kernel_compiles_for_a_gpu(tmp_path: Path) -> None:
     """Down to the machine's code, which needs no GPU; it is not run."""
     environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}

@@ -16,6 +16,7 @@ from torch import Tensor
 from models.errors import CheckpointError
 from models.loading import model_tensors
 from tests.models.architectures import FIRST_CASES, AnyModel, Case, batch, every_case, sentences, targets
+from tests.models.posing import DEVICE, devices, posing
 from training import checkpoint
 from training.checkpoint import (
     TrainingProgress,
@@ -88,6 +89,31 @@ def test_training_goes_on_bit_for_bit(case: Case, config: OptimiserConfig, tmp_p
     for _ in range(3):
         update(other, other_optimiser)
     assert_equal(state_of(other), state_of(model))
+
+
+@pytest.mark.parametrize("config", [ADAM, NAG, ADADELTA], ids=lambda config: config.name)
+def test_a_checkpoint_goes_from_the_cpu_to_a_device_and_back(
+    config: OptimiserConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read lies where the model does, what is written on the CPU: a file knows of no device."""
+    path, back = tmp_path / "checkpoint-7.safetensors", tmp_path / "checkpoint-8.safetensors"
+    save_checkpoint(path, *trained(CASE, config), PROGRESS, RECIPE)
+    read, written, model = load_file(path), dict[str, Tensor](), CASE.build(torch.float32)
+    monkeypatch.setattr(checkpoint, "_save", lambda file, tensors, _: (file.touch(), written.update(tensors)))
+    with posing(model) as mode:
+        monkeypatch.setattr(checkpoint, "load_file", lambda _: {k: mode.from_tensor(x) for k, x in read.items()})
+        random = {"random.cpu": mode.from_tensor(read["random.cpu"])}  # generators are no tensors, and stay real
+        monkeypatch.setattr(checkpoint, "random_states", lambda: random)
+        monkeypatch.setattr(checkpoint, "set_random_states", lambda _: None)
+        optimiser = build_optimiser(config, model)
+        assert restore(path, model, optimiser) == PROGRESS
+        state = [x for own in optimiser.state.values() for x in own.values() if x is not None]
+        there = [x for x in state if x.dim() or optimiser.defaults.get("fused")]  # which counts there, too
+        assert len(there) >= len(list(model.parameters()))
+        assert devices([*model.parameters(), *there]) == {DEVICE}
+        save_checkpoint(back, model, optimiser, PROGRESS, RECIPE)
+    assert devices(written) == {torch.device("cpu")}
+    assert {name: x.shape for name, x in written.items()} == {name: x.shape for name, x in read.items()}
 
 
 @every_case

@@ -99,6 +99,17 @@ def sizes_of(architecture: str, config: ModelConfig) -> tuple[int, int]:
     return training_size, sum(model.parameter_parts().values())
 
 
+def test_what_one_large_gpu_makes_is_small_enough_to_ship() -> None:
+    """A bundle has its weights in 16 bits: 60 MB of them at most, with vocabularies as large as are aimed at."""
+    recipes = {path: load_recipe(path) for path in SHIPPED if path.stem.endswith("-gpu")}
+    sizes = {
+        path: 2 * sizes_of(recipe.architecture, recipe.model_config(*recipe.vocabulary_sizes()))[1]
+        for path, recipe in recipes.items()
+    }
+    assert sizes
+    assert not {path: size for path, size in sizes.items() if size > 60_000_000}
+
+
 def check_published(published: dict[str, Any]) -> None:
     """A row of a table says which, and its numbers are scores in points of 100 or whole sizes."""
     assert not published or published["table"]
