@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,9 +19,12 @@ from models.config import load_dataclass
 from models.dictionary import Dictionary
 from models.edits import Operations
 from models.errors import BundleError, ConfigError, VocabularyError
+from models.lexicon import Lexicon
 from models.search.graphs import Array, GraphSpecs, specs_from_json
 from models.shortlist import Shortlist
 from models.vocabulary import KINDS, Vocabulary
+
+Words = TypeVar("Words", Dictionary, Lexicon)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +39,7 @@ class Bundle:
         target_vocabulary: the one hypotheses are written in.
         dictionary: translations of single words, for unknown ones; empty where the bundle has none.
         shortlist: which target tokens the words of a sentence make likely; None where the bundle has none.
+        lexicon: translations of words that stand alone; empty where the bundle has none.
     """
 
     path: Path
@@ -44,6 +49,7 @@ class Bundle:
     _specs: dict[str, GraphSpecs] = field(repr=False)  # by folder, "onnx" or "onnx/<precision>"
     dictionary: Dictionary = Dictionary()
     shortlist: Shortlist | None = None
+    lexicon: Lexicon = Lexicon()
 
     @property
     def feature_widths(self) -> tuple[int, ...]:
@@ -91,7 +97,8 @@ class Bundle:
         files = [one.file for one in manifest.vocabularies.sources]
         read = tuple(vocabularies[file] for file in files if file in vocabularies)
         faults += tag_faults(manifest, read, vocabularies.get(manifest.vocabularies.target.file))
-        dictionary = _dictionary(folder, manifest, sound, faults)
+        dictionary = _read(Dictionary.from_bytes, folder, manifest.dictionary, sound, faults) or Dictionary()
+        lexicon = _read(Lexicon.from_bytes, folder, manifest.lexicon, sound, faults) or Lexicon()
         shortlist = _shortlist(folder, manifest, (sound, vocabularies), faults)
         specs = _specs(folder, sound, faults)
         if WEIGHTS in sound:
@@ -108,7 +115,7 @@ class Bundle:
             raise BundleError(path, faults)
         sources = side_vocabularies(manifest, tuple(vocabularies[one.file] for one in manifest.vocabularies.sources))
         target = vocabularies[manifest.vocabularies.target.file]
-        return cls(folder, manifest, sources, target, specs, dictionary, shortlist)
+        return cls(folder, manifest, sources, target, specs, dictionary, shortlist, lexicon)
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -197,7 +204,7 @@ def _check_files(folder: Path, manifest: Manifest, faults: list[str]) -> set[str
         else:
             sound.add(relative)
     vocabularies = (*manifest.vocabularies.sources, manifest.vocabularies.target)
-    further = (manifest.dictionary, manifest.shortlist)
+    further = (manifest.dictionary, manifest.shortlist, manifest.lexicon)
     needed = dict.fromkeys((WEIGHTS, CARD, *(one.file for one in vocabularies), *further))
     missing = [name for name in needed if name and name not in manifest.files]
     faults += [f"{name} is not among the files of the manifest" for name in missing]
@@ -287,11 +294,12 @@ def _edit_faults(manifest: Manifest, vocabularies: dict[str, Vocabulary]) -> lis
     return faults
 
 
-def _dictionary(folder: Path, manifest: Manifest, sound: set[str], faults: list[str]) -> Dictionary:
-    if manifest.dictionary in sound:
-        with _noting(faults, manifest.dictionary):
-            return Dictionary.from_bytes((folder / manifest.dictionary).read_bytes())
-    return Dictionary()
+def _read(read: Callable[[bytes], Words], folder: Path, name: str, sound: set[str], faults: list[str]) -> Words | None:
+    """A file that the manifest names; None where it names none, or that is at fault."""
+    if name in sound:
+        with _noting(faults, name):
+            return read((folder / name).read_bytes())
+    return None
 
 
 def _shortlist(

@@ -54,7 +54,7 @@ class SentenceDetail(BaseModel):
     source: CharacterRange
     target: CharacterRange
     score: float | None = Field(
-        default=None, description="Log-probability of the whole sentence; absent where `match` is given."
+        default=None, description="Log-probability of the whole sentence; absent where `match` or `lexicon` is given."
     )
     confidence: float | None = Field(
         default=None,
@@ -70,6 +70,9 @@ class SentenceDetail(BaseModel):
     repetition: bool | None = Field(default=None, description="True where the model repeated itself and was cut.")
     match: int | None = Field(
         default=None, description="100 where the caller's translation memory had the sentence, and nothing was decoded."
+    )
+    lexicon: bool | None = Field(
+        default=None, description="True where the bundle's lexicon had the word, and nothing was decoded."
     )
 
 

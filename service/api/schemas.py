@@ -179,6 +179,10 @@ class TranslateRequest(DecodingFields):
         default=True,
         description="Whether sentences that the translation memory of the caller's key has are answered from it.",
     )
+    lexicon: bool = Field(
+        default=True,
+        description="Whether words that stand alone are translated by the bundle's lexicon, where it has one.",
+    )
     stream: bool = Field(default=False, description=STREAM)
 
     @property

@@ -47,6 +47,7 @@ def translate_task(fields: TranslateRequest, sender: Sender, memory: Recall | No
         protect=fields.protect,
         pivot=fields.pivot,
         memory=memory if fields.memory else None,
+        lexicon=fields.lexicon,
         **_shared(fields, sender),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Literal, TypeAlias
 
 from models.search import Hypothesis
 from service.bundles.served import ServedModel
@@ -13,6 +14,8 @@ from service.text.loops import cut_loops
 from service.text.masking import Hidden, Masked
 from service.text.placeholders import cased, found_parts, restored
 
+Known: TypeAlias = Literal["memory", "lexicon"]
+"""What has translations without decoding: the caller's translation memory, or the bundle's lexicon."""
 ENDS = ".!?…。！？"
 """What a sentence ends with."""
 
@@ -27,7 +30,7 @@ class Candidate:
         kept: of each hidden part, whether the text has it.
         complete: whether it has them all, and ended by itself.
         repetition: whether a loop was cut out of it.
-        remembered: whether it is from the caller's translation memory.
+        known_from: what had it, so that nothing was decoded.
         before: what was written in a language between, piece by piece; none where there is none.
     """
 
@@ -36,7 +39,7 @@ class Candidate:
     kept: tuple[bool, ...] = ()
     complete: bool = True
     repetition: bool = False
-    remembered: bool = False
+    known_from: Known | None = None
     before: Sequence[Hypothesis] = ()
 
 

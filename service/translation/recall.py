@@ -1,24 +1,41 @@
-"""Recall: sentences that the caller's translation memory has are answered from it, before anything is decoded."""
+"""Recall: what is known of sentences before anything is decoded, by the caller's translation memory or a lexicon."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from models.text import normalise
 from service.text.languages import base_code
+from service.text.names import WORD
+from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
 from service.translation.units import ParsedText, Unit
 
+_WORD_ALONE = re.compile(rf"(?P<word>{WORD})\s*(?P<end>[.!?…]*)")
+
 
 def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
-    """Give the sentences that the memory has their translations.
+    """Give the sentences that the memory has their translations, and the words that stand alone and a lexicon has.
 
-    A match is exact: the whole sentence, in Unicode NFC, as it is cut out of the text. What is not looked up: sentences
-    with terms of a glossary or parts that the request protects, blocks with inline markup, since nothing would say
-    where that belongs, texts in several languages, and where the answer is to be drawn or begins with a prefix.
+    Neither is looked up: sentences with terms of a glossary or parts that the request protects, blocks with inline
+    markup, since nothing would say where that belongs, texts in several languages, and where the answer is to be drawn
+    or begins with a prefix.
     """
-    if request.memory is None or request.sampling is not None:
+    if request.sampling is not None:
         return
+    if request.lexicon:
+        for text in parsed:
+            for unit in _plain_units(request, text):
+                unit.take(_of_lexicon(text.plan, normalise(unit.masked.source)), "lexicon")
+    if request.memory is not None:
+        _remember(request, parsed)
+
+
+def _remember(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
+    """A match is exact: the whole sentence, in Unicode NFC, as it is cut out of the text. It goes before a lexicon."""
+    assert request.memory is not None
     units: dict[str, list[Unit]] = {}
     for text in parsed:
         units.setdefault(base_code(text.plan.route.languages[0]), []).extend(_plain_units(request, text))
@@ -26,7 +43,20 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
         sentences = [normalise(unit.masked.source) for unit in some]
         found = request.memory(source, base_code(request.target), set(sentences))
         for unit, sentence in zip(some, sentences, strict=True):
-            unit.recall(found.get(sentence))
+            unit.take([found[sentence]] if sentence in found else (), "memory")
+
+
+def _of_lexicon(plan: Plan, sentence: str) -> list[str]:
+    """Translations of a sentence that is one word, best first; through a language between by both lexicons."""
+    match = _WORD_ALONE.fullmatch(sentence)
+    if match is None:
+        return []
+    space = " " if base_code(plan.writer.target) == "fr" and match["end"][:1] in ("!", "?") else ""
+    found = [match["word"].replace("’", "'")]
+    for lexicon, source, target in plan.route.lexicons:
+        ranked = (lexicon.translations(source, target, word) for word in found)
+        found = [*dict.fromkeys(chain.from_iterable(ranked))]
+    return [f"{word}{space}{match['end']}" for word in found]
 
 
 def _plain_units(request: TranslateTask, text: ParsedText) -> Iterator[Unit]:

@@ -61,7 +61,7 @@ class WordConfidence:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSentence:
-    """A sentence that was decoded, or that the caller's memory had: then it has no score, and no tokens.
+    """A sentence that was decoded, or that the caller's memory or a lexicon had: then it has no score, and no tokens.
 
     Attributes:
         source, target: where it stands in the text sent, and in the one that came of it.
@@ -70,6 +70,7 @@ class WrittenSentence:
         token_scores: of each, and of the end; None where nobody asked.
         repetition: True where a loop was cut out of it, else None.
         match: percent of the source that the memory's entry has, 100; None where it was decoded.
+        lexicon: True where it is a word that the bundle's lexicon had, else None.
         confidence: 0 to 1, and words: theirs; None where a model that wrote it was not calibrated.
     """
 
@@ -81,6 +82,7 @@ class WrittenSentence:
     alignment: AlignedSource | None = None
     repetition: bool | None = None
     match: int | None = None
+    lexicon: bool | None = None
     confidence: float | None = None
     words: list[WordConfidence] | None = None
 

@@ -27,11 +27,12 @@ from service.text.html import HtmlDocument
 from service.text.layout import Document, is_translatable
 from service.text.loops import cut_loops
 from service.text.masking import Hidden, Masked
+from service.text.names import Names
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
 from service.text.splitting import Measure, split_long
 from service.translation.alignment import Alignment, align_sources
-from service.translation.candidates import Candidate, candidates_in_parts, candidates_of_whole, joined
+from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
 from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
@@ -49,7 +50,8 @@ class Attempt:
             as a whole.
         cuts: of each that was read, how many jobs in a row it is: more than one where it was too long for the model.
         before: how it got into the language that its jobs read; None = they read the text itself.
-        remembered: the translation, where the caller's memory has it: there is nothing to decode.
+        known: the translations, best first, where there is nothing to decode.
+        known_from: what has them.
     """
 
     jobs: tuple[Job, ...]
@@ -58,13 +60,14 @@ class Attempt:
     pieces: tuple[str | int | Hidden, ...] | None = None
     cuts: tuple[int, ...] = ()
     before: FirstHop | None = None
-    remembered: str | None = None
+    known: tuple[str, ...] = ()
+    known_from: Known | None = None
 
     def candidates(self, model: ServedModel, masked: Masked, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of the jobs say, best first, at least one; ``masked``: of the unit."""
-        if self.remembered is not None:
+        if self.known_from is not None:
             kept = (True,) * len(masked.hidden)  # as whoever corrected it wants them
-            return [Candidate(self.remembered, None, kept, remembered=True)]
+            return [Candidate(text, None, kept, known_from=self.known_from) for text in self.known]
         if self.cuts:
             remaining = iter(decoded)
             decoded = [joined([*islice(remaining, cut)]) for cut in self.cuts]
@@ -229,10 +232,10 @@ class Unit:
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, frozenset(wanted))
         return True
 
-    def recall(self, translation: str | None) -> None:
-        """Take what the caller's memory has for it, if anything, as its translation."""
-        if translation is not None:
-            self.attempt = Attempt((), (), remembered=translation)
+    def take(self, translations: Sequence[str], known_from: Known) -> None:
+        """Take what is known of it, if anything, as its translations, best first."""
+        if translations:
+            self.attempt = Attempt((), (), known=tuple(translations), known_from=known_from)
 
     def align(self, plan: Plan, written: str, hypothesis: Hypothesis) -> tuple[Alignment, ...]:
         """Per source what its tokens and words align with in a translation, whose hypothesis has its attention."""
@@ -336,16 +339,19 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
     Raises:
         InvalidOption: a text has words in some sources only, or is too long for the model and cannot be split.
     """
+    names = Names(plan.route.lexicons)
     if markup is not None:
         segments = tuple(
-            _parse_alone(plan, block.text, masker.mask(block.text, block.kept), tokens, attention=block.has_markup)
+            _parse_alone(
+                plan, block.text, masker.mask(block.text, block.kept, names), tokens, attention=block.has_markup
+            )
             for block in markup.blocks
         )
     elif len(plan.columns) > 1:
         segments = (_parse_several(plan, number, masker, tokens),)
     else:
         text = plan.columns[0][number]
-        segments = (_parse_alone(plan, text, masker.mask(text), tokens, attention=False),)
+        segments = (_parse_alone(plan, text, masker.mask(text, (), names), tokens, attention=False),)
     return ParsedText(number, plan, segments, markup)
 
 

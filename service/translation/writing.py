@@ -56,7 +56,7 @@ class SentenceWriter:
         written: str,
         align: Align | None = None,
     ) -> list[WrittenSentence]:
-        """A translated sentence; none where nothing was decoded or remembered.
+        """A translated sentence; none where nothing was decoded or known.
 
         Args:
             route: how it was decoded.
@@ -67,8 +67,10 @@ class SentenceWriter:
             align: what a hypothesis with its attention aligns with; None = the sentence alone, by that model.
         """
         hypothesis, (source, target) = best.hypothesis, spans
-        if best.remembered:
+        if best.known_from == "memory":
             return [WrittenSentence(source, target, None, [], match=EXACT)]
+        if best.known_from == "lexicon":
+            return [WrittenSentence(source, target, None, [], lexicon=True)]
         if hypothesis is None:
             return []
         scores = [round(score, 6) for score in hypothesis.token_scores] if self.request.scores else None
@@ -84,7 +86,11 @@ class SentenceWriter:
         score, pieces = round(hypothesis.score, 6), route.models[-1].pieces(hypothesis)
         confidence, words = judge(route, best, written, target.start) or (None, None)
         repetition = best.repetition or None
-        return [WrittenSentence(source, target, score, pieces, scores, alignment, repetition, None, confidence, words)]
+        return [
+            WrittenSentence(
+                source, target, score, pieces, scores, alignment, repetition, confidence=confidence, words=words
+            )
+        ]
 
     def _aligned(self, alignment: Alignment, source: int, target: int) -> AlignedSource:
         """One source's; ``source`` and ``target`` are where the sentence begins in its texts."""
@@ -166,7 +172,7 @@ def _reports(parsed: ParsedText) -> tuple[list[ProtectedSpan], list[GlossaryTerm
     protected: dict[str, bool] = {}
     terms: dict[tuple[str, str], bool] = {}
     for part, kept in _hidden(parsed):
-        if part.term is not None:
+        if part.term is not None and part.asked:
             terms[part.term, part.target] = terms.get((part.term, part.target), True) and kept
         elif part.asked:
             protected[part.source] = protected.get(part.source, True) and kept

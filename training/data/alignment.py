@@ -173,29 +173,67 @@ def build_dictionary(columns: Sequence[Sequence[str]], languages: Sequence[str],
 
 
 def aligned_words(source: Sequence[str], target: Sequence[str], *, seed: int) -> dict[str, str]:
-    """For each source word the target word that it is linked to most often, where that is another word.
-
-    Of equally frequent ones the more probable (under both directions) counts, then the first in the text.
-    """
+    """For each source word the target word that it is linked to most often, where that is another word."""
     cells = np.fromiter((len(s.split()) * len(t.split()) for s, t in zip(source, target, strict=True)), np.int64)
     chosen = sample_pairs(cells, seed=seed)
-    source_ids, source_words = _numbered([source[index] for index in chosen])
-    target_ids, target_words = _numbered([target[index] for index in chosen])
+    found = link_words([source[index].split() for index in chosen], [target[index].split() for index in chosen])
+    best = {word: ranked[0][0] for word, ranked in found.ranked(LEAST_LINKS).items()}
+    return {word: other for word, other in best.items() if word != other}
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Pairs of words that occur in one sentence pair, and how often both directions link them.
+
+    Attributes:
+        source, target: the words of each pair.
+        count_P: links of each.
+        probability_P: of the one given the other, times the other way round.
+    """
+
+    source: Sequence[str]
+    target: Sequence[str]
+    count_P: Ids
+    probability_P: Floats
+
+    def turned(self) -> Links:
+        """The same from the other side."""
+        return Links(self.target, self.source, self.count_P, self.probability_P)
+
+    def ranked(self, least: int) -> dict[str, list[tuple[str, int]]]:
+        """For each source word the target words with at least so many links, and how many, the most frequent first.
+
+        Of equally frequent ones the more probable counts, then the first in the text.
+        """
+        found: dict[str, list[tuple[str, int]]] = {}
+        for index in np.lexsort((-self.probability_P, -self.count_P)):
+            if self.count_P[index] < least:
+                break
+            found.setdefault(self.source[index], []).append((self.target[index], int(self.count_P[index])))
+        return found
+
+
+def link_words(source: Sequence[Sequence[str]], target: Sequence[Sequence[str]]) -> Links:
+    """Align the words of parallel sentences, in both directions."""
+    source_ids, source_words = _numbered(source)
+    target_ids, target_words = _numbered(target)
     text = Bitext.of(source_ids, target_ids, len(target_words))
     if not len(text.keys):
-        return {}
+        return Links((), (), np.zeros(0, np.int64), np.zeros(0))
     forward, backward = text.train(0), text.train(1)
-    links_P = text.links(forward, backward)
-    found = np.flatnonzero(links_P >= LEAST_LINKS)
-    word = text.words_P[0][found]
-    order = np.lexsort((-forward.pair_P[found] * backward.pair_P[found], -links_P[found], word))
-    best = order[np.unique(word[order], return_index=True)[1]]
-    pairs = [(source_words[key // text.types], target_words[key % text.types]) for key in text.keys[found[best]]]
-    return {one: other for one, other in pairs if one != other}
+    count_P = text.links(forward, backward)
+    linked = np.flatnonzero(count_P)
+    first, second = (words_P[linked].tolist() for words_P in text.words_P)
+    return Links(
+        [source_words[number] for number in first],
+        [target_words[number] for number in second],
+        count_P[linked],
+        forward.pair_P[linked] * backward.pair_P[linked],
+    )
 
 
-def _numbered(lines: Sequence[str]) -> tuple[list[Ids], list[str]]:
-    """Every line as word numbers, and the words by number."""
+def _numbered(sentences: Sequence[Sequence[str]]) -> tuple[list[Ids], list[str]]:
+    """Every sentence as word numbers, and the words by number."""
     numbers: dict[str, int] = {}
-    encoded = [np.array([numbers.setdefault(word, len(numbers)) for word in line.split()], np.int64) for line in lines]
+    encoded = [np.array([numbers.setdefault(word, len(numbers)) for word in one], np.int64) for one in sentences]
     return encoded, list(numbers)

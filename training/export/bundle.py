@@ -13,6 +13,7 @@ import torch
 
 from models.bundle import (
     GRAPHS,
+    LEXICON,
     SHORTLIST,
     Bundle,
     Limits,
@@ -27,6 +28,7 @@ from models.bundle import (
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, CorpusError
 from models.graphs import AnyModel, graph_modules
+from models.lexicon import Lexicon
 from models.loading import load_bundle_model, model_tensors
 from models.search import SearchOptions
 from models.search.graphs import specs_to_json
@@ -225,6 +227,16 @@ def add_shortlist(path: Path, shortlist: Shortlist) -> Bundle:
     scores = tuple(one for one in bundle.manifest.scores if not one.test_set.endswith(WITH_SHORTLIST))
     manifest = replace(bundle.manifest, shortlist=SHORTLIST, scores=scores)
     return extend_bundle(path, {**files, SHORTLIST: shortlist.to_bytes()}, manifest)
+
+
+def add_lexicon(path: Path, lexicon: Lexicon) -> Bundle:
+    """Ship a lexicon with a bundle, in the place of the one that it may have.
+
+    Raises:
+        BundleError: the bundle is not sound.
+    """
+    manifest = replace(Bundle.load(path).manifest, lexicon=LEXICON)
+    return extend_bundle(path, {LEXICON: lexicon.to_bytes()}, manifest)
 
 
 def rounded(model: AnyModel) -> AnyModel:

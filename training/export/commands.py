@@ -1,4 +1,4 @@
-"""`tandem export` and `tandem shortlist`."""
+"""`tandem export`, `tandem shortlist` and `tandem lexicon`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import torch
 import typer
@@ -15,6 +15,7 @@ from models.bundle import MANIFEST, Bundle
 from models.command import BundleFolder, ReplaceBundle, report
 from models.errors import BundleError, CheckpointError, ConfigError, CorpusError
 from models.graphs import AnyModel
+from models.lexicon import Lexicon
 from models.registry import build_model
 from training.ancestry import mix_in_start, read_ancestry, start_bundle
 from training.checkpoint import average as average_checkpoints
@@ -22,10 +23,20 @@ from training.checkpoint import checkpoints, load_into, read_progress, save_weig
 from training.data.corpus import read_parallel
 from training.data.features import read_columns
 from training.data.summary import PreparedSummary
-from training.export.bundle import Shipping, add_precision, add_shortlist, export_bundle, renew_graphs
+from training.export.bundle import Shipping, add_lexicon, add_precision, add_shortlist, export_bundle, renew_graphs
+from training.lexicon import build_lexicon
 from training.recipe import recipe_from_mapping
 from training.shortlist import build_shortlist
 from training.trainer import Run
+
+TrainingSources: TypeAlias = Annotated[
+    list[Path],
+    typer.Option("--source", help="Training text, one segment a line (.xz, .gz, plain); one for each text source."),
+]
+TrainingTargets: TypeAlias = Annotated[
+    list[Path], typer.Option("--target", help="Its other side. Further corpora: --source and --target again.")
+]
+InPlace: TypeAlias = Annotated[bool, typer.Option("--in-place", help="Change the bundle itself.")]
 
 
 def export(
@@ -76,18 +87,13 @@ def export(
 
 def shortlist(
     path: BundleFolder,
-    sources: Annotated[
-        list[Path],
-        typer.Option("--source", help="Training text, one segment a line (.xz, .gz, plain); one for each text source."),
-    ],
-    targets: Annotated[
-        list[Path], typer.Option("--target", help="Its other side. Further corpora: --source and --target again.")
-    ],
+    sources: TrainingSources,
+    targets: TrainingTargets,
     # What is common costs a batch once, what each word lists adds up over its sentences.
     per_word: Annotated[int, typer.Option(min=1, help="Likely targets of each source piece.")] = 30,
     common: Annotated[int, typer.Option(min=0, help="Most frequent target pieces, in every list.")] = 300,
     out: Annotated[Path | None, typer.Option(help="Folder of a copy of the bundle that gets the shortlist.")] = None,
-    in_place: Annotated[bool, typer.Option("--in-place", help="Change the bundle itself.")] = False,
+    in_place: InPlace = False,
 ) -> None:
     """Give a bundle a lexical shortlist: for each source word the target words that its training text makes likely.
 
@@ -96,23 +102,64 @@ def shortlist(
 
     Example: tandem shortlist bundles/de-en --source train.de.xz --target train.en.xz --in-place
     """
-    if (out is None) != in_place:
-        raise ConfigError("say either --out, where a copy of the bundle goes, or --in-place")
-    if out is not None and out.exists():
-        raise BundleError(out, ["there is already something at this path; remove it or take another one"])
+    _check_changed(out, in_place)
     bundle = Bundle.load(path)
     columns = _columns(bundle, sources, targets)
     vocabularies = bundle.source_vocabularies, bundle.target_vocabulary
     built = build_shortlist(vocabularies, columns, per_word=per_word, common=common)
-    if out is not None:
-        shutil.copytree(path, out)
-    added = add_shortlist(out or path, built)
+    added = add_shortlist(_changed(path, out), built)
     listed = sum(len(table.targets) for table in built.tables)
     report(
         f"{len(columns[-1]):,} pairs of lines; {listed:,} targets of source pieces, and in every list"
         f" {len(built.always):,} of {built.target_types:,} pieces"
     )
     print(added.path)
+
+
+def lexicon(
+    path: BundleFolder,
+    sources: TrainingSources,
+    targets: TrainingTargets,
+    out: Annotated[Path | None, typer.Option(help="Folder of a copy of the bundle that gets the lexicon.")] = None,
+    in_place: InPlace = False,
+) -> None:
+    """Give a bundle a lexicon: translations of words that stand alone, as its training text has them in sentences.
+
+    Models that learn from sentences translate single words badly; a server looks them up instead where a bundle has a
+    lexicon. The text is in the bundle's first languages; where it translates both ways between them, so does the
+    lexicon. One that the bundle has is replaced.
+
+    Example: tandem lexicon bundles/de-en --source train.de.xz --target train.en.xz --in-place
+    """
+    _check_changed(out, in_place)
+    bundle = Bundle.load(path)
+    if bundle.manifest.task != "translate" or len(bundle.source_vocabularies) != 1 or any(bundle.feature_widths):
+        raise ConfigError(f"{path} must be a translator of one text, for which words can be looked up")
+    column, target_column = _columns(bundle, sources, targets)
+    source, target = bundle.manifest.source_languages[0], bundle.manifest.target_language
+    entries, turned = build_lexicon(column, target_column)
+    directions = {(source, target): entries}
+    if (target, source) in bundle.manifest.pairs:
+        directions[target, source] = turned
+    added = add_lexicon(_changed(path, out), Lexicon(directions))
+    for (source, target), words in directions.items():
+        report(f"{len(target_column):,} pairs of lines; {source} to {target}: {len(words):,} words")
+    print(added.path)
+
+
+def _check_changed(out: Path | None, in_place: bool) -> None:
+    if (out is None) != in_place:
+        raise ConfigError("say either --out, where a copy of the bundle goes, or --in-place")
+    if out is not None and out.exists():
+        raise BundleError(out, ["there is already something at this path; remove it or take another one"])
+
+
+def _changed(path: Path, out: Path | None) -> Path:
+    """The bundle to change: a copy of it at ``out``, or itself."""
+    if out is None:
+        return path
+    shutil.copytree(path, out)
+    return out
 
 
 def _chosen(folder: Path, checkpoint: Path | None, average: int | None) -> list[Path]:

@@ -101,10 +101,10 @@ def ensemble_bundle(
     model.prepare_for_inference()
     sources = calibration_sources(bundles[0].sources, lines, manifest.limits)
     files = built_graphs(model, assembly.precisions, sources, manifest.limits.max_target_tokens, report)
-    if manifest.dictionary:
-        files[manifest.dictionary] = bundles[0].file(manifest.dictionary)
-    if manifest.shortlist:  # any member's is as good: they share their vocabularies
-        files[manifest.shortlist] = bundles[0].file(manifest.shortlist)
+    # Any member's is as good: they share their vocabularies and languages.
+    files |= {
+        name: bundles[0].file(name) for name in (manifest.dictionary, manifest.shortlist, manifest.lexicon) if name
+    }
     report(f"writing {out}")
     weights = {key: tensor.detach().numpy() for key, tensor in model_tensors(model).items()}
     files_of = [*manifest.vocabularies.sources, manifest.vocabularies.target]

@@ -1,0 +1,112 @@
+"""What a bundle says of single words: their translations, learnt from aligned text (`tandem lexicon`).
+
+They answer for words that stand alone, and say which words in a sentence are names, which small models often lose.
+
+A file of them is UTF-8 with one word a line, its fields parted by tabs: source language, target language, the word, and
+its translations, the most frequent first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from models.errors import VocabularyError
+
+Direction = tuple[str, str]
+"""Source and target language."""
+Entries = Mapping[str, tuple[str, ...]]
+"""Translations by word."""
+
+_NOUNS_HAVE_CAPITALS = frozenset(("de", "lb"))
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Translations of words, best first.
+
+    Attributes:
+        directions: by source and target language.
+    """
+
+    directions: Mapping[Direction, Entries] = field(default_factory=dict)
+    # By direction, of each word without regard to capitals the spelling that comes first.
+    _spellings: Mapping[Direction, Mapping[str, str]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        spellings = {
+            direction: {word.casefold(): word for word in sorted(entries, reverse=True)}
+            for direction, entries in self.directions.items()
+        }
+        object.__setattr__(self, "_spellings", spellings)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.directions.values()))
+
+    def translations(self, source: str, target: str, word: str) -> tuple[str, ...]:
+        """Those of a word, none where it is not known. Its own spelling counts first, then any with other capitals.
+
+        A word in capitals has its translations in capitals; one that begins with a capital, where the lexicon has it
+        without, has them so too.
+        """
+        entries = self.directions.get((source, target), {})
+        known = word if word in entries else self._spellings.get((source, target), {}).get(word.casefold())
+        if known is None:
+            return ()
+        found = entries[known]
+        if known != word and word.isupper() and len(word) > 1:
+            return tuple(text.upper() for text in found)
+        if known != word and word[0].isupper():
+            return tuple(text[0].upper() + text[1:] for text in found)
+        return found
+
+    def name(self, source: str, target: str, word: str, *, inside: bool) -> str | None:
+        """What stands for a name in the translation; None for what is no name, or may not be one.
+
+        A name begins with a capital and is not known without, and it has one translation, which does so too: where the
+        language has capitals for all nouns, the name itself. In a language that has not, so is a word that is not known
+        at all.
+
+        Args:
+            source, target: languages.
+            word: of a sentence.
+            inside: whether it does not begin one, so that its capital says something.
+        """
+        if len(word) < 2 or not word[0].isupper() or (source, target) not in self.directions:
+            return None
+        entries, folded = self.directions[source, target], word.casefold()
+        if word not in entries:
+            unknown = inside and source not in _NOUNS_HAVE_CAPITALS and folded not in self._spellings[source, target]
+            return word if unknown else None
+        first, *others = entries[word]
+        own = first == word or (first[0].isupper() and target not in _NOUNS_HAVE_CAPITALS)
+        return first if own and not others and folded not in entries else None
+
+    def to_bytes(self) -> bytes:
+        """The content of the lexicon's file, its lines in order."""
+        return "".join(
+            "\t".join((*direction, word, *translations)) + "\n"
+            for direction, entries in sorted(self.directions.items())
+            for word, translations in sorted(entries.items())
+        ).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Lexicon:
+        """A lexicon from its file's content.
+
+        Raises:
+            VocabularyError: not UTF-8, or a line that is no entry; the message names the first one.
+        """
+        try:
+            lines = content.decode().split("\n")
+        except UnicodeDecodeError as error:
+            raise VocabularyError(f"a lexicon must be UTF-8: {error}") from error
+        directions: dict[Direction, dict[str, tuple[str, ...]]] = {}
+        for number, line in enumerate(lines[:-1] if not lines[-1] else lines, 1):
+            fields = line.split("\t")
+            if len(fields) < 4 or any(field != field.strip() or not field for field in fields):
+                wanted = "two languages, a word and its translations, with tabs between"
+                raise VocabularyError(f"line {number} must be {wanted}, but is {line[:100]!r}")
+            source, target, word, *translations = fields
+            directions.setdefault((source, target), {})[word] = tuple(translations)
+        return cls(directions)

@@ -1,0 +1,52 @@
+"""Names in a text, as the lexicons of what translates it know them: small models lose or garble them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from models.lexicon import Lexicon
+from service.text.masking import Hidden, HiddenPlace
+from service.text.spans import Span
+
+WORD = r"[^\W\d_]+(?:['’-][^\W\d_]+)*"
+"""A word as lexicons have them."""
+# What stands before a word inside a sentence: another one, and nothing that ends or opens one.
+_WORD_INSIDE = re.compile(rf"(?P<inside>(?<=[\w,;)] ))?(?<![\w@/.-])(?P<word>{WORD})(?![\w@/]|\.\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Finds names in texts of one language.
+
+    Attributes:
+        hops: of each model that the text goes through, its lexicon, the language it reads, and the one it writes.
+    """
+
+    hops: Sequence[tuple[Lexicon, str, str]]
+
+    def __bool__(self) -> bool:
+        known = [bool(lexicon.directions.get((source, target))) for lexicon, source, target in self.hops]
+        return bool(known) and all(known)
+
+    def find(self, text: str) -> list[HiddenPlace]:
+        """The names in a normalised text, in order; the reply does not speak of them."""
+        return [*self._found(text)] if self else []
+
+    def _found(self, text: str) -> Iterator[HiddenPlace]:
+        for match in _WORD_INSIDE.finditer(text):
+            word = name = match["word"]
+            if not word[0].isupper():
+                continue
+            inside = match["inside"] is not None
+            for lexicon, source, target in self.hops:
+                found = lexicon.name(source, target, name, inside=inside)
+                if found is None:
+                    break
+                name, inside = found, True  # what is a name in one language is one in the next
+            else:
+                yield Span(*match.span("word")), Hidden(word, name, word, asked=False)
+
+
+NO_NAMES = Names(())

@@ -1,0 +1,62 @@
+"""Translations of words that stand alone, and their file."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.errors import VocabularyError
+from models.lexicon import Lexicon
+
+GERMAN = {"Arm": ("arm",), "arm": ("poor",), "danke": ("thanks", "thank you"), "Haus": ("house",), "Œuvre": ("œuvre",)}
+HELD = Lexicon({("de", "en"): GERMAN, ("en", "de"): {"house": ("Haus", "Zuhause")}})
+
+
+@pytest.mark.parametrize(
+    ("word", "translations"),
+    [
+        ("Haus", ("house",)),
+        ("haus", ("house",)),
+        ("HAUS", ("HOUSE",)),
+        ("Arm", ("arm",)),
+        ("arm", ("poor",)),
+        ("aRM", ("arm",)),
+        ("Danke", ("Thanks", "Thank you")),
+        ("ŒUVRE", ("ŒUVRE",)),
+        ("Maus", ()),
+    ],
+)
+def test_a_word_is_found_whatever_its_capitals(word: str, translations: tuple[str, ...]) -> None:
+    assert HELD.translations("de", "en", word) == translations
+
+
+def test_each_direction_has_its_own_words() -> None:
+    assert HELD.translations("en", "de", "House") == ("Haus", "Zuhause")
+    assert HELD.translations("en", "de", "Haus") == HELD.translations("en", "fr", "house") == ()
+    assert (len(HELD), len(Lexicon())) == (6, 0)
+
+
+def test_the_file_comes_back_and_is_in_order() -> None:
+    content = HELD.to_bytes()
+    assert content.decode().split("\n")[2:5] == [
+        "de\ten\tarm\tpoor",
+        "de\ten\tdanke\tthanks\tthank you",
+        "de\ten\tŒuvre\tœuvre",
+    ]
+    assert Lexicon.from_bytes(content) == HELD
+    assert Lexicon.from_bytes(content[:-1]) == HELD  # the last line end may be missing
+    assert Lexicon.from_bytes(b"") == Lexicon()
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"de\ten\ta\tb\n\xff\n", "UTF-8"),
+        (b"de\ten\ta\tb\nde\ten\ta\n", "line 2"),
+        (b"de\ten\ta\tb\t\n", "line 1"),
+        (b"de\ten\t a\tb\n", "line 1"),
+        (b"\nde\ten\ta\tb\n", "line 1"),
+    ],
+)
+def test_what_is_no_lexicon_is_refused(content: bytes, fault: str) -> None:
+    with pytest.raises(VocabularyError, match=fault):
+        Lexicon.from_bytes(content)

@@ -1,0 +1,66 @@
+"""Names in texts, as lexicons know them."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.lexicon import Lexicon
+from service.text.names import NO_NAMES, Names
+
+ENGLISH = Lexicon(
+    {
+        ("en", "de"): {
+            "Anna": ("Anna",),
+            "Munich": ("München",),
+            "will": ("wird",),
+            "Will": ("Will",),
+            "the": ("der",),
+        },
+        ("en", "fr"): {"Munich": ("Munich",), "London": ("Londres",), "Friday": ("vendredi",), "the": ("le",)},
+    }
+)
+GERMAN = Lexicon(
+    {
+        ("de", "en"): {
+            "Anna": ("Anna",),
+            "Haus": ("house",),
+            "Montag": ("Monday",),
+            "München": ("Munich",),
+            "Deutsche": ("German", "Germans"),
+        }
+    }
+)
+DE_EN, EN_DE, EN_FR = (GERMAN, "de", "en"), (ENGLISH, "en", "de"), (ENGLISH, "en", "fr")
+
+
+def found(names: Names, text: str) -> list[tuple[str, str]]:
+    places = names.find(text)
+    assert all(text[span.start : span.end] == part.source == part.term and not part.asked for span, part in places)
+    return [(part.source, part.target) for _, part in places]
+
+
+@pytest.mark.parametrize(
+    ("hops", "text", "names"),
+    [
+        ([DE_EN], "Anna hat ein Haus in München.", [("Anna", "Anna"), ("München", "Munich")]),
+        ([DE_EN], "Am Montag kommt Kowalski.", [("Montag", "Monday")]),  # of German nouns capitals say nothing
+        ([DE_EN], "Eine Deutsche", []),  # there is more than one way to say it
+        ([EN_DE], "Anna lives in Munich.", [("Anna", "Anna")]),  # all German nouns have capitals
+        ([EN_DE], "Will the doctor, Kowalski, come?", [("Kowalski", "Kowalski")]),
+        ([EN_DE], "Kowalski came. Kowalski went: Kowalski", []),  # may be any words at the beginning
+        ([EN_DE], "I Will", []),
+        ([EN_FR], "On Friday in London", [("London", "Londres")]),
+        ([EN_DE], "see Kowalski/Anna.txt, Anna-Maria or x@Anna", [("Anna-Maria", "Anna-Maria")]),
+        ([DE_EN, EN_DE], "Anna aus München", [("Anna", "Anna")]),
+        ([DE_EN, EN_FR], "Anna aus München", [("Anna", "Anna"), ("München", "Munich")]),
+        ([(GERMAN, "de", "fr")], "Anna aus München", []),
+    ],
+)
+def test_names_are_found(hops: list[tuple[Lexicon, str, str]], text: str, names: list[tuple[str, str]]) -> None:
+    assert found(Names(hops), text) == names
+
+
+def test_without_a_lexicon_there_are_none() -> None:
+    assert not NO_NAMES and NO_NAMES.find("see Anna") == []
+    assert not Names([(Lexicon(), "en", "de")])
+    assert not Names([EN_DE, (Lexicon(), "de", "fr")])

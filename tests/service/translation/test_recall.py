@@ -1,0 +1,150 @@
+"""Words that stand alone are looked up in the lexicons of what translates them, and names are kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from models.lexicon import Lexicon
+from service.app import create_app
+from service.settings import Settings
+from service.translation.requests import TranslateTask
+from tests.service.support import copying, make_engine, running, tiny_bundle
+
+pytestmark = pytest.mark.anyio
+WORDS = {
+    ("fr", "en"): {
+        "chien": ("dog", "hound"),
+        "maison": ("house", "home"),
+        "aujourd'hui": ("today",),
+        "salut": ("hi",),
+        "Londres": ("London",),
+    },
+    ("en", "de"): {"dog": ("Hund",), "house": ("Haus",), "home": ("Zuhause", "Haus"), "hi": ("hallo",)},
+    ("de", "fr"): {"hallo": ("salut",)},
+}
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """French goes into English, that into German, and that into French; all copy what they decode."""
+    bundles = []
+    for source, target in WORDS:
+        bundle = tiny_bundle(tmp_path, f"{source}-{target}", source_languages=(source,), target_language=target)
+        lexicon = Lexicon({(source, target): WORDS[source, target]})
+        bundles.append(replace(bundle, lexicon=lexicon))
+    engine = make_engine(*((bundle, copying(bundle)) for bundle in bundles))
+    async with running(create_app(Settings(shutdown_timeout=5), engine)) as client:
+        yield client
+
+
+async def translated(client: httpx.AsyncClient, q: Any, **fields: Any) -> Mapping[str, Any]:
+    response = await client.post("/translate", json={"q": q, "source": "fr", "target": "en", **fields})
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        ("chien", "dog"),
+        ("Chien", "Dog"),
+        ("CHIEN !", "DOG!"),
+        ("  - chien...\n\nmaison", "  - dog...\n\nhouse"),
+        ("aujourd’hui", "today"),
+        ("Salut ! Maison ?", "Hi! House?"),
+        ("le chien", "le chien"),
+        ("chat", "chat"),
+        ("chien2", "chien2"),
+        ("chien,", "chien,"),
+    ],
+)
+async def test_a_word_alone_is_looked_up(client: httpx.AsyncClient, text: str, translation: str) -> None:
+    assert (await translated(client, text))["translatedText"] == translation
+
+
+async def test_details_say_where_it_came_from(client: httpx.AsyncClient) -> None:
+    body = await translated(client, "Chien. Le chien dort.", details=True, alternatives=2)
+    looked_up, decoded = body["details"][0]["sentences"]
+    assert looked_up == {
+        "source": {"start": 0, "end": 6},
+        "target": {"start": 0, "end": 4},
+        "tokens": [],
+        "lexicon": True,
+    }
+    assert decoded["tokens"] and "lexicon" not in decoded
+    assert [text.split(". ")[0] for text in body["alternatives"]] == ["Hound", "Hound"]
+
+
+async def test_a_language_between_has_its_own_words(client: httpx.AsyncClient) -> None:
+    body = await translated(client, ["maison", "chien", "salut!", "aujourd'hui"], target="de", alternatives=1)
+    # "today" is not known further on, so that the word is decoded all the way
+    assert body["translatedText"] == ["Haus", "Hund", "hallo!", "aujourd'hui"]
+    assert body["alternatives"][0] == ["Zuhause"]
+    assert body["via"] == [None, None, None, "en"]
+
+
+async def test_french_marks_stand_apart(client: httpx.AsyncClient) -> None:
+    assert (await translated(client, "Hallo!", source="de", target="fr"))["translatedText"] == "Salut !"
+    assert (await translated(client, "Hallo.", source="de", target="fr"))["translatedText"] == "Salut."
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"lexicon": False},
+        {"prefix": "chien"},
+        {"sampling": {"temperature": 0.01, "seed": 1}},
+        {"protect": ["chien"]},
+        {"glossary": {"chien": "chien"}},
+        {"q": "<b>chien</b> <i>chien</i>", "format": "html"},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+async def test_who_wants_something_else_gets_that(client: httpx.AsyncClient, fields: dict[str, Any]) -> None:
+    assert "dog" not in (await translated(client, fields.pop("q", "chien"), **fields))["translatedText"]
+
+
+async def test_a_block_of_markup_is_looked_up(client: httpx.AsyncClient) -> None:
+    body = await translated(client, "<p>chien</p><p>le <b>chien</b></p>", format="html")
+    assert body["translatedText"] == "<p>dog</p><p>le <b>chien</b></p>"
+
+
+async def test_the_memory_goes_before_a_lexicon(client: httpx.AsyncClient) -> None:
+    texts = client._transport.app.state.parts.texts  # type: ignore[attr-defined]
+    task = TranslateTask(
+        texts=["chien", "maison"],
+        source="fr",
+        target="en",
+        details=True,
+        memory=lambda source, target, sentences: {"chien": "hot dog"},
+    )
+    result = await texts.translate(task)
+    assert [text.text for text in result.texts] == ["hot dog", "house"]
+    remembered, looked_up = (text.sentences[0] for text in result.texts)
+    assert (remembered.match, remembered.lexicon) == (100, None)
+    assert (looked_up.match, looked_up.lexicon) == (None, True)
+
+
+async def test_a_name_that_was_lost_is_put_back(client: httpx.AsyncClient) -> None:
+    """The model copies, so that it writes "Londres": then a placeholder stands for it."""
+    text = "le chien de Londres est chez Kowalski."
+    body = await translated(client, text, details=True, alternatives=1)
+    assert body["translatedText"] == text.replace("Londres", "London")
+    assert "glossary" not in body and "protected" not in body
+    assert (await translated(client, text, lexicon=False))["translatedText"] == text
+    assert (await translated(client, text, glossary={"Londres": "Rome"}))["translatedText"] == text.replace(
+        "Londres", "Rome"
+    )
+
+
+async def test_a_name_goes_through_a_language_between(client: httpx.AsyncClient) -> None:
+    body = await translated(client, "le chien de Kowalski et de Londres", target="de")
+    # what London is in German, the second lexicon does not say
+    assert body["translatedText"] == "le chien de Kowalski et de London"
