@@ -44,14 +44,20 @@ class Lexicon:
         return sum(map(len, self.directions.values()))
 
     def translations(self, source: str, target: str, word: str) -> tuple[str, ...]:
-        """Those of a word, none where it is not known. Its own spelling counts first, then any with other capitals.
+        """Those of a word, none where it is not known.
 
-        A word in capitals has its translations in capitals; one that begins with a capital, where the lexicon has it
-        without, has them so too.
+        Its own spelling counts first, then any with other capitals; but a name that is also a word is taken for the
+        word. A word in capitals has its translations in capitals; one that begins with a capital, where the lexicon
+        has it without, has them so too.
         """
-        entries = self.directions.get((source, target), {})
-        known = word if word in entries else self._spellings.get((source, target), {}).get(word.casefold())
-        if known is None:
+        entries, folded = self.directions.get((source, target), {}), word.casefold()
+        if word in entries and (folded not in entries or entries[word][0] != word):
+            known = word
+        elif folded in entries:
+            known = folded
+        elif folded in self._spellings.get((source, target), {}):
+            known = self._spellings[source, target][folded]
+        else:
             return ()
         found = entries[known]
         if known != word and word.isupper() and len(word) > 1:
@@ -63,9 +69,9 @@ class Lexicon:
     def name(self, source: str, target: str, word: str, *, inside: bool) -> str | None:
         """What stands for a name in the translation; None for what is no name, or may not be one.
 
-        A name begins with a capital and is not known without, and it has one translation, which does so too: where the
-        language has capitals for all nouns, the name itself. In a language that has not, so is a word that is not known
-        at all.
+        A name begins with a capital and is not known without, and is mostly translated by itself, or, into a language
+        that has capitals for names only, always by one other word with a capital. Out of such a language, so is a word
+        that is not known at all.
 
         Args:
             source, target: languages.
@@ -79,8 +85,8 @@ class Lexicon:
             unknown = inside and source not in _NOUNS_HAVE_CAPITALS and folded not in self._spellings[source, target]
             return word if unknown else None
         first, *others = entries[word]
-        own = first == word or (first[0].isupper() and target not in _NOUNS_HAVE_CAPITALS)
-        return first if own and not others and folded not in entries else None
+        another = first[0].isupper() and not others and target not in _NOUNS_HAVE_CAPITALS
+        return first if (first == word or another) and folded not in entries else None
 
     def to_bytes(self) -> bytes:
         """The content of the lexicon's file, its lines in order."""

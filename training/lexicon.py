@@ -56,16 +56,19 @@ def _truecased(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _entries(links: Links) -> Entries:
-    entries = {}
+    """A word's translations; a name that is the same on both sides needs no more than a link to be one.
+
+    What looks alike is hardly linked by chance, but for words that are known with other capitals.
+    """
+    entries, names = {}, {}
     for word, ranked in links.ranked(1).items():
-        # Once is enough for a name: what looks the same on both sides is hardly linked by chance.
-        whole = [
-            (other, count)
-            for other, count in ranked
-            if not other.endswith("'") and (count >= LEAST_LINKS or (word == other and word[0].isupper()))
-        ]
-        least = LEAST_SHARE * sum(count for _, count in whole)
-        kept = tuple(other for other, count in whole[:MOST_TRANSLATIONS] if count >= least)
+        whole = [(other, count) for other, count in ranked if not other.endswith("'")]
+        often = [(other, count) for other, count in whole if count >= LEAST_LINKS]
+        least = LEAST_SHARE * sum(count for _, count in often)
+        kept = tuple(other for other, count in often[:MOST_TRANSLATIONS] if count >= least)
         if kept and not word.endswith("'"):
             entries[word] = kept
-    return entries
+        elif word[0].isupper() and word in dict(whole):
+            names[word] = (word,)
+    known = {word.casefold() for word in entries}
+    return entries | {word: name for word, name in names.items() if word.casefold() not in known}

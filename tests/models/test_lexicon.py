@@ -8,6 +8,7 @@ from models.errors import VocabularyError
 from models.lexicon import Lexicon
 
 GERMAN = {"Arm": ("arm",), "arm": ("poor",), "danke": ("thanks", "thank you"), "Haus": ("house",), "Œuvre": ("œuvre",)}
+GERMAN |= {"Mark": ("Mark",), "mark": ("marrow",), "Ulm": ("Ulm",)}
 HELD = Lexicon({("de", "en"): GERMAN, ("en", "de"): {"house": ("Haus", "Zuhause")}})
 
 
@@ -19,9 +20,11 @@ HELD = Lexicon({("de", "en"): GERMAN, ("en", "de"): {"house": ("Haus", "Zuhause"
         ("HAUS", ("HOUSE",)),
         ("Arm", ("arm",)),
         ("arm", ("poor",)),
-        ("aRM", ("arm",)),
+        ("aRM", ("poor",)),
         ("Danke", ("Thanks", "Thank you")),
         ("ŒUVRE", ("ŒUVRE",)),
+        ("Mark", ("Marrow",)),
+        ("Ulm", ("Ulm",)),
         ("Maus", ()),
     ],
 )
@@ -32,16 +35,37 @@ def test_a_word_is_found_whatever_its_capitals(word: str, translations: tuple[st
 def test_each_direction_has_its_own_words() -> None:
     assert HELD.translations("en", "de", "House") == ("Haus", "Zuhause")
     assert HELD.translations("en", "de", "Haus") == HELD.translations("en", "fr", "house") == ()
-    assert (len(HELD), len(Lexicon())) == (6, 0)
+    assert (len(HELD), len(Lexicon())) == (9, 0)
+
+
+@pytest.mark.parametrize(
+    ("direction", "word", "inside", "name"),
+    [
+        (("en", "de"), "Berlin", False, "Berlin"),
+        (("en", "de"), "Munich", True, None),
+        (("en", "fr"), "London", False, "Londres"),
+        (("en", "fr"), "Georgia", True, None),
+        (("en", "fr"), "Mark", True, None),
+        (("en", "fr"), "Kowalski", True, "Kowalski"),
+        (("en", "fr"), "Kowalski", False, None),
+        (("en", "fr"), "kowalski", True, None),
+        (("en", "fr"), "X", True, None),
+        (("de", "en"), "Kowalski", True, None),
+        (("fr", "en"), "Kowalski", True, None),
+    ],
+)
+def test_names_are_told_from_words(direction: tuple[str, str], word: str, inside: bool, name: str | None) -> None:
+    french = {"London": ("Londres",), "Georgia": ("Géorgie", "Georgie"), "Mark": ("Mark",), "mark": ("marque",)}
+    german = {"Berlin": ("Berlin", "Berliner"), "Munich": ("München",)}
+    lexicon = Lexicon({("en", "de"): german, ("en", "fr"): french, ("de", "en"): GERMAN})
+    assert lexicon.name(*direction, word, inside=inside) == name
 
 
 def test_the_file_comes_back_and_is_in_order() -> None:
     content = HELD.to_bytes()
-    assert content.decode().split("\n")[2:5] == [
-        "de\ten\tarm\tpoor",
-        "de\ten\tdanke\tthanks\tthank you",
-        "de\ten\tŒuvre\tœuvre",
-    ]
+    lines = content.decode().split("\n")
+    assert lines == [*sorted(lines[:-1]), ""]
+    assert {"de\ten\tdanke\tthanks\tthank you", "en\tde\thouse\tHaus\tZuhause"} < set(lines)
     assert Lexicon.from_bytes(content) == HELD
     assert Lexicon.from_bytes(content[:-1]) == HELD  # the last line end may be missing
     assert Lexicon.from_bytes(b"") == Lexicon()
