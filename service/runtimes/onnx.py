@@ -22,6 +22,7 @@ from service.runtimes.resident import BoundSession, Device, Held, HeldPool, cont
 
 _AT_ONCE = ("encode", "step")
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+_CPU_FLAGS = Path("/proc/cpuinfo")
 _FAILURE = re.compile(r"(?:CUDA failure|CUDA error|CUBLAS failure \d+:) (\w+)")
 # Errors of CUDA that every later call of the process returns too, as it documents them, and those of broken hardware:
 # names by number, for either is told.
@@ -174,15 +175,25 @@ def _open(path: Path, threads: int, device: Device) -> ort.InferenceSession:
     kind, number = device
     if kind != "cpu":
         return _open_there(path, threads, number)
-    try:
-        return ort.InferenceSession(str(path), session_options(threads, exact=True), providers=[_CPU])
-    except Exception:  # the runtime's own exceptions share no base
-        # It cannot make a weight unsigned that several products share: then their sums are not exact without VNNI.
-        pass
+    if not has_vnni():
+        try:
+            return ort.InferenceSession(str(path), session_options(threads, exact=True), providers=[_CPU])
+        except Exception:  # the runtime's own exceptions share no base
+            # It cannot make a weight unsigned that several products share: then their sums are not exact.
+            pass
     try:
         return ort.InferenceSession(str(path), session_options(threads), providers=[_CPU])
     except Exception as error:
         raise BundleError(path, [f"ONNX Runtime cannot load the graph: {error}"]) from error
+
+
+def has_vnni() -> bool:
+    """Whether the processor adds products of bytes in 32 bits; no, where the system does not say."""
+    try:
+        flags = _CPU_FLAGS.read_text(encoding="utf-8").split()
+    except OSError:
+        return False
+    return not {"avx512_vnni", "avx_vnni"}.isdisjoint(flags)
 
 
 def _open_there(path: Path, threads: int, number: int) -> ort.InferenceSession:
@@ -205,9 +216,10 @@ def session_options(threads: int, *, exact: bool = False) -> ort.SessionOptions:
 
     Args:
         threads: of one call.
-        exact: make weights unsigned where a processor lacks VNNI, as a graph is loaded. There products of signed bytes
+        exact: make weights unsigned as a graph is loaded, for processors without VNNI. There products of signed bytes
             are added in pairs in 16 bits, which overflow; those of a shortlist's entries still do. (Measured with AVX2
-            on the Tatoeba test set: BLEU 47.73 without, and with it the 48.04 of VNNI.)
+            on the Tatoeba test set: BLEU 47.73 without, and with it the 48.04 of VNNI. With VNNI it changes no bit, and
+            a step of `de-en` at 32 sentences takes 14.5 ms instead of 8.3.)
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
