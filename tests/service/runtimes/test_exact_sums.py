@@ -1,4 +1,4 @@
-"""Sums of 8-bit products are made exact where the processor does not do that itself, and only there: it costs a third."""
+"""Sums of 8-bit products are made exact where the processor does not do so itself, and only there: it costs a third."""
 
 from __future__ import annotations
 
