@@ -12,8 +12,9 @@ from service.text.spans import Span
 
 WORD = r"[^\W\d_]+(?:['’-][^\W\d_]+)*"
 """A word as lexicons have them."""
-# What stands before a word inside a sentence: another one, and nothing that ends or opens one.
-_WORD_INSIDE = re.compile(rf"(?P<inside>(?<=[\w,;)] ))?(?<![\w@/.-])(?P<word>{WORD})(?![\w@/]|\.\w)")
+# What stands before a word inside a sentence: another one, or a title, and nothing that ends or opens one.
+_BEFORE = "|".join(rf"(?<={before} )" for before in (r"[\w,;)]", r"\bMr\.", r"\bMrs\.", r"\bMs\.", r"\bDr\.", r"\bM\."))
+_WORD_INSIDE = re.compile(rf"(?P<inside>{_BEFORE})?(?<![\w@/.-])(?P<word>{WORD})(?![\w@/]|\.\w)")
 
 
 @dataclass(frozen=True, slots=True)

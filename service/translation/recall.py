@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from models.text import normalise
+from service.bundles.catalog import Route
 from service.text.languages import base_code
 from service.text.names import WORD
-from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
 from service.translation.units import ParsedText, Unit
 
@@ -28,7 +28,7 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
     if request.lexicon:
         for text in parsed:
             for unit in _plain_units(request, text):
-                unit.take(_of_lexicon(text.plan, normalise(unit.masked.source)), "lexicon")
+                unit.take(look_up(text.plan.route, unit.masked.source), "lexicon")
     if request.memory is not None:
         _remember(request, parsed)
 
@@ -46,14 +46,14 @@ def _remember(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
             unit.take([found[sentence]] if sentence in found else (), "memory")
 
 
-def _of_lexicon(plan: Plan, sentence: str) -> list[str]:
+def look_up(route: Route, sentence: str) -> list[str]:
     """Translations of a sentence that is one word, best first; through a language between by both lexicons."""
-    match = _WORD_ALONE.fullmatch(sentence)
+    match = _WORD_ALONE.fullmatch(normalise(sentence))
     if match is None:
         return []
-    space = " " if base_code(plan.writer.target) == "fr" and match["end"][:1] in ("!", "?") else ""
+    space = " " if base_code(route.models[-1].target) == "fr" and match["end"][:1] in ("!", "?") else ""
     found = [match["word"].replace("’", "'")]
-    for lexicon, source, target in plan.route.lexicons:
+    for lexicon, source, target in route.lexicons:
         ranked = (lexicon.translations(source, target, word) for word in found)
         found = [*dict.fromkeys(chain.from_iterable(ranked))]
     return [f"{word}{space}{match['end']}" for word in found]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -23,11 +23,12 @@ from service.errors import InvalidOption
 from service.telemetry import tracing
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
+from service.text.languages import base_code
 from service.text.markup import MarkupError
 from service.translation.masker import Masker
 from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
-from service.translation.recall import recall
+from service.translation.recall import look_up, recall
 from service.translation.requests import (
     AUTO,
     DecodeRequest,
@@ -238,11 +239,21 @@ class TextService:
         catalog, named = self.catalog, (request.target, request.model)
         preferred = None if request.others else catalog.source_languages(*named, pivot=request.pivot)
         texts = [document.text for document in documents] or request.texts
-        guesses = [self.detector.detect(text, preferred, request.likeliest) for text in texts]
+        guesses = [self._guesses(text, request, preferred) for text in texts]
         found = [
             guessed_route(catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
         ]
         return [route for route, _ in found], [guess for _, guess in found]
+
+    def _guesses(self, text: str, request: TranslateTask, preferred: Collection[str] | None) -> list[Guess]:
+        """The languages that a text may be in, best first. A word alone tells little: there lexicons know better."""
+        guesses = self.detector.detect(text, preferred, request.likeliest)
+        if preferred is None or not request.lexicon or base_code(guesses[0].language) == base_code(request.target):
+            return guesses
+        known = [code for code in preferred if look_up(named_route(self.catalog, request, code), text.strip())]
+        if not known or guesses[0].language in known:
+            return guesses
+        return [guess for guess in self.detector.detect(text, preferred, True) if guess.language in known]
 
     def _parsed(
         self,

@@ -13,11 +13,12 @@ import pytest
 from models.lexicon import Lexicon
 from service.app import create_app
 from service.settings import Settings
+from service.text.detection import Detector, Guess
 from service.translation.requests import TranslateTask
-from tests.service.support import copying, make_engine, running, tiny_bundle
+from tests.service.support import assert_error, copying, make_engine, running, tiny_bundle
 
 pytestmark = pytest.mark.anyio
-WORDS = {
+WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
     ("fr", "en"): {
         "chien": ("dog", "hound"),
         "maison": ("house", "home"),
@@ -148,3 +149,29 @@ async def test_a_name_goes_through_a_language_between(client: httpx.AsyncClient)
     body = await translated(client, "le chien de Kowalski et de Londres", target="de")
     # what London is in German, the second lexicon does not say
     assert body["translatedText"] == "le chien de Kowalski et de London"
+
+
+@pytest.mark.parametrize(
+    ("word", "language", "translation"),
+    [("hallo", "de", "salut"), ("dog", "en", None), ("Hallo!", "de", "Salut !"), ("zzz", None, None)],
+)
+async def test_lexicons_say_what_language_a_word_is_in(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, word: str, language: str | None, translation: str | None
+) -> None:
+    """The detector takes them all for Basque."""
+    detect = Detector.detect
+
+    def basque(self: Detector, text: str, preferred: Any = None, every: bool = False) -> list[Guess]:
+        rest = detect(self, text, preferred, every=True) if every else []
+        return [Guess("eu", 76.9), *rest]
+
+    monkeypatch.setattr(Detector, "detect", basque)
+    target = "fr" if language == "de" else "de"
+    body = {"q": word, "source": "auto", "target": target}
+    response = await client.post("/translate", json=body)
+    if language is None:
+        assert_error(response, 404, "language_not_served")
+    else:
+        assert response.json()["detectedLanguage"]["language"] == language
+        assert translation is None or response.json()["translatedText"] == translation
+    assert_error(await client.post("/translate", json={**body, "lexicon": False}), 404, "language_not_served")
