@@ -178,9 +178,10 @@ def tandem_body(bundle: Bundle, text: str | list[str], **options: Any) -> bytes:
 
 
 def forced_bodies(bundle: Bundle, forced: list[ForcedText], beam_size: int) -> list[bytes]:
-    """Requests for Tandem in which every text gets its length."""
+    """Requests for Tandem in which every text gets its length: none is decoded again for what looks like a name."""
+    plain = {"lexicon": False} if bundle.manifest.task == "translate" else {}
     return [
-        tandem_body(bundle, one.text, beam_size=beam_size, min_length=one.tokens, max_length=one.tokens)
+        tandem_body(bundle, one.text, beam_size=beam_size, min_length=one.tokens, max_length=one.tokens, **plain)
         for one in forced
     ]
 

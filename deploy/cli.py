@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
-    "lexicon": ("training.export.commands:lexicon", "Give a bundle translations of single words"),
+    "lexicon": ("training.export.commands:lexicon", "Give a bundle a lexicon"),
     "distil": ("deploy.bulk.synthesis:distil", "Have a teacher translate the training text"),
     "backtranslate": (
         "deploy.bulk.synthesis:backtranslate",

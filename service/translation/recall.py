@@ -10,6 +10,7 @@ from models.text import normalise
 from service.bundles.catalog import Route
 from service.text.languages import base_code
 from service.text.names import WORD
+from service.text.protect import LONGEST_WORD
 from service.translation.requests import TranslateTask
 from service.translation.units import ParsedText, Unit
 
@@ -48,7 +49,7 @@ def _remember(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
 
 def look_up(route: Route, sentence: str) -> list[str]:
     """Translations of a sentence that is one word, best first; through a language between by both lexicons."""
-    match = _WORD_ALONE.fullmatch(normalise(sentence))
+    match = _WORD_ALONE.fullmatch(normalise(sentence)) if len(sentence) <= LONGEST_WORD else None
     if match is None:
         return []
     space = " " if base_code(route.models[-1].target) == "fr" and match["end"][:1] in ("!", "?") else ""
