@@ -330,6 +330,9 @@ class FileJobs:
             await asyncio.sleep(_SWEEP)
 
     async def _count(self) -> None:
-        """What the metrics show."""
-        self.counts = await asyncio.to_thread(self._store.counts)
-        self.holdings = await asyncio.to_thread(self._store.holdings)
+        """What the metrics show. It fails nothing: a job may be removed as the service ends, its store being closed."""
+        try:
+            self.counts = await asyncio.to_thread(self._store.counts)
+            self.holdings = await asyncio.to_thread(self._store.holdings)
+        except StorageError as error:
+            _log.warning("files_not_counted", cause=str(error))

@@ -272,6 +272,16 @@ async def test_a_client_that_leaves_cancels_the_file(service: Served) -> None:
     assert ended is not None and ended.status == "cancelled"
 
 
+async def test_what_cannot_be_counted_fails_nothing(service: Served) -> None:
+    """As where a client leaves while the service ends: its store is closed before the job is gone."""
+    jobs = files(service)
+    before = jobs.counts
+    await jobs.close()
+    jobs._store._database.close()
+    await jobs._count()
+    assert jobs.counts == before
+
+
 async def test_a_shutdown_does_not_keep_clients_waiting(service: Served) -> None:
     service.graphs.gate.clear()
     words = "wort " * 900  # two slices
