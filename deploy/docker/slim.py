@@ -15,6 +15,8 @@ from pathlib import Path
 # show: a translation, a file of each kind and the page are asked for.
 _FOLDERS = (
     "lxml/includes",
+    "lxml/isoschematron",
+    "numpy/f2py",
     "onnxruntime/datasets",
     "onnxruntime/quantization",
     "onnxruntime/tools",
