@@ -144,7 +144,7 @@ def exercise(address: str) -> None:
     with httpx.Client(base_url=address, timeout=60) as client:
         for text in ("Guten Morgen!", "Guten Morgen!", ["Das ist gut.", "Danke."]):
             client.post("/translate", json={"q": text, "source": "de", "target": "en"}).raise_for_status()
-        client.post("/translate", json={"q": "Bonjour.", "source": "fr", "target": "de"}).raise_for_status()
+        client.post("/translate", json={"q": "Où est la gare ?", "source": "fr", "target": "de"}).raise_for_status()
         client.post("/summarize", json={"q": "We study how to test containers. It works."}).raise_for_status()
         client.post("/detect", json={"q": "Wo ist der Bahnhof?"}).raise_for_status()
         client.post("/v2/translate", json={"text": ["Danke."], "target_lang": "EN"}).raise_for_status()
