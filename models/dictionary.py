@@ -6,10 +6,20 @@ translation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from models.errors import VocabularyError
+
+
+def numbered_entries(content: bytes, kind: str) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a file with an entry on each, from 1 on, in their fields. Raises VocabularyError: not UTF-8."""
+    try:
+        lines = content.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise VocabularyError(f"a {kind} must be UTF-8: {error}") from error
+    for number, line in enumerate(lines[:-1] if not lines[-1] else lines, 1):
+        yield number, line.split("\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +54,8 @@ class Dictionary:
         Raises:
             VocabularyError: not UTF-8, or a line that is no entry; the message names the first one.
         """
-        try:
-            lines = content.decode().split("\n")
-        except UnicodeDecodeError as error:
-            raise VocabularyError(f"a dictionary must be UTF-8: {error}") from error
         sources: dict[int, dict[str, str]] = {}
-        for number, line in enumerate(lines[:-1] if not lines[-1] else lines, 1):
-            fields = line.split("\t")
+        for number, fields in numbered_entries(content, "dictionary"):
             words = fields[1:]
             if len(fields) != 3 or not (fields[0].isascii() and fields[0].isdecimal()) or len(fields[0]) > 2:
                 raise VocabularyError(f"line {number} must be a source's number, its word and the target's, with tabs")

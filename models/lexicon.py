@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from models.dictionary import numbered_entries
 from models.errors import VocabularyError
 
 Direction = tuple[str, str]
@@ -103,16 +104,11 @@ class Lexicon:
         Raises:
             VocabularyError: not UTF-8, or a line that is no entry; the message names the first one.
         """
-        try:
-            lines = content.decode().split("\n")
-        except UnicodeDecodeError as error:
-            raise VocabularyError(f"a lexicon must be UTF-8: {error}") from error
         directions: dict[Direction, dict[str, tuple[str, ...]]] = {}
-        for number, line in enumerate(lines[:-1] if not lines[-1] else lines, 1):
-            fields = line.split("\t")
+        for number, fields in numbered_entries(content, "lexicon"):
             if len(fields) < 4 or any(field != field.strip() or not field for field in fields):
                 wanted = "two languages, a word and its translations, with tabs between"
-                raise VocabularyError(f"line {number} must be {wanted}, but is {line[:100]!r}")
+                raise VocabularyError(f"line {number} must be {wanted}, but is {fields!r:.100}")
             source, target, word, *translations = fields
             directions.setdefault((source, target), {})[word] = tuple(translations)
         return cls(directions)

@@ -181,7 +181,7 @@ class TranslateRequest(DecodingFields):
     )
     lexicon: bool = Field(
         default=True,
-        description="Whether words that stand alone are translated by the bundle's lexicon, where it has one.",
+        description="Whether the bundle's lexicon, if it has one, translates words that stand alone and keeps names.",
     )
     stream: bool = Field(default=False, description=STREAM)
 

@@ -47,9 +47,14 @@ def _remember(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
             unit.take([found[sentence]] if sentence in found else (), "memory")
 
 
+def word_alone(sentence: str) -> re.Match[str] | None:
+    """The word and what ends it, where a sentence is nothing else."""
+    return _WORD_ALONE.fullmatch(normalise(sentence)) if len(sentence) <= LONGEST_WORD else None
+
+
 def look_up(route: Route, sentence: str) -> list[str]:
     """Translations of a sentence that is one word, best first; through a language between by both lexicons."""
-    match = _WORD_ALONE.fullmatch(normalise(sentence)) if len(sentence) <= LONGEST_WORD else None
+    match = word_alone(sentence)
     if match is None:
         return []
     space = " " if base_code(route.models[-1].target) == "fr" and match["end"][:1] in ("!", "?") else ""

@@ -28,7 +28,7 @@ from service.text.markup import MarkupError
 from service.translation.masker import Masker
 from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
-from service.translation.recall import look_up, recall
+from service.translation.recall import look_up, recall, word_alone
 from service.translation.requests import (
     AUTO,
     DecodeRequest,
@@ -248,7 +248,9 @@ class TextService:
     def _guesses(self, text: str, request: TranslateTask, preferred: Collection[str] | None) -> list[Guess]:
         """The languages that a text may be in, best first. A word alone tells little: there lexicons know better."""
         guesses = self.detector.detect(text, preferred, request.likeliest)
-        if preferred is None or not request.lexicon or base_code(guesses[0].language) == base_code(request.target):
+        if preferred is None or not request.lexicon or not word_alone(text.strip()):
+            return guesses
+        if base_code(guesses[0].language) == base_code(request.target):
             return guesses
         known = [code for code in preferred if look_up(named_route(self.catalog, request, code), text.strip())]
         if not known or guesses[0].language in known:
