@@ -1,15 +1,16 @@
-"""What a bundle says of single words: their translations, learnt from aligned text (`tandem lexicon`).
+"""What a bundle says of words and short phrases: their translations, learnt from aligned text (`tandem lexicon`).
 
-They answer for words that stand alone, and say which words in a sentence are names, which small models often lose.
+They answer for what stands alone, and say which words in a sentence are names, which small models often lose.
 
-A file of them is UTF-8 with one word a line, its fields parted by tabs: source language, target language, the word, and
-its translations, the most frequent first.
+A file of them is UTF-8 with one entry a line, its fields parted by tabs: source language, target language, the word or
+phrase, and its translations, the most frequent first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from models.dictionary import numbered_entries
 from models.errors import VocabularyError
@@ -17,21 +18,27 @@ from models.errors import VocabularyError
 Direction = tuple[str, str]
 """Source and target language."""
 Entries = Mapping[str, tuple[str, ...]]
-"""Translations by word."""
+"""Translations by word or phrase."""
+
+WORD: Final = r"[^\W\d_]+(?:['’-][^\W\d_]+)*"
+"""A word as lexicons have them."""
+MOST_WORDS: Final = 5
+PHRASE: Final = rf"{WORD}(?: {WORD}){{0,{MOST_WORDS - 1}}}"
+"""A word, or a phrase of up to ``MOST_WORDS``, with a space between them."""
 
 _NOUNS_HAVE_CAPITALS = frozenset(("de", "lb"))
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Translations of words, best first.
+    """Translations of words and phrases, best first.
 
     Attributes:
         directions: by source and target language.
     """
 
     directions: Mapping[Direction, Entries] = field(default_factory=dict)
-    # By direction, of each word without regard to capitals the spelling that comes first.
+    # By direction, of each entry without regard to capitals the spelling that comes first.
     _spellings: Mapping[Direction, Mapping[str, str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -45,11 +52,11 @@ class Lexicon:
         return sum(map(len, self.directions.values()))
 
     def translations(self, source: str, target: str, word: str) -> tuple[str, ...]:
-        """Those of a word, none where it is not known.
+        """Those of a word or phrase, none where it is not known.
 
         Its own spelling counts first, then any with other capitals; but a name that is also a word is taken for the
-        word. A word in capitals has its translations in capitals; one that begins with a capital, where the lexicon
-        has it without, has them so too.
+        word. What is in capitals has its translations in capitals; what begins with a capital, where the lexicon
+        has it without or it is a phrase, has them so too.
         """
         entries, folded = self.directions.get((source, target), {}), word.casefold()
         if word in entries and (folded not in entries or entries[word][0] != word):
@@ -63,7 +70,7 @@ class Lexicon:
         found = entries[known]
         if known != word and word.isupper() and len(word) > 1:
             return tuple(text.upper() for text in found)
-        if known != word and word[0].isupper():
+        if word[0].isupper() and (known != word or " " in word):
             return tuple(text[0].upper() + text[1:] for text in found)
         return found
 
@@ -107,7 +114,7 @@ class Lexicon:
         directions: dict[Direction, dict[str, tuple[str, ...]]] = {}
         for number, fields in numbered_entries(content, "lexicon"):
             if len(fields) < 4 or any(field != field.strip() or not field for field in fields):
-                wanted = "two languages, a word and its translations, with tabs between"
+                wanted = "two languages, a word or phrase and its translations, with tabs between"
                 raise VocabularyError(f"line {number} must be {wanted}, but is {fields!r:.100}")
             source, target, word, *translations = fields
             directions.setdefault((source, target), {})[word] = tuple(translations)

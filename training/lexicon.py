@@ -1,58 +1,187 @@
-"""Building a bundle's lexicon from parallel text: of each word those that it is aligned to most often.
+"""Building a bundle's lexicon from parallel text: of each word those that it is aligned to most often, and of short
+phrases what stands in their place.
 
 Models that learn from sentences are bad at words alone, which hardly occur in their text as such; how often a word is
-the translation of another within sentences says it better (IBM Model 1 in both directions, ``data.alignment``).
+the translation of another within sentences says it better (IBM Model 1 in both directions, ``data.alignment``). What
+people say as a whole ("Au revoir", "Forgot your password") no alignment of words tells: such a phrase is a line, or
+the part of one between two marks, and where both sides have as many parts, these are taken to follow each other.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from models.lexicon import Entries
+from models.lexicon import MOST_WORDS, WORD, Entries
 from models.text import normalise
 from training.data.alignment import MOST_CELLS, Links, link_words
 
 MOST_TRANSLATIONS = 3
 LEAST_LINKS = 3  # of a word and its translation
 LEAST_SHARE = 0.1  # of a word's links
+MOST_COMPARED = 20  # translations of a phrase
+LEAST_LINES = 2  # that have a phrase, so that no entry is one line of the text
+LEAST_ALONE = 0.03  # of a word's occurrences, for what it is by itself to count: "thanks", "hello"
 
 # What is elided before another word is one of its own: l'eau.
 _WORD = re.compile(r"(?<!['\w])[^\W\d_]{1,2}'(?=[^\W\d_]{2})|[^\W\d_]+(?:['-][^\W\d_]+)*")
+_MARK = re.compile(r"[,;:.!?…()\"“”„«»\[\]|]+|\s[-–—]+\s")
+# What translates a phrase may be longer.
+_PART = re.compile(rf"{WORD}(?: {WORD}){{0,{MOST_WORDS + 1}}}")
+
+Spellings = Mapping[str, str]
+Counts = Mapping[str, Counter[str]]
 
 
 def build_lexicon(source: Sequence[str], target: Sequence[str]) -> tuple[Entries, Entries]:
-    """What parallel lines say of the source's words, and of the target's.
+    """What parallel lines say of the source's words and phrases, and of the target's.
 
     Args:
-        source, target: as many lines each. The shortest count first, which align best, up to ``MOST_CELLS``.
+        source, target: as many lines each. For words the shortest count first, which align best, up to ``MOST_CELLS``.
     """
-    pairs = [(_words(s), _words(t)) for s, t in zip(source, target, strict=True)]
+    lines = [(_plain(s), _plain(t)) for s, t in zip(source, target, strict=True)]
+    pairs = [(_WORD.findall(s), _WORD.findall(t)) for s, t in lines]
     cells = np.array([len(s) * len(t) for s, t in pairs], np.int64)
     order = np.argsort(cells, kind="stable")
     chosen = [pairs[index] for index in order[np.cumsum(cells[order]) <= MOST_CELLS] if cells[index]]
-    links = link_words(_truecased([s for s, _ in chosen]), _truecased([t for _, t in chosen]))
-    return _entries(links), _entries(links.turned())
+    sides = [s for s, _ in chosen], [t for _, t in chosen]
+    spellings = _usual_spellings(sides[0]), _usual_spellings(sides[1])
+    links = link_words(_truecased(sides[0], spellings[0]), _truecased(sides[1], spellings[1]))
+    words, turned = _entries(links), _entries(links.turned())
+    phrases = _Phrases.of(lines, spellings, words)
+    return (
+        _joined(words, phrases.entries(Counter(word.casefold() for s, _ in pairs for word in s))),
+        _joined(turned, phrases.turned().entries(Counter(word.casefold() for _, t in pairs for word in t))),
+    )
 
 
-def _words(line: str) -> list[str]:
-    return _WORD.findall(normalise(line).replace("’", "'"))
+def _joined(words: Entries, phrases: Entries) -> Entries:
+    """What a word is as a phrase goes before what it is within sentences, with whatever capitals."""
+    folded = {phrase.casefold() for phrase in phrases}
+    return {**{word: texts for word, texts in words.items() if word.casefold() not in folded}, **phrases}
 
 
-def _truecased(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Words at the beginning, and those in capitals, as they are mostly written elsewhere."""
-    spellings: Mapping[str, Counter[str]] = defaultdict(Counter)
+def _plain(line: str) -> str:
+    return normalise(line).replace("’", "'")
+
+
+def _usual_spellings(sentences: Sequence[Sequence[str]]) -> Spellings:
+    """How words are mostly written where they do not begin a sentence, by the word without capitals."""
+    counts: Counts = defaultdict(Counter)
     for words in sentences:
         for word in words[1:]:
-            spellings[word.casefold()][word] += 1
-    usual = {folded: counts.most_common(1)[0][0] for folded, counts in spellings.items()}
+            counts[word.casefold()][word] += 1
+    return {folded: spellings.most_common(1)[0][0] for folded, spellings in counts.items()}
+
+
+def _truecased(sentences: Sequence[Sequence[str]], usual: Spellings) -> list[list[str]]:
+    """Words at the beginning, and those in capitals, as they are mostly written elsewhere."""
     return [
         [usual.get(word.casefold(), word) if not place or word.isupper() else word for place, word in enumerate(words)]
         for words in sentences
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrases:
+    """Parts of lines that are phrases on both sides; capitals aside, but for how each side mostly writes them.
+
+    Attributes:
+        lines: of each phrase how many lines have each translation of it.
+        spellings: of the phrases, and of their translations.
+    """
+
+    lines: Counts
+    spellings: tuple[Counts, Counts]
+
+    @classmethod
+    def of(cls, lines: Iterable[tuple[str, str]], usual: tuple[Spellings, Spellings], words: Entries) -> _Phrases:
+        """Those of parallel lines; one that is copied says nothing.
+
+        What is only a part of a line may follow something else there: it counts where ``words``, the source's, have a
+        word of one in the other.
+        """
+        known = {(word.casefold(), text.casefold()) for word, texts in words.items() for text in texts}
+        phrases = cls(defaultdict(Counter), (defaultdict(Counter), defaultdict(Counter)))
+        for source, target in lines:
+            parts, others = _parts(source), _parts(target)
+            if len(parts) != len(others):
+                continue
+            for pair in dict.fromkeys(zip(parts, others, strict=True)):
+                folded = pair[0].casefold(), pair[1].casefold()
+                copied = " " in pair[0] and folded[0] == folded[1]
+                if copied or not all(map(_PART.fullmatch, pair)):
+                    continue
+                if len(parts) == 1 or not known.isdisjoint(product(*map(_WORD.findall, folded))):
+                    phrases.lines[folded[0]][folded[1]] += 1
+                    for side, part in enumerate(pair):
+                        phrases.spellings[side][folded[side]][_begun(part, usual[side])] += 1
+        return phrases
+
+    def turned(self) -> _Phrases:
+        """Of the translations, for each that it translates."""
+        lines: Counts = defaultdict(Counter)
+        for phrase, translations in self.lines.items():
+            for translation, count in translations.items():
+                lines[translation][phrase] = count
+        return _Phrases(lines, (self.spellings[1], self.spellings[0]))
+
+    def entries(self, words: Counter[str]) -> Entries:
+        """Entries of phrases that several lines have, and of words that are often whole phrases.
+
+        Args:
+            words: how often the text has each, without capitals.
+        """
+        entries, frequency = {}, Counter[str]()
+        for translations in self.lines.values():
+            frequency.update(translations)
+        for phrase, translations in self.lines.items():
+            length, lines = len(phrase.split(" ")), translations.total()
+            if lines < LEAST_LINES or length > MOST_WORDS:
+                continue
+            ranked = _ranked(translations, frequency, length)
+            alone = translations[ranked[0]] >= LEAST_LINKS and lines >= LEAST_ALONE * words[phrase]
+            if length > 1 or alone:
+                further = [text for text in ranked[1:MOST_TRANSLATIONS] if translations[text] >= LEAST_LINES]
+                entries[self._spelt(0, phrase)] = tuple(self._spelt(1, text) for text in (ranked[0], *further))
+        return entries
+
+    def _spelt(self, side: int, phrase: str) -> str:
+        """As it is mostly written, with the fewest capitals of such spellings."""
+        spellings = self.spellings[side][phrase]
+        return min(spellings, key=lambda text: (-spellings[text], sum(map(str.isupper, text)), text))
+
+
+def _parts(line: str) -> list[str]:
+    return [" ".join(part.split()) for part in _MARK.split(line) if part.strip()]
+
+
+def _begun(part: str, usual: Spellings) -> str:
+    """A part of a line, whose first word may owe its capital to that."""
+    first, space, rest = part.partition(" ")
+    return usual.get(first.casefold(), first) + space + rest
+
+
+def _ranked(translations: Counter[str], frequency: Counter[str], length: int) -> list[str]:
+    """Translations of a phrase, best first: what most others of them agree with (minimum Bayes risk, Kumar and Byrne
+    2004), of equals what has about as many words, then what is most frequent."""
+    words = {text: frozenset(text.split(" ")) for text, _ in translations.most_common(MOST_COMPARED)}
+
+    def risk(text: str) -> float:
+        agreement = (
+            2 * len(words[text] & other) / (len(words[text]) + len(other)) * translations[name]
+            for name, other in words.items()
+        )
+        return -sum(agreement)
+
+    return sorted(
+        words, key=lambda text: (round(risk(text), 6), abs(len(text.split(" ")) - length), -frequency[text], text)
+    )
 
 
 def _entries(links: Links) -> Entries:

@@ -39,7 +39,7 @@ class Bundle:
         target_vocabulary: the one hypotheses are written in.
         dictionary: translations of single words, for unknown ones; empty where the bundle has none.
         shortlist: which target tokens the words of a sentence make likely; None where the bundle has none.
-        lexicon: translations of words that stand alone; empty where the bundle has none.
+        lexicon: translations of words and phrases that stand alone; empty where the bundle has none.
     """
 
     path: Path

@@ -44,7 +44,9 @@ def render_card(manifest: Manifest) -> str:
         f"At most {manifest.limits.max_source_tokens} source and {manifest.limits.max_target_tokens} target tokens a "
         f"sentence. Text is normalised to {manifest.normalisation.upper()} first. Defaults of the search:",
         _table(("option", "value"), ((k, f"{v}") for k, v in to_mapping(manifest.decoding).items()), ""),
-        f"A server looks words that stand alone up in `{manifest.lexicon}`." if manifest.lexicon else "",
+        f"A server looks words and short phrases that stand alone up in `{manifest.lexicon}`."
+        if manifest.lexicon
+        else "",
         "## Configuration",
         _table(("key", "value"), ((k, f"{v}") for k, v in sorted(manifest.config.items())), "Defaults."),
         "## Export",

@@ -124,7 +124,7 @@ class Manifest:
         target_form: whether the model writes text, or a script of edits (``models.edits``) on its last source.
         dictionary: the file with translations of single words, for unknown ones (``models.dictionary``); empty = none.
         shortlist: the file that says which target tokens source words make likely (``models.shortlist``); empty = none.
-        lexicon: the file with translations of words that stand alone (``models.lexicon``); empty = none.
+        lexicon: the file with translations of words and phrases (``models.lexicon``); empty = none.
         confidence: how sure it is of what it writes in ``target_language`` (`tandem calibrate`); None = not calibrated.
         further_confidence: likewise in the other languages that it writes, by their codes.
         origin: where it comes from, of bundles made of a public model; ``training`` is empty then.

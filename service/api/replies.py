@@ -72,7 +72,7 @@ class SentenceDetail(BaseModel):
         default=None, description="100 where the caller's translation memory had the sentence, and nothing was decoded."
     )
     lexicon: bool | None = Field(
-        default=None, description="True where the bundle's lexicon had the word, and nothing was decoded."
+        default=None, description="True where the bundle's lexicon had the word or phrase, and nothing was decoded."
     )
 
 

@@ -181,7 +181,8 @@ class TranslateRequest(DecodingFields):
     )
     lexicon: bool = Field(
         default=True,
-        description="Whether the bundle's lexicon, if it has one, translates words that stand alone and keeps names.",
+        description="Whether the bundle's lexicon, if it has one, translates words and short phrases that stand "
+        "alone, and keeps names.",
     )
     stream: bool = Field(default=False, description=STREAM)
 

@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from models.lexicon import Lexicon
+from models.lexicon import WORD, Lexicon
 from service.text.masking import Hidden, HiddenPlace
 from service.text.spans import Span
 
-WORD = r"[^\W\d_]+(?:['’-][^\W\d_]+)*"
-"""A word as lexicons have them."""
 # What stands before a word inside a sentence: another one, or a title, and nothing that ends or opens one.
 _BEFORE = "|".join(rf"(?<={before} )" for before in (r"[\w,;)]", r"\bMr\.", r"\bMrs\.", r"\bMs\.", r"\bDr\.", r"\bM\."))
 _WORD_INSIDE = re.compile(rf"(?P<inside>{_BEFORE})?(?<![\w@/.-])(?P<word>{WORD})(?![\w@/]|\.\w)")

@@ -6,19 +6,20 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from models.lexicon import PHRASE
 from models.text import normalise
 from service.bundles.catalog import Route
 from service.text.languages import base_code
-from service.text.names import WORD
-from service.text.protect import LONGEST_WORD
 from service.translation.requests import TranslateTask
 from service.translation.units import ParsedText, Unit
 
-_WORD_ALONE = re.compile(rf"(?P<word>{WORD})\s*(?P<end>[.!?…]*)")
+LONGEST_PHRASE = 200
+"""In characters; what is longer is not looked up."""
+_PHRASE_ALONE = re.compile(rf"(?P<phrase>{PHRASE}) ?(?P<end>[.!?…]*)")
 
 
 def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
-    """Give the sentences that the memory has their translations, and the words that stand alone and a lexicon has.
+    """Give sentences the translations that the memory has, or the lexicon, of words and phrases that stand alone.
 
     Neither is looked up: sentences with terms of a glossary or parts that the request protects, blocks with inline
     markup, since nothing would say where that belongs, texts in several languages, and where the answer is to be drawn
@@ -47,22 +48,22 @@ def _remember(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
             unit.take([found[sentence]] if sentence in found else (), "memory")
 
 
-def word_alone(sentence: str) -> re.Match[str] | None:
-    """The word and what ends it, where a sentence is nothing else."""
-    return _WORD_ALONE.fullmatch(normalise(sentence)) if len(sentence) <= LONGEST_WORD else None
+def phrase_alone(sentence: str) -> re.Match[str] | None:
+    """The word or phrase and what ends it, where a sentence is no more than an entry of a lexicon may be."""
+    return _PHRASE_ALONE.fullmatch(" ".join(normalise(sentence).split())) if len(sentence) <= LONGEST_PHRASE else None
 
 
 def look_up(route: Route, sentence: str) -> list[str]:
-    """Translations of a sentence that is one word, best first; through a language between by both lexicons."""
-    match = word_alone(sentence)
+    """Translations of a sentence that an entry may be, best first; through a language between by both lexicons."""
+    match = phrase_alone(sentence)
     if match is None:
         return []
     space = " " if base_code(route.models[-1].target) == "fr" and match["end"][:1] in ("!", "?") else ""
-    found = [match["word"].replace("’", "'")]
+    found = [match["phrase"].replace("’", "'")]
     for lexicon, source, target in route.lexicons:
-        ranked = (lexicon.translations(source, target, word) for word in found)
+        ranked = (lexicon.translations(source, target, phrase) for phrase in found)
         found = [*dict.fromkeys(chain.from_iterable(ranked))]
-    return [f"{word}{space}{match['end']}" for word in found]
+    return [f"{phrase}{space}{match['end']}" for phrase in found]
 
 
 def _plain_units(request: TranslateTask, text: ParsedText) -> Iterator[Unit]:

@@ -109,7 +109,7 @@ class TranslateTask(DecodeRequest):
         pivot: whether a pair that no model translates may go through a third language.
         memory: of the languages and sentences that it is asked for, the translations that the caller wants for some;
             None = there is none, or it is not to be used. It may block.
-        lexicon: whether words that stand alone and names are looked up in the bundle's lexicon.
+        lexicon: whether words and phrases that stand alone and names are looked up in the bundle's lexicon.
     """
 
     target: str

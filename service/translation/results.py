@@ -70,7 +70,7 @@ class WrittenSentence:
         token_scores: of each, and of the end; None where nobody asked.
         repetition: True where a loop was cut out of it, else None.
         match: percent of the source that the memory's entry has, 100; None where it was decoded.
-        lexicon: True where it is a word that the bundle's lexicon had, else None.
+        lexicon: True where it is a word or phrase that the bundle's lexicon had, else None.
         confidence: 0 to 1, and words: theirs; None where a model that wrote it was not calibrated.
     """
 

@@ -28,7 +28,7 @@ from service.text.markup import MarkupError
 from service.translation.masker import Masker
 from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
-from service.translation.recall import look_up, recall, word_alone
+from service.translation.recall import look_up, phrase_alone, recall
 from service.translation.requests import (
     AUTO,
     DecodeRequest,
@@ -246,9 +246,9 @@ class TextService:
         return [route for route, _ in found], [guess for _, guess in found]
 
     def _guesses(self, text: str, request: TranslateTask, preferred: Collection[str] | None) -> list[Guess]:
-        """The languages that a text may be in, best first. A word alone tells little: there lexicons know better."""
+        """The languages that a text may be in, best first. A phrase alone tells little: there lexicons know better."""
         guesses = self.detector.detect(text, preferred, request.likeliest)
-        if preferred is None or not request.lexicon or not word_alone(text.strip()):
+        if preferred is None or not request.lexicon or not phrase_alone(text.strip()):
             return guesses
         if base_code(guesses[0].language) == base_code(request.target):
             return guesses

@@ -25,8 +25,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 # The least share of acceptable answers; raised with every better model, never lowered. A direction that nothing serves
 # has none.
-FLOORS = {"de-en": 0.68, "en-de": 0.64, "fr-en": 0.58, "en-fr": 0.56}
-WORD_FLOORS = {"de-en": 0.97, "en-de": 0.91, "fr-en": 0.9, "en-fr": 0.91}
+FLOORS = {"de-en": 0.78, "en-de": 0.76, "fr-en": 0.74, "en-fr": 0.66}
+WORD_FLOORS = {"de-en": 0.97, "en-de": 0.91, "fr-en": 0.91, "en-fr": 0.91}
 # Of the page's examples all must be right, in every pair that is served.
 EXAMPLES = {
     "de": r"Wo ist der Bahnhof\? Ich warte auf meine Freunde\.",
@@ -66,7 +66,7 @@ async def test_what_people_try_first_is_translated(direction: str) -> None:
     assert reply.status_code == 200, reply.text
     pairs = zip(rows, reply.json()["translatedText"], strict=True)
     wrong = {text: answer for (text, good), answer in pairs if plain(answer) not in set(map(plain, good))}
-    share = 1 - len(wrong) / len(rows)
+    share = (len(rows) - len(wrong)) / len(rows)
     assert share >= FLOORS[direction], json.dumps(wrong, ensure_ascii=False, indent=1)
 
 

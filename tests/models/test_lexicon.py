@@ -1,4 +1,4 @@
-"""Translations of words that stand alone, and their file."""
+"""Translations of words and phrases that stand alone, and their file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from models.errors import VocabularyError
 from models.lexicon import Lexicon
 
 GERMAN = {"Arm": ("arm",), "arm": ("poor",), "danke": ("thanks", "thank you"), "Haus": ("house",), "Œuvre": ("œuvre",)}
+GERMAN |= {"guten Tag": ("good day", "hello"), "Ich weiß": ("I know",), "mir geht's gut": ("I'm fine",)}
 GERMAN |= {"Mark": ("Mark",), "mark": ("marrow",), "Ulm": ("Ulm",)}
 HELD = Lexicon({("de", "en"): GERMAN, ("en", "de"): {"house": ("Haus", "Zuhause")}})
 
@@ -26,16 +27,22 @@ HELD = Lexicon({("de", "en"): GERMAN, ("en", "de"): {"house": ("Haus", "Zuhause"
         ("Mark", ("Marrow",)),
         ("Ulm", ("Ulm",)),
         ("Maus", ()),
+        ("Guten Tag", ("Good day", "Hello")),
+        ("guten tag", ("good day", "hello")),
+        ("GUTEN TAG", ("GOOD DAY", "HELLO")),
+        ("Ich weiß", ("I know",)),
+        ("mir geht's gut", ("I'm fine",)),
+        ("Guten Morgen", ()),
     ],
 )
-def test_a_word_is_found_whatever_its_capitals(word: str, translations: tuple[str, ...]) -> None:
+def test_words_and_phrases_are_found_whatever_their_capitals(word: str, translations: tuple[str, ...]) -> None:
     assert HELD.translations("de", "en", word) == translations
 
 
 def test_each_direction_has_its_own_words() -> None:
     assert HELD.translations("en", "de", "House") == ("Haus", "Zuhause")
     assert HELD.translations("en", "de", "Haus") == HELD.translations("en", "fr", "house") == ()
-    assert (len(HELD), len(Lexicon())) == (9, 0)
+    assert (len(HELD), len(Lexicon())) == (12, 0)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 
 from models.bundle import Bundle
 from models.errors import BundleError, ConfigError
-from models.lexicon import Lexicon
+from models.lexicon import Entries, Lexicon
 from tests.service.support import tiny_bundle
 from training.export.commands import lexicon as lexicon_command
 from training.lexicon import LEAST_LINKS, build_lexicon
@@ -37,6 +39,64 @@ def test_words_have_the_translations_that_they_are_linked_to_most_often() -> Non
     assert (entries["Kowalski"], turned["Kowalski"]) == (("Kowalski",), ("Kowalski",))  # once is enough
     assert not {"sehen", "Hier", "HUND", "l'", "Katze-Wal"} & set(entries)  # too rare, or not a word by itself
     assert LEAST_LINKS == 3
+
+
+def phrases(lines: Sequence[tuple[str, str]]) -> tuple[Entries, Entries]:
+    """What lines add to what is learnt of phrases, in text that says what their words are."""
+    before, after = (build_lexicon(*zip(*PAIRS, *some, strict=True)) for some in ((), lines))
+    source, target = (
+        {name: texts for name, texts in side.items() if " " in name and name not in known}
+        for side, known in zip(after, before, strict=True)
+    )
+    return source, target
+
+
+def test_a_phrase_that_several_lines_have_is_an_entry() -> None:
+    entries, turned = phrases(
+        [("Auf Wiedersehen!", "Goodbye!"), ("Auf  Wiedersehen", "Goodbye"), ("Bis dann!", "Bye!")]
+    )
+    assert (entries, turned) == ({"Auf Wiedersehen": ("Goodbye",)}, {})
+    assert phrases([("Der Hund!", "The dog!"), ("Ach, der Hund!", "Oh, the dog!")])[1] == {"the dog": ("der Hund",)}
+    assert phrases([("Hello World", "Hello World")] * 3) == ({}, {})  # not translated
+    assert phrases([("Auf Wiedersehen 2", "Goodbye 2"), ("a b c d e f", "g h i j k l")] * 2) == ({}, {})
+
+
+def test_a_part_of_a_line_counts_where_a_word_of_it_is_known_in_the_other() -> None:
+    begins = [("Das tut mir leid: der Hund!", "Excuse me: the dog!"), ("Das tut mir leid, Hund!", "Excuse me, dog!")]
+    assert phrases(begins) == ({}, {})
+    assert phrases([*begins, ("Das tut mir leid.", "Excuse me."), ("Das tut mir leid", "Excuse me")])[1] == {
+        "Excuse me": ("Das tut mir leid",)
+    }
+
+
+def test_the_translation_of_a_phrase_is_what_most_agree_with() -> None:
+    answers = ["a time", "what time is it now", "what time is it", "how late is it"]
+    entries, turned = phrases([("Wie spät ist es?", f"{answer}?") for answer in answers])
+    assert (entries, turned) == ({"Wie spät ist es": ("what time is it",)}, {})
+    entries, _ = phrases([("Wie spät ist es?", f"{answer}?") for answer in answers + answers[-1:] * 9])
+    assert entries["Wie spät ist es"][0] == "how late is it"
+    entries, _ = phrases([("Frohes Fest!", "have a good feast!"), ("Frohes Fest!", "merry feast!")])
+    assert entries["Frohes Fest"] == ("merry feast",)  # as many words
+
+
+def test_a_phrase_is_spelt_as_it_mostly_is() -> None:
+    lines = [("Datei öffnen", "Open File"), ("DATEI ÖFFNEN", "Open file"), ("Datei öffnen", "open file")]
+    assert phrases([*lines, ("Datei öffnen", "open file")]) == (
+        {"Datei öffnen": ("open file",)},
+        {"open file": ("Datei öffnen",)},
+    )
+
+
+@pytest.mark.parametrize(("within", "translation"), [(3, ("cheers",)), (97, ("cheers",)), (98, None)])
+def test_what_a_word_is_as_a_phrase_counts_where_it_often_is_one(
+    within: int, translation: tuple[str, ...] | None
+) -> None:
+    """Three lines in a hundred are enough."""
+    others = (("Hund", "dog"), ("Katze", "cat"), ("Wasser", "water"))
+    text = [(f"{german} danke", f"{english} thank") for german, english in islice(cycle(others), within)]
+    entries, _ = build_lexicon(*zip(*text, *[("Danke!", "cheers!")] * 3, strict=True))
+    assert entries.get("danke") == translation
+    assert "Danke" not in entries
 
 
 def test_nothing_is_learnt_of_nothing() -> None:

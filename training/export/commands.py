@@ -123,11 +123,11 @@ def lexicon(
     out: Annotated[Path | None, typer.Option(help="Folder of a copy of the bundle that gets the lexicon.")] = None,
     in_place: InPlace = False,
 ) -> None:
-    """Give a bundle a lexicon: translations of words that stand alone, as its training text has them in sentences.
+    """Give a bundle a lexicon: translations of words and short phrases that stand alone, learnt from its training text.
 
-    Models that learn from sentences translate single words badly; a server looks them up instead where a bundle has a
-    lexicon. The text is in the bundle's first languages; where it translates both ways between them, so does the
-    lexicon. One that the bundle has is replaced.
+    Models that learn from sentences translate single words badly, and idioms word by word; a server looks them up
+    instead where a bundle has a lexicon. The text is in the bundle's first languages; where it translates both ways
+    between them, so does the lexicon. One that the bundle has is replaced.
 
     Example: tandem lexicon bundles/de-en --source train.de.xz --target train.en.xz --in-place
     """
@@ -143,7 +143,7 @@ def lexicon(
         directions[target, source] = turned
     added = add_lexicon(_changed(path, out), Lexicon(directions))
     for (source, target), words in directions.items():
-        report(f"{len(target_column):,} pairs of lines; {source} to {target}: {len(words):,} words")
+        report(f"{len(target_column):,} pairs of lines; {source} to {target}: {len(words):,} entries")
     print(added.path)
 
 

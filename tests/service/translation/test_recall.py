@@ -1,4 +1,4 @@
-"""Words that stand alone are looked up in the lexicons of what translates them, and names are kept."""
+"""Words and phrases that stand alone are looked up in the lexicons of what translates them, and names are kept."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
         "aujourd'hui": ("today",),
         "salut": ("hi",),
         "Londres": ("London",),
+        "au revoir": ("goodbye", "bye"),
+        "l'eau qui dort n'est pas": ("still water",),
     },
     ("en", "de"): {"dog": ("Hund",), "house": ("Haus",), "home": ("Zuhause", "Haus"), "hi": ("hallo",)},
     ("de", "fr"): {"hallo": ("salut",)},
@@ -61,12 +63,16 @@ async def translated(client: httpx.AsyncClient, q: Any, **fields: Any) -> Mappin
         ("aujourd’hui", "today"),
         ("Salut ! Maison ?", "Hi! House?"),
         ("le chien", "le chien"),
+        ("Au revoir !", "Goodbye!"),
+        ("Chien. Au  revoir\u00a0! Au revoir chien.", "Dog. Goodbye! Au revoir chien."),
+        ("l’eau qui dort n’est pas", "still water"),
+        ("au revoir, au revoir", "au revoir, au revoir"),
         ("chat", "chat"),
         ("chien2", "chien2"),
         ("chien,", "chien,"),
     ],
 )
-async def test_a_word_alone_is_looked_up(client: httpx.AsyncClient, text: str, translation: str) -> None:
+async def test_what_stands_alone_is_looked_up(client: httpx.AsyncClient, text: str, translation: str) -> None:
     assert (await translated(client, text))["translatedText"] == translation
 
 
