@@ -11,11 +11,14 @@ import shutil
 import sys
 from pathlib import Path
 
-# Folders by the package that they lie in. None is imported by the package's other modules, which the image's own tests
-# show: a translation, a file of each kind and the page are asked for.
-_FOLDERS = (
+# Folders and files by the package that they lie in. None is imported by the package's other modules, which the image's
+# own tests show: a translation, a file of each kind and the page are asked for.
+_UNUSED = (
+    "lxml/html",
     "lxml/includes",
     "lxml/isoschematron",
+    "lxml/objectify*.so",
+    "numpy/distutils",
     "numpy/f2py",
     "onnxruntime/datasets",
     "onnxruntime/quantization",
@@ -32,10 +35,13 @@ def main(environment: Path) -> None:
     """Remove it all, and say how much that was."""
     before = _bytes(environment)
     (packages,) = environment.glob("lib/python3*/site-packages")
-    for folder in [packages / name for name in _FOLDERS] + [
+    for path in [path for name in _UNUSED for path in packages.glob(name)] + [
         path for path in packages.rglob("*") if path.is_dir() and path.name in _TESTS
     ]:
-        shutil.rmtree(folder, ignore_errors=True)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
     for path in list(packages.rglob("*")):
         kept = path.is_relative_to(packages / _COMPILED_WITH)
         if path.is_file() and path.suffix in _SUFFIXES and not kept:
