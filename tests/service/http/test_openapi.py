@@ -57,6 +57,17 @@ def test_every_text_route_has_all_of_its_errors_with_examples(document: Document
             assert all(content["example"][field] for field in ("error", "code", "request_id"))
 
 
+def test_where_a_parameter_may_be_wrong_the_document_says_what_comes(document: Document) -> None:
+    bounds = {"anyOf", "enum", "format", "maxLength", "maximum", "minLength", "minimum", "pattern"}
+    wrong = {
+        f"{method} {path}": set(operation["responses"])
+        for method, path, operation in operations(document)
+        if any(bounds & set(parameter["schema"]) for parameter in operation.get("parameters", ()))
+    }
+    assert "get /v1/models/{model}" in wrong
+    assert {name: statuses for name, statuses in wrong.items() if not statuses & {"400", "422"}} == {}
+
+
 def test_replies_have_examples_and_headers(document: Document) -> None:
     for method, path, operation in operations(document):
         assert operation["tags"], path

@@ -57,7 +57,7 @@ async def models(request: Request, parts: PartsDep) -> OpenAiModels:
     return OpenAiModels(data=[_model(name) for name in errands(parts.texts.catalog)])
 
 
-@router.get("/models/{model}", responses=openai_errors(401, 404, 429, 503))
+@router.get("/models/{model}", responses=openai_errors(400, 401, 404, 429, 503))
 async def model(request: Request, parts: PartsDep, model: Annotated[str, Path(max_length=200)]) -> OpenAiModel:
     """One of them."""
     await counted_caller(request, parts.access)
