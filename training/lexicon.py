@@ -4,14 +4,15 @@ phrases what stands in their place.
 Models that learn from sentences are bad at words alone, which hardly occur in their text as such; how often a word is
 the translation of another within sentences says it better (IBM Model 1 in both directions, ``data.alignment``). What
 people say as a whole ("Au revoir", "Forgot your password") no alignment of words tells: such a phrase is a line, or
-the part of one between two marks, and where both sides have as many parts, these are taken to follow each other.
+the part of one between two marks, and where both sides have as many parts, these are taken to follow each other. What
+is longer and translated word by word is left to the model, which has seen its like.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
 
@@ -26,6 +27,7 @@ LEAST_LINKS = 3  # of a word and its translation
 LEAST_SHARE = 0.1  # of a word's links
 MOST_COMPARED = 20  # translations of a phrase
 LEAST_LINES = 2  # that have a phrase, so that no entry is one line of the text
+LONGEST_BY_WORDS = 3  # words of a phrase whose words translate it
 LEAST_ALONE = 0.03  # of a word's occurrences, for what it is by itself to count: "thanks", "hello"
 
 # What is elided before another word is one of its own: l'eau.
@@ -53,7 +55,9 @@ def build_lexicon(source: Sequence[str], target: Sequence[str]) -> tuple[Entries
     spellings = _usual_spellings(sides[0]), _usual_spellings(sides[1])
     links = link_words(_truecased(sides[0], spellings[0]), _truecased(sides[1], spellings[1]))
     words, turned = _entries(links), _entries(links.turned())
-    phrases = _Phrases.of(lines, spellings, words)
+    known = {(word.casefold(), text.casefold()) for word, texts in words.items() for text in texts}
+    known |= {(text.casefold(), word.casefold()) for word, texts in turned.items() for text in texts}
+    phrases = _Phrases.of(lines, spellings, known)
     return (
         _joined(words, phrases.entries(Counter(word.casefold() for s, _ in pairs for word in s))),
         _joined(turned, phrases.turned().entries(Counter(word.casefold() for _, t in pairs for word in t))),
@@ -92,22 +96,25 @@ class _Phrases:
     """Parts of lines that are phrases on both sides; capitals aside, but for how each side mostly writes them.
 
     Attributes:
+        known: pairs of a word and a translation of it.
         lines: of each phrase how many lines have each translation of it.
         spellings: of the phrases, and of their translations.
     """
 
+    known: Set[tuple[str, str]]
     lines: Counts
     spellings: tuple[Counts, Counts]
 
     @classmethod
-    def of(cls, lines: Iterable[tuple[str, str]], usual: tuple[Spellings, Spellings], words: Entries) -> _Phrases:
+    def of(
+        cls, lines: Iterable[tuple[str, str]], usual: tuple[Spellings, Spellings], known: Set[tuple[str, str]]
+    ) -> _Phrases:
         """Those of parallel lines; one that is copied says nothing.
 
-        What is only a part of a line may follow something else there: it counts where ``words``, the source's, have a
-        word of one in the other.
+        What is only a part of a line may follow something else there: it counts where a word of one is known in the
+        other.
         """
-        known = {(word.casefold(), text.casefold()) for word, texts in words.items() for text in texts}
-        phrases = cls(defaultdict(Counter), (defaultdict(Counter), defaultdict(Counter)))
+        phrases = cls(known, defaultdict(Counter), (defaultdict(Counter), defaultdict(Counter)))
         for source, target in lines:
             parts, others = _parts(source), _parts(target)
             if len(parts) != len(others):
@@ -129,7 +136,8 @@ class _Phrases:
         for phrase, translations in self.lines.items():
             for translation, count in translations.items():
                 lines[translation][phrase] = count
-        return _Phrases(lines, (self.spellings[1], self.spellings[0]))
+        known = {(other, word) for word, other in self.known}
+        return _Phrases(known, lines, (self.spellings[1], self.spellings[0]))
 
     def entries(self, words: Counter[str]) -> Entries:
         """Entries of phrases that several lines have, and of words that are often whole phrases.
@@ -146,10 +154,15 @@ class _Phrases:
                 continue
             ranked = _ranked(translations, frequency, length)
             alone = translations[ranked[0]] >= LEAST_LINKS and lines >= LEAST_ALONE * words[phrase]
-            if length > 1 or alone:
+            if alone if length == 1 else length <= LONGEST_BY_WORDS or not self._by_words(phrase, ranked[0]):
                 further = [text for text in ranked[1:MOST_TRANSLATIONS] if translations[text] >= LEAST_LINES]
                 entries[self._spelt(0, phrase)] = tuple(self._spelt(1, text) for text in (ranked[0], *further))
         return entries
+
+    def _by_words(self, phrase: str, translation: str) -> bool:
+        """Whether most words of a phrase are known in its translation."""
+        words, others = _WORD.findall(phrase), _WORD.findall(translation)
+        return sum(not self.known.isdisjoint(product([word], others)) for word in words) > len(words) / 2
 
     def _spelt(self, side: int, phrase: str) -> str:
         """As it is mostly written, with the fewest capitals of such spellings."""

@@ -45,22 +45,30 @@ class Progress:
 
 
 def watch_sentences(progress: Progress | None, units: Sequence[tuple[ParsedText, Unit]]) -> Watch | None:
-    """Tells ``progress`` of sentences of plain texts, whose jobs are decoded in the order of these units."""
+    """Tells ``progress`` of sentences of plain texts, whose jobs are decoded in the order of these units.
+
+    Before the first it tells of those that were looked up: not at once, since what cannot begin is no stream.
+    """
     if progress is None:
         return None
     places = [(text, unit) for text, unit in units for _ in unit.attempt.jobs]
+    known = [(text, unit) for text, unit in units if unit.attempt.known_from]
 
     def finished(job: int, decoded: Decoded) -> None:
+        while known:
+            text, unit = known.pop(0)
+            progress.add(partial(_tried, progress, text, unit, unit.attempt, ()))
         text, unit = places[job]
         if len(unit.attempt.jobs) == 1 and unit.is_last(text.plan):
             # Its attempt at this time: later there may be another.
-            progress.add(partial(_tried, progress, text, unit, unit.attempt, decoded))
+            progress.add(partial(_tried, progress, text, unit, unit.attempt, [decoded]))
 
     return finished
 
 
 def tell_rest(progress: Progress | None, parsed: Sequence[ParsedText]) -> None:
-    """Tells ``progress`` of the sentences that it knows nothing of: of nothing but hidden parts, or tried again."""
+    """Tells ``progress`` of the sentences that it knows nothing of: looked up where nothing was decoded, of nothing but
+    hidden parts, or tried again."""
     if progress is None:
         return
     for text in parsed:
@@ -69,10 +77,10 @@ def tell_rest(progress: Progress | None, parsed: Sequence[ParsedText]) -> None:
 
 
 def _tried(
-    progress: Progress, text: ParsedText, unit: Unit, attempt: Attempt, decoded: Decoded
+    progress: Progress, text: ParsedText, unit: Unit, attempt: Attempt, decoded: Sequence[Decoded]
 ) -> FinishedSentence | None:
     """A finished sentence; None where it will be tried again."""
-    best = attempt.candidates(text.plan.writer, unit.masked, [decoded])[0]
+    best = attempt.candidates(text.plan.writer, unit.masked, decoded)[0]
     return _sentence(progress, text, unit.number, best) if best.complete else None
 
 

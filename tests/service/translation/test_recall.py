@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +102,15 @@ async def test_a_language_between_has_its_own_words(client: httpx.AsyncClient) -
 async def test_french_marks_stand_apart(client: httpx.AsyncClient) -> None:
     assert (await translated(client, "Hallo!", source="de", target="fr"))["translatedText"] == "Salut !"
     assert (await translated(client, "Hallo.", source="de", target="fr"))["translatedText"] == "Salut."
+
+
+async def test_a_stream_does_not_keep_for_the_end_what_is_looked_up(client: httpx.AsyncClient) -> None:
+    body = {"q": "Le chien dort. Chien. Le chien mange.", "source": "fr", "target": "en", "stream": True}
+    response = await client.post("/translate", json=body)
+    events = re.findall(r"event: sentence\ndata: (.*)\n", response.text)
+    first, *others = ([event["sentence"], event["translation"]] for event in map(json.loads, events))
+    assert first == [1, "Dog."]
+    assert sorted(others) == [[0, "Le chien dort."], [2, "Le chien mange."]]
 
 
 @pytest.mark.parametrize(
