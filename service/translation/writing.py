@@ -70,7 +70,10 @@ class SentenceWriter:
         if best.known_from == "memory":
             return [WrittenSentence(source, target, None, [], match=EXACT)]
         if best.known_from == "lexicon":
-            return [WrittenSentence(source, target, None, [], lexicon=True)]
+            # which word of a phrase became which, a lexicon does not know
+            whole = AlignedSource(TokenWeights([sentence[0]], [written], None), [AlignedWords(source, target)])
+            alignment = whole if self.request.alignments else None
+            return [WrittenSentence(source, target, None, [], alignment=alignment, lexicon=True)]
         if hypothesis is None:
             return []
         scores = [round(score, 6) for score in hypothesis.token_scores] if self.request.scores else None

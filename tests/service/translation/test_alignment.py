@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.bundle import Bundle
+from models.lexicon import Lexicon
 from models.rendering import Renderer, TargetForm
 from models.search import Array, GraphSpec, Hypothesis, SearchOptions, TensorSpec
 from models.vocabulary import EDITS, EOS, Vocabulary, WordVocabulary, train_sentencepiece
@@ -274,6 +275,21 @@ async def test_replies_carry_alignments_with_offsets_into_both_texts(bundles: di
         assert np.array_equal(tokens["weights"], np.eye(len(tokens["source"])))
         assert "others" not in alignment
     assert {"Bahnhof", "?"} <= {text[slice(*pair["source"].values())] for pair in sentences[0]["alignment"]["words"]}
+
+
+@pytest.mark.anyio
+async def test_all_of_a_phrase_that_is_looked_up_aligns_with_all_of_its_translation(bundles: dict[str, Bundle]) -> None:
+    known = replace(bundles["de-en"], lexicon=Lexicon({("de", "en"): {"auf Wiedersehen": ("goodbye",)}}))
+    fields = {"q": "Das Haus. Auf Wiedersehen!", "source": "de", "target": "en", "alignments": True}
+    response = await ask(known, "/translate", **fields)
+    assert response.status_code == 200, response.text
+    _, phrase = response.json()["details"][0]["sentences"]
+    spans = {"source": {"start": 10, "end": 26}, "target": {"start": 10, "end": 18}}
+    assert (phrase["lexicon"], response.json()["translatedText"]) == (True, "Das Haus. Goodbye!")
+    assert phrase["alignment"] == {
+        "tokens": {"source": ["Auf Wiedersehen!"], "target": ["Goodbye!"]},
+        "words": [spans],
+    }
 
 
 @pytest.mark.anyio
