@@ -4,17 +4,18 @@ phrases what stands in their place.
 Models that learn from sentences are bad at words alone, which hardly occur in their text as such; how often a word is
 the translation of another within sentences says it better (IBM Model 1 in both directions, ``data.alignment``). What
 people say as a whole ("Au revoir", "Forgot your password") no alignment of words tells: such a phrase is a line, or
-the part of one between two marks, and where both sides have as many parts, these are taken to follow each other. What
-is longer and translated word by word is left to the model, which has seen its like.
+the part of one between two marks, and where both sides have as many parts, these are taken to follow each other. One
+line is not enough; but the others may have the phrase and its translation within longer ones. What is longer and
+translated word by word is left to the model, which has seen its like.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, chain, product
 
 import numpy as np
 
@@ -29,6 +30,7 @@ MOST_COMPARED = 20  # translations of a phrase
 LEAST_LINES = 2  # that have a phrase, so that no entry is one line of the text
 LONGEST_BY_WORDS = 3  # words of a phrase whose words translate it
 LEAST_ALONE = 0.03  # of a word's occurrences, for what it is by itself to count: "thanks", "hello"
+LEAST_TOGETHER = 0.5  # of the lines with a phrase of one line, for its translation to be in them too
 
 # What is elided before another word is one of its own: l'eau.
 _WORD = re.compile(r"(?<!['\w])[^\W\d_]{1,2}'(?=[^\W\d_]{2})|[^\W\d_]+(?:['-][^\W\d_]+)*")
@@ -38,6 +40,7 @@ _PART = re.compile(rf"{WORD}(?: {WORD}){{0,{MOST_WORDS + 1}}}")
 
 Spellings = Mapping[str, str]
 Counts = Mapping[str, Counter[str]]
+Pair = tuple[str, str]
 
 
 def build_lexicon(source: Sequence[str], target: Sequence[str]) -> tuple[Entries, Entries]:
@@ -92,6 +95,61 @@ def _truecased(sentences: Sequence[Sequence[str]], usual: Spellings) -> list[lis
 
 
 @dataclass(frozen=True, slots=True)
+class _Within:
+    """How many lines have some phrases within them, whatever stands around, and how many their translations too."""
+
+    together: Counter[Pair]
+    lines: tuple[Counter[str], Counter[str]]
+
+    @classmethod
+    def of(cls, lines: Iterable[tuple[Sequence[str], Sequence[str]]], pairs: Iterable[Pair]) -> _Within:
+        """Those of parallel lines, each side its parts; pairs are without capitals."""
+        translations: dict[str, list[str]] = defaultdict(list)
+        for phrase, translation in pairs:
+            translations[phrase].append(translation)
+        beginnings = _beginnings(translations), _beginnings(set(chain.from_iterable(translations.values())))
+        within = cls(Counter(), (Counter(), Counter()))
+        for sides in lines:
+            phrases, others = (_found(parts, some) for parts, some in zip(sides, beginnings, strict=True))
+            for count, some in zip(within.lines, (phrases, others), strict=True):
+                count.update(some)
+            within.together.update(
+                (phrase, text) for phrase in phrases for text in translations[phrase] if text in others
+            )
+        return within
+
+    def turned(self) -> _Within:
+        """The same of the translations."""
+        return _Within(Counter({(b, a): count for (a, b), count in self.together.items()}), self.lines[::-1])
+
+    def supports(self, phrase: str, translation: str) -> bool:
+        """Whether several lines have both, and most of those that have the phrase."""
+        together = self.together[phrase, translation]
+        return together >= max(LEAST_LINES, LEAST_TOGETHER * self.lines[0][phrase])
+
+
+def _beginnings(phrases: Collection[str]) -> dict[str, bool]:
+    """All that phrases begin with, in whole words, and whether it is one of them."""
+    beginnings = {" ".join(words[:end]): False for words in map(str.split, phrases) for end in range(1, len(words))}
+    return beginnings | dict.fromkeys(phrases, True)
+
+
+def _found(parts: Iterable[str], beginnings: Mapping[str, bool]) -> set[str]:
+    """The phrases that parts of a line have within them."""
+    found = set()
+    for part in parts:
+        words = part.casefold().split(" ")
+        for first in range(len(words)):
+            for text in accumulate(words[first:], "{} {}".format):
+                whole = beginnings.get(text)
+                if whole is None:
+                    break
+                if whole:
+                    found.add(text)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class _Phrases:
     """Parts of lines that are phrases on both sides; capitals aside, but for how each side mostly writes them.
 
@@ -99,24 +157,27 @@ class _Phrases:
         known: pairs of a word and a translation of it.
         lines: of each phrase how many lines have each translation of it.
         spellings: of the phrases, and of their translations.
+        within: lines that have phrases of one line, and words that are not known, within them.
     """
 
-    known: Set[tuple[str, str]]
+    known: Set[Pair]
     lines: Counts
     spellings: tuple[Counts, Counts]
+    within: _Within
 
     @classmethod
-    def of(
-        cls, lines: Iterable[tuple[str, str]], usual: tuple[Spellings, Spellings], known: Set[tuple[str, str]]
-    ) -> _Phrases:
+    def of(cls, lines: Iterable[tuple[str, str]], usual: tuple[Spellings, Spellings], known: Set[Pair]) -> _Phrases:
         """Those of parallel lines; one that is copied says nothing.
 
         What is only a part of a line may follow something else there: it counts where a word of one is known in the
-        other.
+        other; where one is a word of which nothing is known, if they mostly stand together elsewhere too.
         """
-        phrases = cls(known, defaultdict(Counter), (defaultdict(Counter), defaultdict(Counter)))
-        for source, target in lines:
-            parts, others = _parts(source), _parts(target)
+        parted = [(_parts(source), _parts(target)) for source, target in lines]
+        words = {word for word, _ in known}, {word for _, word in known}
+        counts: Counts = defaultdict(Counter)
+        spellings: tuple[Counts, Counts] = defaultdict(Counter), defaultdict(Counter)
+        unsure: Counter[Pair] = Counter()
+        for parts, others in parted:
             if len(parts) != len(others):
                 continue
             for pair in dict.fromkeys(zip(parts, others, strict=True)):
@@ -124,11 +185,21 @@ class _Phrases:
                 copied = " " in pair[0] and folded[0] == folded[1]
                 if copied or not all(map(_PART.fullmatch, pair)):
                     continue
-                if len(parts) == 1 or not known.isdisjoint(product(*map(_WORD.findall, folded))):
-                    phrases.lines[folded[0]][folded[1]] += 1
-                    for side, part in enumerate(pair):
-                        phrases.spellings[side][folded[side]][_begun(part, usual[side])] += 1
-        return phrases
+                if len(parts) > 1 and known.isdisjoint(product(*map(_WORD.findall, folded))):
+                    if all(" " in text or text in some for text, some in zip(folded, words, strict=True)):
+                        continue
+                    unsure[folded] += 1
+                else:
+                    counts[folded[0]][folded[1]] += 1
+                for side, part in enumerate(pair):
+                    spellings[side][folded[side]][_begun(part, usual[side])] += 1
+        sure = {(phrase, text) for phrase, translations in counts.items() for text in translations}
+        within = _Within.of(parted, (sure | unsure.keys()) - known)
+        turned = within.turned()
+        for (phrase, text), count in unsure.items():
+            if within.supports(phrase, text) and turned.supports(text, phrase):
+                counts[phrase][text] += count
+        return cls(known, counts, spellings, within)
 
     def turned(self) -> _Phrases:
         """Of the translations, for each that it translates."""
@@ -137,7 +208,7 @@ class _Phrases:
             for translation, count in translations.items():
                 lines[translation][phrase] = count
         known = {(other, word) for word, other in self.known}
-        return _Phrases(known, lines, (self.spellings[1], self.spellings[0]))
+        return _Phrases(known, lines, self.spellings[::-1], self.within.turned())
 
     def entries(self, words: Counter[str]) -> Entries:
         """Entries of phrases that several lines have, and of words that are often whole phrases.
@@ -148,14 +219,21 @@ class _Phrases:
         entries, frequency = {}, Counter[str]()
         for translations in self.lines.values():
             frequency.update(translations)
+        known = {word for word, _ in self.known}
         for phrase, translations in self.lines.items():
             length, lines = len(phrase.split(" ")), translations.total()
-            if lines < LEAST_LINES or length > MOST_WORDS:
+            if length > MOST_WORDS:
                 continue
             ranked = _ranked(translations, frequency, length)
-            alone = translations[ranked[0]] >= LEAST_LINKS and lines >= LEAST_ALONE * words[phrase]
-            if alone if length == 1 else length <= LONGEST_BY_WORDS or not self._by_words(phrase, ranked[0]):
-                further = [text for text in ranked[1:MOST_TRANSLATIONS] if translations[text] >= LEAST_LINES]
+            supported = self.within.supports(phrase, ranked[0])
+            if length == 1:
+                often = lines >= LEAST_ALONE * words[phrase] and translations[ranked[0]] >= LEAST_LINKS
+                counts = often or (supported and phrase not in known)
+            else:
+                compact = length <= LONGEST_BY_WORDS or not self._by_words(phrase, ranked[0])
+                counts = compact and (lines >= LEAST_LINES or supported)
+            if counts:
+                further = [text for text in ranked[1:MOST_TRANSLATIONS] if translations[text] >= LEAST_LINKS]
                 entries[self._spelt(0, phrase)] = tuple(self._spelt(1, text) for text in (ranked[0], *further))
         return entries
 

@@ -61,6 +61,29 @@ def test_a_phrase_that_several_lines_have_is_an_entry() -> None:
     assert phrases([("Auf Wiedersehen 2", "Goodbye 2"), ("a b c d e f", "g h i j k l")] * 2) == ({}, {})
 
 
+def test_a_phrase_of_one_line_is_an_entry_where_others_have_it_within_them() -> None:
+    line, longer = ("Frohes Fest!", "Merry feast!"), ("Er wünscht ein frohes Fest.", "He wishes a merry feast.")
+    apart = ("Er wünscht ein frohes, großes Fest.", "He wishes a merry, big feast.")
+    entry = {"frohes Fest": ("merry feast",)}, {"merry feast": ("frohes Fest",)}
+    assert phrases([line]) == phrases([longer]) == phrases([line, apart]) == ({}, {})
+    assert phrases([line, longer]) == entry
+    # The others mostly have the translation too.
+    otherwise = [("Das war ein frohes Fest.", "That was fun."), ("Ein frohes Fest hatten wir.", "We had fun.")]
+    assert phrases([line, longer, *otherwise]) == entry
+    assert phrases([line, longer, *otherwise, ("Gern ein frohes Fest.", "Gladly some fun.")]) == ({}, entry[1])
+
+
+def test_a_word_that_alignment_does_not_know_is_an_entry_as_phrases_are() -> None:
+    line, longer = ("Tschüss!", "See you!"), ("Er sagte nie tschüss.", "He never said see you.")
+    assert not {"Tschüss", "tschüss"} & set(build_lexicon(*zip(*PAIRS, line, strict=True))[0])
+    assert build_lexicon(*zip(*PAIRS, line, longer, strict=True))[0]["tschüss"] == ("see you",)
+    # Parts of lines are taken to follow each other, though no word of them is known, where they stand so elsewhere.
+    part, again = ("Bonsoir, Katze", "Good evening, cat"), ("Hund! Bonsoir!", "Dog! Good evening!")
+    assert build_lexicon(*zip(*PAIRS, part, again, strict=True))[0]["Bonsoir"] == ("Good evening",)
+    crossed = ("Bonsoir, Wasser", "Water, not here")
+    assert "Bonsoir" not in build_lexicon(*zip(*PAIRS, part, crossed, crossed, strict=True))[0]
+
+
 def test_what_is_longer_and_translated_word_by_word_is_left_to_the_model() -> None:
     long, short = ("Der Hund trinkt hier Wasser.", "The dog drinks here water."), ("Der Hund hier.", "The dog here.")
     assert phrases([long, short] * 2) == ({"der Hund hier": ("the dog here",)}, {"the dog here": ("der Hund hier",)})
@@ -70,16 +93,17 @@ def test_what_is_longer_and_translated_word_by_word_is_left_to_the_model() -> No
 
 def test_a_part_of_a_line_counts_where_a_word_of_it_is_known_in_the_other() -> None:
     begins = [("Das tut mir leid: der Hund!", "Excuse me: the dog!"), ("Das tut mir leid, Hund!", "Excuse me, dog!")]
-    assert phrases(begins) == ({}, {})
+    assert "Das tut mir leid" not in phrases(begins)[0]
     assert phrases([*begins, ("Das tut mir leid.", "Excuse me."), ("Das tut mir leid", "Excuse me")])[1] == {
-        "Excuse me": ("Das tut mir leid",)
+        "Excuse me": ("Das tut mir leid",),
+        "the dog": ("der Hund",),
     }
 
 
 def test_the_translation_of_a_phrase_is_what_most_agree_with() -> None:
     answers = ["a time", "what time is it now", "what time is it", "how late is it"]
     entries, turned = phrases([("Wie spät?", f"{answer}?") for answer in answers])
-    assert (entries, turned) == ({"Wie spät": ("what time is it",)}, {})
+    assert (entries, turned) == ({"Wie spät": ("what time is it",)}, {"what time is it": ("Wie spät",)})
     entries, _ = phrases([("Wie spät?", f"{answer}?") for answer in answers + answers[-1:] * 9])
     assert entries["Wie spät"][0] == "how late is it"
     entries, _ = phrases([("Frohes Fest!", "have a good feast!"), ("Frohes Fest!", "merry feast!")])
