@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,26 @@ async def test_killed_while_the_result_is_written(
         assert running.files(job) == {"result"}
     assert len(recorder.seen) == 2
     assert not orphan.exists()
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP"])
+async def test_a_signal_to_all_processes_of_a_service_fails_no_job(
+    bundles: dict[str, Bundle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """systemd and a terminal's Ctrl-C send it to the process that writes the result too."""
+    program = tmp_path / "python"
+    signalled = f'mkdir "{tmp_path}/signalled" 2>/dev/null && kill -s {name} $$'
+    program.write_text(f'#!/bin/sh\n{signalled}\nexec "{sys.executable}" "$@"\n')
+    program.chmod(0o700)
+    async with file_jobs(bundles["de-en"], tmp_path / "data", processes=True) as running:
+        running.graphs.gate.clear()
+        job = await running.accept(LINES)
+        monkeypatch.setattr(sys, "executable", str(program))
+        running.graphs.gate.set()
+        done = await running.finished(job)
+        assert (done.status, done.error) == ("done", None)
+        assert running.result(done) == LINES
+    assert (tmp_path / "signalled").exists()
 
 
 async def test_a_shutdown_leaves_the_job_for_the_next_start(bundles: dict[str, Bundle], tmp_path: Path) -> None:
