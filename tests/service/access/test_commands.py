@@ -56,6 +56,14 @@ def test_a_key_is_printed_alone_once(run: Run, data: Path) -> None:
     assert result.stdout.strip() not in run("keys", "list").output + run("keys", "list", "--json").output
 
 
+@pytest.mark.parametrize("command", [("list",), ("revoke", "web"), ("rotate", "web"), ("quota", "web")])
+def test_a_folder_that_no_server_has_is_named_and_not_made(run: Run, data: Path, command: tuple[str, ...]) -> None:
+    """No keys in the wrong folder would look like no keys at all."""
+    refused = run("keys", *command, fails=True)
+    assert isinstance(refused.exception, ConfigError) and str(refused.exception).startswith(f"{data} holds no keys.db")
+    assert not data.exists()
+
+
 def test_limits_and_the_end_of_a_key_are_listed(run: Run) -> None:
     made = json.loads(
         run("keys", "add", "web", "--admin", "--rate", "60", "--quota", "500", "--expires", "90d", "--json").stdout
@@ -121,6 +129,7 @@ def test_another_server_takes_keys_over(run: Run, data: Path, tmp_path: Path) ->
     ],
 )
 def test_what_makes_no_sense_is_refused(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    run("keys", "add", "shop")
     error = run(*arguments, fails=True).exception
     assert isinstance(error, ConfigError)
     assert message in str(error)
