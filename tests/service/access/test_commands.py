@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -17,7 +19,7 @@ from models.errors import ConfigError, TandemError
 from service.access.access import Access, Caller, open_keys
 from service.access.keys import CallerLimits, KeyStore
 from service.settings import Settings
-from service.storage.database import StorageError
+from service.storage.database import StorageError, StorageFull
 
 Run = Callable[..., Result]
 
@@ -174,3 +176,40 @@ def test_a_backup_overwrites_nothing_and_is_checked(run: Run, data: Path, tmp_pa
     error = run("backup", str(tmp_path / "copy"), fails=True).exception
     assert isinstance(error, StorageError) and isinstance(error, TandemError)
     assert "broken.db cannot be backed up" in str(error)
+
+
+def test_a_job_that_is_deleted_meanwhile_is_not_missed(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = {name: data / "files" / name for name in ("one", "two")}
+    for folder in jobs.values():
+        folder.mkdir(parents=True)
+        (folder / "source").write_text("text")
+    copy = shutil.copy2
+
+    def and_delete_the_other(source: str, target: str, **options: bool) -> None:
+        shutil.rmtree(jobs["two" if Path(source).parent.name == "one" else "one"], ignore_errors=True)
+        copy(source, target, **options)
+
+    monkeypatch.setattr("service.storage.backup.shutil.copy2", and_delete_the_other)
+    run("backup", str(tmp_path / "copy"))
+    assert [path.read_text() for path in (tmp_path / "copy").rglob("source")] == ["text"]
+
+
+def test_half_a_backup_is_none(run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a full disk cuts short must not be taken for a backup, nor be in the way of the next one."""
+    run("keys", "add", "web")
+    (data / "files" / "job").mkdir(parents=True)
+    (data / "files" / "job" / "source").write_text("text")
+
+    def full(source: str, target: str, **_: bool) -> None:
+        Path(target).write_text("te")
+        raise OSError(errno.ENOSPC, "No space left on device", source)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("service.storage.backup.shutil.copy2", full)
+        error = run("backup", str(tmp_path / "copy"), fails=True).exception
+    assert isinstance(error, StorageFull) and "source cannot be backed up" in str(error)
+    assert list((tmp_path / "copy").iterdir()) == []
+    run("backup", str(tmp_path / "copy"))
+    assert (tmp_path / "copy" / "files" / "job" / "source").read_text() == "text"
