@@ -187,8 +187,11 @@ async def test_a_full_disk_refuses_uploads_and_delays_results(
             return written(order)
 
         monkeypatch.setattr(child, "write", at_last)
-        job = await running.finished(await running.accept(b"wo ist der bahnhof"))
+        with capture_logs() as lines:
+            job = await running.finished(await running.accept(b"wo ist der bahnhof"))
         assert (job.status, running.result(job), len(attempts)) == ("done", b"wo ist der bahnhof", 3)
+        (waits,) = [line for line in lines if line["event"] == "file_waits"]  # once, however often it is tried
+        assert waits["job"] == job.id[:8] and "No space left on device" in waits["cause"]
 
 
 async def test_the_process_that_writes_a_file_says_that_the_disk_is_full(tmp_path: Path) -> None:
