@@ -76,8 +76,8 @@ def build_engine(settings: Settings) -> Engine:
         )
     engine = Engine(settings.engine_options(device, memory_of(settings.runtime, device)))
     there = list_bundles(settings.bundles)
-    for folder in _passed_over(settings.bundles, {folder.path for folder in there}):
-        _log.warning("no_bundle", folder=str(folder), reason=f"it has no {_MANIFEST} that can be read")
+    for path in _passed_over(settings.bundles, {folder.path for folder in there}):
+        _log.warning("no_bundle", folder=str(path), reason=f"it has no {_MANIFEST} that can be read")
     for folder in at_start(there, settings):
         add_loaded(engine, open_bundle(folder, settings))
     return engine
