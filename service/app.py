@@ -163,6 +163,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     )
     metrics.watch(engine, parts.readiness)
     metrics.watch_texts(text_service, memory)
+    metrics.watch_access(access)
     metrics.watch_files(files)
     engine.start()
     access.start()

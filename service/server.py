@@ -22,7 +22,7 @@ from service.app import create_app
 from service.bundles.loading import build_engine
 from service.engine import Engine
 from service.http.connections import ConnectionBounds, bounded_protocol
-from service.http.listening import Tls, accept_waiting, closing_all, duplicates, listen, url_of
+from service.http.listening import Tls, accept_waiting, allow_files, closing_all, duplicates, listen, url_of
 from service.settings import Settings
 from service.telemetry.logs import configure_logging
 
@@ -47,6 +47,7 @@ def run(settings: Settings) -> None:
     """
     configure_logging(settings)
     tls_of(settings)  # refused before anything else
+    allow_files(settings.max_connections)
     sockets = listen(settings.host, settings.port)  # first, for loading takes seconds
     _log.info("loading", bundles=[str(path) for path in settings.bundles], pid=os.getpid())
     with closing_all(sockets):

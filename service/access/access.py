@@ -92,6 +92,7 @@ class Access:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tandem-access")
         self._follower: asyncio.Task[None] | None = None
         self._stale = False
+        self._failures = 0
 
     def start(self) -> None:
         """Begin to follow changes that other processes make to the keys. Needs a running event loop."""
@@ -116,8 +117,14 @@ class Access:
             if not self._stale:
                 _log.error("keys_not_readable", cause=str(error), used="those known so far")
             self._stale = True
+            self._failures += 1
         else:
             self._stale = False
+
+    @property
+    def store_failures(self) -> dict[str, int]:
+        """Attempts to read the keys, and to count for limits, that have failed."""
+        return {"keys": self._failures, "limits": self.meter.failures}
 
     @property
     def requires_key(self) -> bool:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from models.command import AsJson, console
 from models.errors import ConfigError
-from service.access.access import make_meter, open_keys
+from service.access.access import KEYS_FILE, make_meter, open_keys
 from service.access.keys import CallerLimits, Key, KeyStore, NewKey
 from service.access.meter import Meter
 from service.configuration import DataFolder, data_flag, read_configuration
@@ -49,7 +49,7 @@ def add(
 
     Example: tandem keys add mastodon --rate 60 --quota 500000
     """
-    with _opened(data) as (store, _):
+    with _opened(data, new=True) as (store, _):
         key = store.add(name, CallerLimits(rate or 0, quota or 0), admin=admin, expires=_moment(expires))
         _show_new(key, store, as_json)
 
@@ -132,17 +132,19 @@ def import_keys(
 
     Example: tandem keys import backups/2030-12-31/keys.db
     """
-    with _opened(data) as (store, _):
+    with _opened(data, new=True) as (store, _):
         count = store.take_over(file)
     typer.echo(f"took over {count} {'key' if count == 1 else 'keys'}; running servers follow within seconds")
 
 
 @contextmanager
-def _opened(data: Path | None) -> Iterator[tuple[KeyStore, Meter]]:
-    """The keys and counters of the server that the settings describe. Raises ConfigError."""
+def _opened(data: Path | None, *, new: bool = False) -> Iterator[tuple[KeyStore, Meter]]:
+    """The keys and counters of the server that the settings describe; ``new`` makes them. Raises ConfigError."""
     settings = read_configuration(data_flag(data)).settings
     if settings.data is None:
         raise ConfigError("keys need the server's data folder: set TANDEM_DATA, or give --data")
+    if not new and not (settings.data / KEYS_FILE).exists():
+        raise ConfigError(f"{settings.data} holds no {KEYS_FILE}; set TANDEM_DATA, or give --data, the server's folder")
     opened = [open_keys(settings)]
     try:
         yield KeyStore(opened[0]), make_meter(settings, opened)

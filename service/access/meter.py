@@ -65,6 +65,7 @@ class Meter:
         self._windows = SlidingWindowCounterRateLimiter(storage)
         self._down_until = -math.inf
         self._down = False
+        self.failures = 0
 
     def charge(self, caller: str, limits: CallerLimits, characters: int, request: bool = True) -> Receipt:
         """Count a request and its characters; only these where the request was counted before (``request`` is False).
@@ -123,10 +124,12 @@ class Meter:
             try:
                 result = work()
             except StorageError as error:
-                self._down, self._down_until = True, self._monotonic() + _PAUSE  # the attempt may have taken as long
                 cause = error.__cause__
                 why = str(cause) if isinstance(cause, TandemError) else type(cause).__name__
-                _log.error("limits_store_failed", cause=why, answers=self._failure)
+                if not self._down:
+                    _log.error("limits_store_failed", cause=why, answers=self._failure)
+                self.failures += 1
+                self._down, self._down_until = True, self._monotonic() + _PAUSE  # the attempt may have taken as long
             else:
                 if self._down:
                     self._down = False

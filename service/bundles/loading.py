@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,7 +75,10 @@ def build_engine(settings: Settings) -> Engine:
             "no_gpu", remedy="look at nvidia-smi and the container's devices; TANDEM_RUNTIME=onnx is faster here"
         )
     engine = Engine(settings.engine_options(device, memory_of(settings.runtime, device)))
-    for folder in at_start(list_bundles(settings.bundles), settings):
+    there = list_bundles(settings.bundles)
+    for path in _passed_over(settings.bundles, {folder.path for folder in there}):
+        _log.warning("no_bundle", folder=str(path), reason=f"it has no {_MANIFEST} that can be read")
+    for folder in at_start(there, settings):
         add_loaded(engine, open_bundle(folder, settings))
     return engine
 
@@ -204,8 +207,20 @@ def find_bundles(paths: Sequence[Path]) -> list[Path]:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether there is such a folder and none in it, but for what file systems keep at the root of a volume."""
-    return path.is_dir() and not any(one.is_dir() and one.name != "lost+found" for one in path.iterdir())
+    """Whether there is such a folder and none in it."""
+    return path.is_dir() and not _folders(path)
+
+
+def _folders(path: Path) -> list[Path]:
+    """Those in a folder, but for what file systems keep at the root of a volume, and ``tandem pull`` unfinished."""
+    return sorted(
+        one for one in path.iterdir() if one.is_dir() and one.name != "lost+found" and not one.name.startswith(".")
+    )
+
+
+def _passed_over(paths: Sequence[Path], bundles: Collection[Path]) -> list[Path]:
+    """Folders beside bundles that are none: a copy that is not finished, or that may not be read."""
+    return [folder for path in paths if path not in bundles for folder in _folders(path) if folder not in bundles]
 
 
 def list_bundles(paths: Sequence[Path]) -> list[BundleFolder]:

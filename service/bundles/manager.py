@@ -145,7 +145,7 @@ class ModelManager:
             for one in leaving:
                 engine.hide(one)
             if alias_of(name) not in engine.aliases:
-                await asyncio.to_thread(self._switches.forget, alias_of(name))
+                await self._keep(alias_of(name), None)
         await asyncio.gather(*map(self._let_go, leaving))
         return leaving
 
@@ -215,15 +215,22 @@ class ModelManager:
         oldest = self._switches.previous(alias)
         self._engine.point(alias, name)
         previous = before if before not in (None, name) else oldest
-        switch = Switch(name, previous or "", self._configured.get(alias, ""))
-        try:
-            await asyncio.to_thread(self._switches.note, alias, switch)
-        except OSError as error:
-            _log.error("switch_not_kept", model=alias, version=name, reason=error.strerror)
+        await self._keep(alias, Switch(name, previous or "", self._configured.get(alias, "")))
         _log.info("model_switched", model=alias, version=name, before=before)
         if oldest in self._engine.bundles and oldest not in (name, previous):
             self._engine.hide(oldest)
             self._begin(self._let_go(oldest))
+
+    async def _keep(self, alias: str, switch: Switch | None) -> None:
+        """Have a switch, or none any more, outlive a restart. Where the disk refuses, that is all that is lost."""
+        try:
+            if switch is None:
+                await asyncio.to_thread(self._switches.forget, alias)
+            else:
+                await asyncio.to_thread(self._switches.note, alias, switch)
+        except OSError as error:
+            version = None if switch is None else switch.current
+            _log.error("switch_not_kept", model=alias, version=version, reason=error.strerror)
 
     async def _let_go(self, name: str) -> None:
         finished = await asyncio.to_thread(self._engine.remove, name, self._settings.request_timeout + _SPARE)

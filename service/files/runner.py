@@ -69,6 +69,7 @@ class _Trouble:
 
     failed: int = 0
     refused: int = 0
+    cause: str = ""
 
 
 class Runner:
@@ -154,7 +155,15 @@ class Runner:
             if wait is None:
                 await self._actions.finish(job, "failed", self._fault(error))
                 return _OVER
+            self._note_trouble(job, error)
             return wait
+
+    def _note_trouble(self, job: str, error: Exception) -> None:
+        """Say why a job gets no further, once; a full queue is no trouble, and the metrics show it."""
+        trouble, cause = self._trouble[job], _cause_of(error)
+        if cause != trouble.cause and not isinstance(error, Overloaded):
+            trouble.cause = cause
+            _log.warning("file_waits", job=job[:8], cause=cause)
 
     def _wait_after(self, job: str, error: Exception) -> float | None:
         """Seconds after which a slice that failed is tried again; None = not at all."""
@@ -217,9 +226,13 @@ def _outcome(step: asyncio.Task[float]) -> float:
     error = step.exception()
     if error is None:
         return step.result()
-    why = str(error) if isinstance(error, StorageError) else type(error).__name__
-    _log.error("file_not_finished", cause=why)  # not even its failure could be written down
+    _log.error("file_not_finished", cause=_cause_of(error))  # not even its failure could be written down
     return _LONGEST_WAIT
+
+
+def _cause_of(error: BaseException) -> str:
+    """What the log may say of an error: only our own messages quote no text."""
+    return str(error) if isinstance(error, StorageError) else type(error).__name__
 
 
 def _prepare(texts: list[str], translations: Path) -> None:

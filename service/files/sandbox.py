@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +20,7 @@ from service.files.bounds import Bounds, FileRefused
 
 _log = structlog.get_logger("tandem.files")
 _AT_ONCE = 2
+_INTERRUPTED = tuple(-getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
 _TOO_MUCH = "the file takes too much time or memory to read or write; split it, or save it again with its own program"
 
 
@@ -46,7 +49,7 @@ class Sandbox:
 
         Raises:
             FileRefused: the file cannot be translated.
-            OSError: the disk is full.
+            OSError: the disk is full, or the process was interrupted.
         """
         order = {"action": "read", "format": name, "target": target, "source": str(source), "slices": str(slices)}
         report = await self._run(order)
@@ -57,7 +60,7 @@ class Sandbox:
 
         Raises:
             FileRefused: it cannot be written.
-            OSError: the disk is full.
+            OSError: the disk is full, or the process was interrupted.
         """
         paths = {"source": str(source), "translations": str(translations), "result": str(result)}
         await self._run({"action": "write", "format": name, "target": target, **paths})
@@ -71,6 +74,8 @@ class Sandbox:
             except TimeoutError as error:
                 raise FileRefused("file_too_complex", _TOO_MUCH) from error
         report = _report(answer)
+        if report is None and child.returncode in _INTERRUPTED:  # with the service, by systemd or Ctrl-C
+            raise OSError(errno.EINTR, "its process was interrupted")
         if report is None or "too_much" in report:
             if child.returncode not in (0, -9, -24, -25):  # killed or over a limit is the file's doing
                 _log.error("file_process_failed", code=child.returncode, cause=_cause(faults))

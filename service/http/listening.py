@@ -10,8 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import structlog
+
 from models.errors import ConfigError, TandemError
 
+_log = structlog.get_logger("tandem.server")
+_OTHER_FILES = 500  # beside connections: bundles, databases, uploads and their processes
 _ELSEWHERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -45,6 +49,30 @@ def listen(host: str, port: int) -> list[socket.socket]:
             one.close()
         raise _refusal(error, host, port) from error
     return sockets
+
+
+def allow_files(connections: int) -> None:
+    """Raise the limit of open files, which shells and systemd set low, to what so many connections need.
+
+    Beyond it connections are reset, those of probes and Prometheus too, and nothing says why. Where the system allows
+    less, the log has a warning.
+    """
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return
+    needed = 2 * connections + _OTHER_FILES  # of twice as many, further ones are closed
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    except (OSError, ValueError):  # systems may have a further bound
+        allowed = soft
+    if allowed < needed:
+        remedy = "raise the hard limit (ulimit -Hn, LimitNOFILE, nofile), or lower max_connections"
+        _log.warning("few_open_files", allowed=allowed, needed=needed, remedy=remedy)
 
 
 def duplicates(listening: Sequence[socket.socket]) -> list[socket.socket]:

@@ -26,6 +26,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from service.access.access import Access
 from service.bundles.readiness import Readiness
 from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
@@ -168,6 +169,10 @@ class Metrics:
         """Add what the text service and the memories count to the registry."""
         self.registry.register(_TextCollector(texts, memory))
 
+    def watch_access(self, access: Access) -> None:
+        """Add how often the stores of keys and limits have failed to the registry."""
+        self.registry.register(_AccessCollector(access))
+
     def watch_files(self, files: FileJobs) -> None:
         """Add the files' counts to the registry."""
         self.registry.register(_FilesCollector(files))
@@ -189,6 +194,15 @@ class _TextCollector(Collector):
         yield pivoted
         text = "Times that texts were translated without the memory of their key, as it could not be read."
         yield CounterMetricFamily("tandem_memory_failures", text, value=self._memory.failures)
+
+
+class _AccessCollector(Collector):
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def collect(self) -> Iterator[Metric]:
+        text = "Times that keys could not be read, or requests and characters not be counted."
+        yield _labelled("tandem_access_failures", text, "store", self._access.store_failures)
 
 
 class _FilesCollector(Collector):

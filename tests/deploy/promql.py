@@ -132,6 +132,7 @@ class _Nothing:
     disk = (0, 0)
     pivoted = {("fr", "en", "de"): 1}  # noqa: RUF012
     failures = 0
+    store_failures: dict[str, int] = {"keys": 0}  # noqa: RUF012
 
 
 def own_metrics() -> Known:
@@ -140,6 +141,7 @@ def own_metrics() -> Known:
     metrics = Metrics()
     metrics.watch(Engine(), nothing)
     metrics.watch_texts(nothing, nothing)
+    metrics.watch_access(nothing)
     metrics.watch_files(nothing)
     metrics.note("/translate", "POST", 200, "", 0.0)
     return exposition(metrics.render()[0].decode())

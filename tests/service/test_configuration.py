@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from deploy.cli import app, load_command, main
 from models.errors import ConfigError
 from service.configuration import flag_of, is_secret, read_configuration, shown
-from service.http.listening import AddressTaken, listen, url_of
+from service.http.listening import AddressTaken, allow_files, listen, url_of
 from service.settings import Settings
 from tests.service.support import tiny_bundle
 
@@ -262,3 +263,31 @@ def test_a_signal_ends_the_process_with_status_0(tmp_path: Path) -> None:
         events = [json.loads(line)["event"] for line in process.stderr]
         assert process.wait(30) == 0
     assert events == ["draining", "drained", "stopped"]
+
+
+@pytest.fixture
+def hard_limit() -> Iterator[int]:
+    """Of open files, which no process may raise; the soft one is as before afterwards."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        pytest.skip("no bound on open files here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 500), hard))
+    yield hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_more_files_may_be_open_than_a_shell_allows(hard_limit: int) -> None:
+    import resource
+
+    with capture_logs() as lines:
+        allow_files(10)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (520, hard_limit)
+        allow_files(1)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 520  # what is more than enough stays
+        assert not lines
+        allow_files(hard_limit)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard_limit
+    assert [(line["event"], line["allowed"], line["needed"]) for line in lines] == [
+        ("few_open_files", hard_limit, 2 * hard_limit + 500)
+    ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -17,7 +19,7 @@ from models.errors import ConfigError, TandemError
 from service.access.access import Access, Caller, open_keys
 from service.access.keys import CallerLimits, KeyStore
 from service.settings import Settings
-from service.storage.database import StorageError
+from service.storage.database import StorageError, StorageFull
 
 Run = Callable[..., Result]
 
@@ -54,6 +56,14 @@ def test_a_key_is_printed_alone_once(run: Run, data: Path) -> None:
     assert valid(data, result.stdout.strip())
     assert "this once only" in result.stderr
     assert result.stdout.strip() not in run("keys", "list").output + run("keys", "list", "--json").output
+
+
+@pytest.mark.parametrize("command", [("list",), ("revoke", "web"), ("rotate", "web"), ("quota", "web")])
+def test_a_folder_that_no_server_has_is_named_and_not_made(run: Run, data: Path, command: tuple[str, ...]) -> None:
+    """No keys in the wrong folder would look like no keys at all."""
+    refused = run("keys", *command, fails=True)
+    assert isinstance(refused.exception, ConfigError) and str(refused.exception).startswith(f"{data} holds no keys.db")
+    assert not data.exists()
 
 
 def test_limits_and_the_end_of_a_key_are_listed(run: Run) -> None:
@@ -121,6 +131,7 @@ def test_another_server_takes_keys_over(run: Run, data: Path, tmp_path: Path) ->
     ],
 )
 def test_what_makes_no_sense_is_refused(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    run("keys", "add", "shop")
     error = run(*arguments, fails=True).exception
     assert isinstance(error, ConfigError)
     assert message in str(error)
@@ -165,3 +176,40 @@ def test_a_backup_overwrites_nothing_and_is_checked(run: Run, data: Path, tmp_pa
     error = run("backup", str(tmp_path / "copy"), fails=True).exception
     assert isinstance(error, StorageError) and isinstance(error, TandemError)
     assert "broken.db cannot be backed up" in str(error)
+
+
+def test_a_job_that_is_deleted_meanwhile_is_not_missed(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = {name: data / "files" / name for name in ("one", "two")}
+    for folder in jobs.values():
+        folder.mkdir(parents=True)
+        (folder / "source").write_text("text")
+    copy = shutil.copy2
+
+    def and_delete_the_other(source: str, target: str, **options: bool) -> None:
+        shutil.rmtree(jobs["two" if Path(source).parent.name == "one" else "one"], ignore_errors=True)
+        copy(source, target, **options)
+
+    monkeypatch.setattr("service.storage.backup.shutil.copy2", and_delete_the_other)
+    run("backup", str(tmp_path / "copy"))
+    assert [path.read_text() for path in (tmp_path / "copy").rglob("source")] == ["text"]
+
+
+def test_half_a_backup_is_none(run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a full disk cuts short must not be taken for a backup, nor be in the way of the next one."""
+    run("keys", "add", "web")
+    (data / "files" / "job").mkdir(parents=True)
+    (data / "files" / "job" / "source").write_text("text")
+
+    def full(source: str, target: str, **_: bool) -> None:
+        Path(target).write_text("te")
+        raise OSError(errno.ENOSPC, "No space left on device", source)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("service.storage.backup.shutil.copy2", full)
+        error = run("backup", str(tmp_path / "copy"), fails=True).exception
+    assert isinstance(error, StorageFull) and "source cannot be backed up" in str(error)
+    assert list((tmp_path / "copy").iterdir()) == []
+    run("backup", str(tmp_path / "copy"))
+    assert (tmp_path / "copy" / "files" / "job" / "source").read_text() == "text"

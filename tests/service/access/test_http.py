@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,8 @@ async def test_the_keys_known_stay_valid_while_their_store_is_out(service: Serve
     access.refresh()
     access.refresh()
     assert (await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))).status_code == 200
+    failed = re.search(r'tandem_access_failures_total{store="keys"} (\d+)', (await service.client.get("/metrics")).text)
+    assert failed and int(failed[1]) >= 2  # the server looks by itself too
 
 
 async def test_metrics_have_the_names_of_keys(service: Served) -> None:

@@ -180,11 +180,14 @@ def test_while_the_store_is_down_open_counts_nothing_and_says_so_once(database: 
             assert meter.charge("web", CallerLimits(1, 1), 70) == Receipt()
         assert meter.used("web") == 0
         meter.refund(Receipt("any", 5))
+        pause.now += 60
+        assert meter.charge("web", CallerLimits(1, 1), 70) == Receipt()
         mend_database(database)
         pause.now += 60
         assert meter.charge("web", CallerLimits(1, 100), 70).characters == 70
     assert [line["event"] for line in lines] == ["limits_store_failed", "limits_store_back"]
     assert lines[0]["answers"] == "open"
+    assert meter.failures == 2
 
 
 def test_a_store_that_fails_slowly_is_left_alone_afterwards(database: Database) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from structlog.testing import capture_logs
 
 from models.bundle import Bundle, Vocabularies, VocabularyFile
 from models.errors import BundleError, ConfigError
@@ -69,6 +70,18 @@ def test_a_folder_may_be_empty_beside_others(bundles: dict[str, Bundle], tmp_pat
     (own / "de-en" / "onnx").mkdir(parents=True)  # a bundle that lost its manifest is none to pass over
     with pytest.raises(ConfigError, match="own holds no bundle"):
         find_bundles([own, folder])
+
+
+def test_a_folder_without_a_manifest_beside_bundles_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that is not finished, or that this user may not read, is a pair that nobody can ask for."""
+    monkeypatch.setattr("service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
+    tiny_bundle(tmp_path)
+    for other in ("en-de", "lost+found", ".pull-en-de"):
+        (tmp_path / other).mkdir()
+    with capture_logs() as lines:
+        build_engine(Settings(bundles=(tmp_path,)))
+    passed_over = [line["folder"] for line in lines if line["event"] == "no_bundle"]
+    assert passed_over == [str(tmp_path / "en-de")]
 
 
 def test_a_broken_bundle_stops_the_start(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import os
@@ -19,12 +20,14 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.vocabulary import train_sentencepiece
 from service.app import create_app
 from service.bundles.loading import at_start, list_bundles, newest
+from service.bundles.switches import Switches
 from service.engine import Engine
 from service.http.dependencies import Parts
 from service.settings import Settings
@@ -355,6 +358,28 @@ async def test_a_switch_survives_a_restart(manager: Writer, opened: Opened, tmp_
         await service.delete("/models/de-en")
     async with serving(kept) as service:
         assert await service.served() == "de-en@10"  # forgotten with the alias
+
+
+async def test_what_cannot_be_kept_is_done_all_the_same(
+    manager: Writer, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk must not keep bundles in memory that nobody can reach any more."""
+    manager("de-en@1")
+    manager("de-en@2")
+    async with serving(settings(tmp_path, data=tmp_path / "data")) as service:
+        await service.post("/models/de-en@1")
+
+        def full(_: Switches) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Switches, "_write", full)
+        with capture_logs() as lines:
+            assert (await service.post("/models/de-en@2")).json()["current"] == "de-en@2"
+            unloaded = await service.delete("/models/de-en")
+        assert unloaded.json() == {"alias": "de-en", "unloaded": ["de-en@2", "de-en@1"]}
+        assert [line["model"] for line in lines if line["event"] == "switch_not_kept"] == ["de-en", "de-en"]
+        assert await service.states() == {}
+        assert (await service.post("/models/de-en@1")).json()["current"] == "de-en@1"
 
 
 async def test_a_changed_setting_beats_an_older_switch(manager: Writer, opened: Opened, tmp_path: Path) -> None:

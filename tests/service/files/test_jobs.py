@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,26 @@ async def test_killed_while_the_result_is_written(
     assert not orphan.exists()
 
 
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP"])
+async def test_a_signal_to_all_processes_of_a_service_fails_no_job(
+    bundles: dict[str, Bundle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """systemd and a terminal's Ctrl-C send it to the process that writes the result too."""
+    program = tmp_path / "python"
+    signalled = f'mkdir "{tmp_path}/signalled" 2>/dev/null && kill -s {name} $$'
+    program.write_text(f'#!/bin/sh\n{signalled}\nexec "{sys.executable}" "$@"\n')
+    program.chmod(0o700)
+    async with file_jobs(bundles["de-en"], tmp_path / "data", processes=True) as running:
+        running.graphs.gate.clear()
+        job = await running.accept(LINES)
+        monkeypatch.setattr(sys, "executable", str(program))
+        running.graphs.gate.set()
+        done = await running.finished(job)
+        assert (done.status, done.error) == ("done", None)
+        assert running.result(done) == LINES
+    assert (tmp_path / "signalled").exists()
+
+
 async def test_a_shutdown_leaves_the_job_for_the_next_start(bundles: dict[str, Bundle], tmp_path: Path) -> None:
     async with file_jobs(bundles["de-en"], tmp_path) as running:
         running.graphs.gate.clear()
@@ -166,8 +187,11 @@ async def test_a_full_disk_refuses_uploads_and_delays_results(
             return written(order)
 
         monkeypatch.setattr(child, "write", at_last)
-        job = await running.finished(await running.accept(b"wo ist der bahnhof"))
+        with capture_logs() as lines:
+            job = await running.finished(await running.accept(b"wo ist der bahnhof"))
         assert (job.status, running.result(job), len(attempts)) == ("done", b"wo ist der bahnhof", 3)
+        (waits,) = [line for line in lines if line["event"] == "file_waits"]  # once, however often it is tried
+        assert waits["job"] == job.id[:8] and "No space left on device" in waits["cause"]
 
 
 async def test_the_process_that_writes_a_file_says_that_the_disk_is_full(tmp_path: Path) -> None:

@@ -110,6 +110,14 @@ async def test_ready_after_a_probe_of_every_bundle(service: Served) -> None:
     assert (await service.client.get("/healthz")).json() == {"status": "ok"}
 
 
+async def test_probes_may_ask_for_the_head_alone(service: Served) -> None:
+    """As `wget --spider` and many monitors do."""
+    for path in ("/healthz", "/readyz"):
+        assert (await service.client.head(path)).status_code == 200
+    service.engine.close()
+    assert [(await service.client.head(path)).status_code for path in ("/healthz", "/readyz")] == [200, 503]
+
+
 async def test_not_ready_while_decoding_hangs_and_ready_again(bundles: dict[str, Bundle]) -> None:
     settings = Settings(probe_interval=0, probe_timeout=0.05, shutdown_timeout=5)
     async with served(bundles, settings) as service:
