@@ -83,9 +83,9 @@ class TextService:
         """End the text threads."""
         self._threads.close()
 
-    async def detect(self, text: str, caller: str, *, likeliest: bool = False) -> list[Guess]:
-        """The languages that a text may be in, best first; ``caller`` and ``likeliest``: as of requests."""
-        return await self._threads.run(caller, self.detector.detect, text, None, likeliest)
+    async def detect(self, text: str, caller: str, *, every: bool = False) -> list[Guess]:
+        """The languages that a text may be in, as ``Detector.detect`` names them; ``caller``: as of requests."""
+        return await self._threads.run(caller, self.detector.detect, text, None, every)
 
     async def translate(self, request: TranslateTask, progress: Progress | None = None) -> DecodeResult:
         """Translate texts; ``progress`` is told of every finished sentence of plain text while others are decoded."""
@@ -247,7 +247,7 @@ class TextService:
 
     def _guesses(self, text: str, request: TranslateTask, preferred: Collection[str] | None) -> list[Guess]:
         """The languages that a text may be in, best first. A phrase alone tells little: there lexicons know better."""
-        guesses = self.detector.detect(text, preferred, request.likeliest)
+        guesses = self.detector.detect(text, preferred, True)
         alone = phrase_alone(text.strip())
         if preferred is None or not request.lexicon or alone is None:
             return guesses
@@ -258,7 +258,7 @@ class TextService:
         known = [code for code in known if not is_borrowed(routes[code], alone["phrase"])] or known
         if not known or guesses[0].language in known:
             return guesses
-        return [guess for guess in self.detector.detect(text, preferred, True) if guess.language in known]
+        return [guess for guess in guesses if guess.language in known]
 
     def _parsed(
         self,
