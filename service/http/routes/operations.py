@@ -12,12 +12,14 @@ from service.http.openapi import error_responses
 router = APIRouter(tags=["operations"])
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 async def healthz() -> Status:
     """The process is alive."""
     return Status(status="ok")
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=error_responses(503))
 async def readyz(parts: PartsDep) -> Status:
     """Every bundle decodes; 503 with the reasons otherwise, also while shutting down."""

@@ -110,6 +110,13 @@ async def test_ready_after_a_probe_of_every_bundle(service: Served) -> None:
     assert (await service.client.get("/healthz")).json() == {"status": "ok"}
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/health"])
+async def test_monitors_may_ask_by_head(service: Served, path: str) -> None:
+    assert (await service.client.head(path)).status_code == 200
+    service.engine.close()
+    assert (await service.client.head(path)).status_code == (503 if path == "/readyz" else 200)
+
+
 async def test_not_ready_while_decoding_hangs_and_ready_again(bundles: dict[str, Bundle]) -> None:
     settings = Settings(probe_interval=0, probe_timeout=0.05, shutdown_timeout=5)
     async with served(bundles, settings) as service:
