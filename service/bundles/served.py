@@ -12,6 +12,7 @@ from models.rendering import Renderer
 from models.search import Hypothesis, SearchOptions
 from models.text import as_read, single_spaced
 from models.vocabulary import EDITS
+from service.text.foreign import Alphabet
 
 Ids = tuple[int, ...]
 """Tokens of a text, with the end of the sentence."""
@@ -30,6 +31,7 @@ class ServedModel:
         renderer: writes its hypotheses.
         placeholders: strings that can stand for parts of a text and that the model learnt to copy, and the token that
             each is written as; of several texts none are.
+        alphabet: the characters that it reads, of its first source.
         aligns: whether hypotheses can carry their attention.
         reads_sources: whether what it writes depends on more than the hypothesis.
     """
@@ -38,6 +40,7 @@ class ServedModel:
     options: SearchOptions
     renderer: Renderer
     placeholders: Mapping[str, int]
+    alphabet: Alphabet
     aligns: bool = False
     reads_sources: bool = True
 
@@ -47,7 +50,15 @@ class ServedModel:
         renderer, defaults = Renderer.of(bundle), bundle.manifest.decoding
         suppressed = tuple(sorted({*defaults.suppressed, *_reserved(bundle)}))
         options = renderer.options(replace(defaults, n_best=1, suppressed=suppressed))
-        return cls(bundle, options, renderer, _placeholders(bundle), aligns, renderer.reads_sources)
+        return cls(
+            bundle,
+            options,
+            renderer,
+            _placeholders(bundle),
+            Alphabet(bundle.source_vocabularies[0]),
+            aligns,
+            renderer.reads_sources,
+        )
 
     @property
     def name(self) -> str:

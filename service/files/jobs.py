@@ -240,7 +240,7 @@ class FileJobs:
             return source, None
         if source.lower() == "auto":
             sample = await asyncio.to_thread(sample_of, slices)
-            guesses = await self._texts.detect(sample, caller.name, likeliest=upload.likeliest)
+            guesses = await self._texts.detect(sample, caller.name, every=True)
             task = TranslateTask(texts=[sample], target=upload.target, model=upload.model, likeliest=upload.likeliest)
             route, guess = guessed_route(self._texts.catalog, task, guesses, "the file")
             return guess.language if route else upload.target, guess.confidence

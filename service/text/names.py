@@ -10,14 +10,17 @@ from models.lexicon import WORD, Lexicon
 from service.text.masking import Hidden, HiddenPlace
 from service.text.spans import Span
 
-# What stands before a word inside a sentence: another one, or a title, and nothing that ends or opens one.
-_BEFORE = "|".join(rf"(?<={before} )" for before in (r"[\w,;)]", r"\bMr\.", r"\bMrs\.", r"\bMs\.", r"\bDr\.", r"\bM\."))
-_WORD_INSIDE = re.compile(rf"(?P<inside>{_BEFORE})?(?<![\w@/.-])(?P<word>{WORD})(?![\w@/]|\.\w)")
+_TITLES = r"(?:(?:Mrs?|Ms|Dr|Prof|M)\. )*"
+# What stands before a word inside a sentence: another one, and nothing that ends or opens one. A word that a full stop
+# follows there is an abbreviation.
+_WORD_INSIDE = re.compile(
+    rf"(?P<inside>(?<=[\w,;)] ))?(?<![\w@/.-])(?P<title>{_TITLES})(?P<word>{WORD})(?![\w@/]|\.\w|\.\s+\S)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Finds names in texts of one language.
+    """Finds names in sentences of one language. Behind a title every word with a capital is one, and keeps the title.
 
     Attributes:
         hops: of each model that the text goes through, its lexicon, the language it reads, and the one it writes.
@@ -30,13 +33,19 @@ class Names:
         return bool(known) and all(known)
 
     def find(self, text: str) -> list[HiddenPlace]:
-        """The names in a normalised text, in order; the reply does not speak of them."""
+        """The names in a normalised sentence, in order; the reply does not speak of them."""
         return [*self._found(text)] if self else []
 
     def _found(self, text: str) -> Iterator[HiddenPlace]:
         for match in _WORD_INSIDE.finditer(text):
             word = name = match["word"]
             if not word[0].isupper():
+                continue
+            if title := match["title"]:
+                yield (
+                    Span(match.start("title"), match.end()),
+                    Hidden(title + word, title + word, title + word, asked=False),
+                )
                 continue
             inside = match["inside"] is not None
             for lexicon, source, target in self.hops:

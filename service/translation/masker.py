@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from service.text.glossary import Glossary
 from service.text.masking import Hidden, Masked, merge
-from service.text.names import NO_NAMES, Names
 from service.text.protect import Protector, always_kept
 from service.text.spans import Span
 from service.translation.requests import DecodeRequest, TranslateTask
@@ -19,13 +18,11 @@ class Masker:
 
     Attributes:
         addresses: whether these are of the latter. Not in a text that is summarized: its summary may leave them out.
-        lexicon: whether names are hidden that a lexicon knows.
     """
 
     protector: Protector
     glossary: Glossary
     addresses: bool
-    lexicon: bool = False
 
     @classmethod
     def of(cls, request: DecodeRequest) -> Masker:
@@ -34,25 +31,23 @@ class Masker:
             return cls(Protector(), Glossary.of({}), addresses=False)
         terms = request.glossary
         glossary = terms if isinstance(terms, Glossary) else Glossary.of(terms)
-        return cls(Protector.of(request.protect), glossary, addresses=True, lexicon=request.lexicon)
+        return cls(Protector.of(request.protect), glossary, addresses=True)
 
-    def mask(self, text: str, kept: Sequence[Span] = (), names: Names = NO_NAMES) -> Masked:
+    def mask(self, text: str, kept: Sequence[Span] = ()) -> Masked:
         """A text, normalised but for what is hidden in it, which comes back byte for byte.
 
         Args:
             text: any.
             kept: places in it that are protected whatever the request says, in order.
-            names: finds those of its language.
 
         Raises:
             InvalidOption: looking for what is protected takes too long.
         """
         unasked = always_kept(text, addresses=self.addresses)
-        names = names if self.lexicon else NO_NAMES
-        if not (kept or unasked or self.protector.finders or self.glossary or names):
+        if not (kept or unasked or self.protector.finders or self.glossary):
             return Masked(text).normalised()
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
         found = merge(merge(always, self.protector.find(text)), unasked)
         masked = (Masked.of(text).hide(found) if found else Masked(text)).normalised()
-        terms = merge(self.glossary.find(masked.text), names.find(masked.text))
+        terms = self.glossary.find(masked.text)
         return (masked if masked.mark else Masked.of(masked.text)).hide(terms) if terms else masked

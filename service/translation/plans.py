@@ -167,12 +167,12 @@ def named_route(catalog: Catalog, request: TranslateTask, source: str) -> Route:
 def guessed_route(
     catalog: Catalog, request: TranslateTask, guesses: Sequence[Guess], place: str
 ) -> tuple[Route | None, Guess]:
-    """The route of the first likely guess that is served, and that guess.
+    """The route of the first guess that is served, and that guess: a likely one, where the best is sure.
 
     Args:
         catalog: what is served.
         request: asks for it.
-        guesses: of one text, best first; all of them where the likeliest that is served is to be taken.
+        guesses: of one text, all of them, best first.
         place: the text's field, for errors.
 
     Returns:
@@ -180,19 +180,21 @@ def guessed_route(
         though it is far from the best says so.
 
     Raises:
-        LanguageNotServed, PairNotServed: none of them is served.
+        LanguageNotServed, PairNotServed: none of them is served, or none that is likely where the best is sure and the
+            request does not ask for the likeliest.
         InvalidOption, ModelNotFound: as ``Catalog.translator`` does.
     """
     refused: LanguageNotServed | PairNotServed | None = None
+    sure = guesses[0].confidence >= _SURE
     for guess in guesses:
         close = guess.confidence >= _CLOSE * guesses[0].confidence
-        if not (close or request.likeliest):
+        if sure and not (close or request.likeliest):
             break
         try:
             route = named_route(catalog, request, guess.language)
             return route, guess if close else replace(guess, instead_of=guesses[0].language)
         except (LanguageNotServed, PairNotServed) as error:
-            if close and _is_target(catalog, request, guess.language):
+            if (close or not sure) and _is_target(catalog, request, guess.language):
                 return None, guess
             refused = refused or error
     assert refused is not None, "the best guess was tried"

@@ -50,7 +50,9 @@ def _remember(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
 
 def phrase_alone(sentence: str) -> re.Match[str] | None:
     """The word or phrase and what ends it, where a sentence is no more than an entry of a lexicon may be."""
-    return _PHRASE_ALONE.fullmatch(" ".join(normalise(sentence).split())) if len(sentence) <= LONGEST_PHRASE else None
+    if len(sentence) > LONGEST_PHRASE:
+        return None
+    return _PHRASE_ALONE.fullmatch(" ".join(normalise(sentence).replace("’", "'").split()))
 
 
 def look_up(route: Route, sentence: str) -> list[str]:
@@ -59,11 +61,17 @@ def look_up(route: Route, sentence: str) -> list[str]:
     if match is None:
         return []
     space = " " if base_code(route.models[-1].target) == "fr" and match["end"][:1] in ("!", "?") else ""
-    found = [match["phrase"].replace("’", "'")]
+    found = [match["phrase"]]
     for lexicon, source, target in route.lexicons:
         ranked = (lexicon.translations(source, target, phrase) for phrase in found)
         found = [*dict.fromkeys(chain.from_iterable(ranked))]
     return [f"{phrase}{space}{match['end']}" for phrase in found]
+
+
+def is_borrowed(route: Route, phrase: str) -> bool:
+    """Whether the first lexicon knows nothing of a phrase but itself: it is another language's, as "Save" in French."""
+    lexicon, source, target = route.lexicons[0]
+    return all(text.casefold() == phrase.casefold() for text in lexicon.translations(source, target, phrase))
 
 
 def _plain_units(request: TranslateTask, text: ParsedText) -> Iterator[Unit]:

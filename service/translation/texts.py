@@ -28,7 +28,7 @@ from service.text.markup import MarkupError
 from service.translation.masker import Masker
 from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
-from service.translation.recall import look_up, phrase_alone, recall
+from service.translation.recall import is_borrowed, look_up, phrase_alone, recall
 from service.translation.requests import (
     AUTO,
     DecodeRequest,
@@ -83,9 +83,9 @@ class TextService:
         """End the text threads."""
         self._threads.close()
 
-    async def detect(self, text: str, caller: str, *, likeliest: bool = False) -> list[Guess]:
-        """The languages that a text may be in, best first; ``caller`` and ``likeliest``: as of requests."""
-        return await self._threads.run(caller, self.detector.detect, text, None, likeliest)
+    async def detect(self, text: str, caller: str, *, every: bool = False) -> list[Guess]:
+        """The languages that a text may be in, as ``Detector.detect`` names them; ``caller``: as of requests."""
+        return await self._threads.run(caller, self.detector.detect, text, None, every)
 
     async def translate(self, request: TranslateTask, progress: Progress | None = None) -> DecodeResult:
         """Translate texts; ``progress`` is told of every finished sentence of plain text while others are decoded."""
@@ -247,15 +247,18 @@ class TextService:
 
     def _guesses(self, text: str, request: TranslateTask, preferred: Collection[str] | None) -> list[Guess]:
         """The languages that a text may be in, best first. A phrase alone tells little: there lexicons know better."""
-        guesses = self.detector.detect(text, preferred, request.likeliest)
-        if preferred is None or not request.lexicon or not phrase_alone(text.strip()):
+        guesses = self.detector.detect(text, preferred, True)
+        alone = phrase_alone(text.strip())
+        if preferred is None or not request.lexicon or alone is None:
             return guesses
         if base_code(guesses[0].language) == base_code(request.target):
             return guesses
-        known = [code for code in preferred if look_up(named_route(self.catalog, request, code), text.strip())]
+        routes = {code: named_route(self.catalog, request, code) for code in preferred}
+        known = [code for code, route in routes.items() if look_up(route, text.strip())]
+        known = [code for code in known if not is_borrowed(routes[code], alone["phrase"])] or known
         if not known or guesses[0].language in known:
             return guesses
-        return [guess for guess in self.detector.detect(text, preferred, True) if guess.language in known]
+        return [guess for guess in guesses if guess.language in known]
 
     def _parsed(
         self,

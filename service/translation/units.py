@@ -23,11 +23,12 @@ from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
+from service.text.foreign import find_foreign
 from service.text.html import HtmlDocument
 from service.text.layout import Document, is_translatable
 from service.text.loops import cut_loops
-from service.text.masking import Hidden, Masked
-from service.text.names import Names
+from service.text.masking import Hidden, Masked, merge
+from service.text.names import NO_NAMES, Names
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
 from service.text.splitting import Measure, split_long
@@ -339,19 +340,16 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
     Raises:
         InvalidOption: a text has words in some sources only, or is too long for the model and cannot be split.
     """
-    names = Names(plan.route.lexicons)
     if markup is not None:
         segments = tuple(
-            _parse_alone(
-                plan, block.text, masker.mask(block.text, block.kept, names), tokens, attention=block.has_markup
-            )
+            _parse_alone(plan, block.text, masker.mask(block.text, block.kept), tokens, attention=block.has_markup)
             for block in markup.blocks
         )
     elif len(plan.columns) > 1:
         segments = (_parse_several(plan, number, masker, tokens),)
     else:
         text = plan.columns[0][number]
-        segments = (_parse_alone(plan, text, masker.mask(text, (), names), tokens, attention=False),)
+        segments = (_parse_alone(plan, text, masker.mask(text), tokens, attention=False),)
     return ParsedText(number, plan, segments, markup)
 
 
@@ -368,10 +366,23 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         document = Document.of([(own.source, translated) for own, translated in parts], language, target)
         sentences = [own for own, translated in parts if translated]
     units = [
-        Unit.of(plan, tokens, own, (own.source,), number=number, attention=attention)
+        Unit.of(plan, tokens, _without_words(plan, own), (own.source,), number=number, attention=attention)
         for number, own in enumerate(sentences)
     ]
     return SegmentedText(text, document, units, attention)
+
+
+def _without_words(plan: Plan, sentence: Masked) -> Masked:
+    """A sentence in which names are hidden too, and signs and words that its models cannot read.
+
+    Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it would be no layout.
+    """
+    route = plan.route
+    looked_up = isinstance(plan.request, TranslateTask) and plan.request.lexicon
+    names = Names(route.lexicons) if looked_up else NO_NAMES
+    text = sentence.text
+    found = merge(find_foreign(text, [model.alphabet for model in route.models]), names.find(text))
+    return (sentence if sentence.mark else Masked.of(text)).hide(found) if found else sentence
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:

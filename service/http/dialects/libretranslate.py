@@ -111,6 +111,7 @@ async def suggest(
     return Suggested(success=True)
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health() -> Status:
     """The process is alive; GET /readyz says whether it can translate."""

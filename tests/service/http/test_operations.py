@@ -110,12 +110,11 @@ async def test_ready_after_a_probe_of_every_bundle(service: Served) -> None:
     assert (await service.client.get("/healthz")).json() == {"status": "ok"}
 
 
-async def test_probes_may_ask_for_the_head_alone(service: Served) -> None:
-    """As `wget --spider` and many monitors do."""
-    for path in ("/healthz", "/readyz"):
-        assert (await service.client.head(path)).status_code == 200
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/health"])
+async def test_monitors_may_ask_by_head(service: Served, path: str) -> None:
+    assert (await service.client.head(path)).status_code == 200
     service.engine.close()
-    assert [(await service.client.head(path)).status_code for path in ("/healthz", "/readyz")] == [200, 503]
+    assert (await service.client.head(path)).status_code == (503 if path == "/readyz" else 200)
 
 
 async def test_not_ready_while_decoding_hangs_and_ready_again(bundles: dict[str, Bundle]) -> None:

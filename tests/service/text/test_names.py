@@ -48,7 +48,9 @@ def found(names: Names, text: str) -> list[tuple[str, str]]:
         ([EN_DE], "Anna lives in Munich.", [("Anna", "Anna")]),  # all German nouns have capitals
         ([EN_DE], "Will the doctor, Kowalski, come?", [("Kowalski", "Kowalski")]),
         ([EN_DE], "Kowalski came. Kowalski went: Kowalski", []),  # may be any words at the beginning
-        ([EN_DE], "Mr. Kowalski came. Nowak", [("Kowalski", "Kowalski")]),
+        ([EN_DE], "Mr. Kowalski came. Nowak", [("Mr. Kowalski", "Mr. Kowalski")]),
+        ([DE_EN], "Frau Prof. Dr. Haus.", [("Prof. Dr. Haus", "Prof. Dr. Haus")]),
+        ([EN_DE], "the Gen. Kowalski, M. the", []),
         ([EN_DE], "I Will", []),
         ([EN_FR], "On Friday in London", [("London", "Londres")]),
         ([EN_DE], "see Kowalski/Anna.txt, Anna-Maria or x@Anna", [("Anna-Maria", "Anna-Maria")]),

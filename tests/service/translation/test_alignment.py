@@ -27,6 +27,7 @@ from service.bundles.loading import build_engine
 from service.bundles.served import ServedModel
 from service.engine import Engine, Job
 from service.settings import Settings
+from service.text.foreign import Alphabet
 from service.text.locating import locate
 from service.text.spans import Span
 from service.translation import writing
@@ -59,7 +60,7 @@ def model_of(
     manifest = SimpleNamespace(target_form=form, name="scripted", confidence=None)
     bundle = SimpleNamespace(target_vocabulary=target, source_vocabularies=tuple(sources), manifest=manifest)
     renderer = Renderer(tuple(sources), target, form)
-    return ServedModel(cast(Bundle, bundle), SearchOptions(), renderer, {}, aligns=True)
+    return ServedModel(cast(Bundle, bundle), SearchOptions(), renderer, {}, Alphabet(sources[0]), aligns=True)
 
 
 def hypothesis_of(tokens: Sequence[int], *attention: Array) -> Hypothesis:

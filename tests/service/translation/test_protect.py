@@ -18,7 +18,7 @@ from service.errors import InvalidOption
 from service.settings import Settings
 from service.text import protect
 from service.text.masking import Hidden, Masked, merge
-from service.text.protect import Protector, literals
+from service.text.protect import Protector, always_kept, literals
 from service.text.spans import Span
 from tests.service.support import CopyGraphs, Served, assert_error, make_engine, running, served, tiny_bundle
 
@@ -55,8 +55,29 @@ def test_literals_stand_at_word_boundaries_and_the_longest_counts() -> None:
     assert found("urls regex:x", "literal:urls", "literal:regex:x") == ["urls", "regex:x"]
 
 
+def test_a_script_without_spaces_has_no_endless_words() -> None:
+    assert always_kept(SIGNS, addresses=True) == [] != always_kept("ab" * 150, addresses=True)
+
+
 LETTERS = "".join(chr(ord("a") + number * number // 3 % 26) for number in range(200))
 SIGNS = "".join(chr(ord("一") + number) for number in range(300))
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("das haus 🍕👍🏽, ist alt. 🎉 das 👨‍👩‍👧!", ["das haus , ist alt.", "das !"]),
+        ("das (مرحبا) ist → 日本", ["das ( ) ist"]),
+        ("日本 🍕 مرحبا بالعالم", []),
+        ("<p>das <b>haus 🍕</b> ist</p>", ["das haus ist"]),
+    ],
+)
+async def test_what_no_model_can_read_comes_back(service: Served, text: str, read: list[str]) -> None:
+    """The vocabulary has no piece for these signs and letters."""
+    reply = await service.translate(text, format="html" if text.startswith("<") else "text")
+    assert reply.json() == {"translatedText": text}
+    decoded = [service.bundle.source_vocabularies[0].decode(ids) for ids in service.graphs.encoded]
+    assert sorted(" ".join(re.sub("⟨ph[0-9]⟩", " ", seen).split()) for seen in decoded) == sorted(read)
 
 
 async def test_addresses_come_back_though_nobody_asked(service: Served) -> None:
@@ -74,7 +95,7 @@ async def test_addresses_come_back_though_nobody_asked(service: Served) -> None:
         ("das haus " + "f0" * 101 + " ist alt\n" + "-" * 300, ["das haus ist alt"]),
         ("<b>" + "a" * 150 + "</b>" + "a" * 150, []),
         (LETTERS, [LETTERS]),  # no two of its pieces are equal, which would be read once
-        (SIGNS, [SIGNS]),  # a script without spaces between words
+        (SIGNS, []),  # a script that the model cannot read
     ],
 )
 async def test_words_without_end_come_back_unread(service: Served, text: str, read: list[str]) -> None:

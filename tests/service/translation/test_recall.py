@@ -26,11 +26,20 @@ WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
         "maison": ("house", "home"),
         "aujourd'hui": ("today",),
         "salut": ("hi",),
+        "Save": ("Save",),
+        "chat": ("Chat", "cat"),
         "Londres": ("London",),
         "au revoir": ("goodbye", "bye"),
         "l'eau qui dort n'est pas": ("still water",),
     },
-    ("en", "de"): {"dog": ("Hund",), "house": ("Haus",), "home": ("Zuhause", "Haus"), "hi": ("hallo",)},
+    ("en", "de"): {
+        "dog": ("Hund",),
+        "house": ("Haus",),
+        "home": ("Zuhause", "Haus"),
+        "hi": ("hallo",),
+        "save": ("speichern",),
+        "chat": ("Chat",),
+    },
     ("de", "fr"): {"hallo": ("salut",)},
 }
 
@@ -69,7 +78,7 @@ async def translated(client: httpx.AsyncClient, q: Any, **fields: Any) -> Mappin
         ("Chien. Au  revoir\u00a0! Au revoir chien.", "Dog. Goodbye! Au revoir chien."),
         ("l’eau qui dort n’est pas", "still water"),
         ("au revoir, au revoir", "au revoir, au revoir"),
-        ("chat", "chat"),
+        ("cheval", "cheval"),
         ("chien2", "chien2"),
         ("chien,", "chien,"),
     ],
@@ -162,6 +171,12 @@ async def test_a_name_that_was_lost_is_put_back(client: httpx.AsyncClient) -> No
     )
 
 
+@pytest.mark.parametrize("text", ["le Dr. Kowalski dort.", "voir M. Londres et le Dr. Nowak."])
+async def test_no_sentence_ends_within_a_name(client: httpx.AsyncClient, text: str) -> None:
+    body = await translated(client, text, details=True)
+    assert body["translatedText"] == text and len(body["details"][0]["sentences"]) == 1
+
+
 async def test_a_name_goes_through_a_language_between(client: httpx.AsyncClient) -> None:
     body = await translated(client, "le chien de Kowalski et de Londres", target="de")
     # what London is in German, the second lexicon does not say
@@ -180,7 +195,7 @@ async def test_lexicons_say_what_language_a_word_is_in(
 
     def basque(self: Detector, text: str, preferred: Any = None, every: bool = False) -> list[Guess]:
         rest = detect(self, text, preferred, every=True) if every else []
-        return [Guess("eu", 76.9), *rest]
+        return [Guess("eu", 86.9), *rest]
 
     monkeypatch.setattr(Detector, "detect", basque)
     target = "fr" if language == "de" else "de"
@@ -192,3 +207,14 @@ async def test_lexicons_say_what_language_a_word_is_in(
         assert response.json()["detectedLanguage"]["language"] == language
         assert translation is None or response.json()["translatedText"] == translation
     assert_error(await client.post("/translate", json={**body, "lexicon": False}), 404, "language_not_served")
+
+
+@pytest.mark.parametrize(("word", "language", "translation"), [("Save", "en", "Speichern"), ("chat", "fr", "Chat")])
+async def test_a_word_that_a_lexicon_only_copies_is_of_another_language(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, word: str, language: str, translation: str
+) -> None:
+    """French text has "Save" from English programs; "chat" is its own, and English has both."""
+    monkeypatch.setattr(Detector, "detect", lambda *_: [Guess("fr", 14.6), Guess("en", 14.3)])
+    response = await client.post("/translate", json={"q": word, "source": "auto", "target": "de"})
+    assert response.json()["detectedLanguage"]["language"] == language
+    assert response.json()["translatedText"] == translation

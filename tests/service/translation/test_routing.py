@@ -71,6 +71,16 @@ async def test_a_language_that_is_not_served_is_named_with_its_text(service: Ser
     assert body["detail"]["pairs"]
 
 
+async def test_a_guess_that_is_not_sure_refuses_no_text(service: Served) -> None:
+    """Few words say little: these seem to be Danish, Norwegian, Malay and Latin; the last may be English too."""
+    texts = ["jpg file", "toggle sidebar", "kebab menu", "unsubscribe"]
+    body = (await service.translate(texts, source="auto")).json()
+    assert body["translatedText"] == texts
+    languages = [one["language"] for one in body["detectedLanguage"]]
+    assert set(languages[:3]) <= {"de", "fr"} and languages[3] == "en"
+    assert all(one["confidence"] < 50 for one in body["detectedLanguage"])
+
+
 @pytest.mark.parametrize("target", ["fr", "tr"])
 async def test_a_target_that_is_not_served_is_named_and_not_the_text(service: Served, target: str) -> None:
     response = await service.translate(ENGLISH, source="auto", target=target)

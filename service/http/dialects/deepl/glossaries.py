@@ -218,8 +218,9 @@ def parse_entries(text: str, kind: EntriesFormat, source: str, target: str) -> d
     for number, row in _rows(text, kind):
         place = f"entries, line {number}"
         if len(row) not in ((2, 4) if kind == "csv" else (2,)):
-            separator = "comma" if kind == "csv" else "tab"
-            raise InvalidFields.of(place, f"must be a source and a target term with one {separator} between", len(row))
+            name, separator = ("comma", ",") if kind == "csv" else ("tab", "\t")
+            bound = f"must be a source and a target term with one {name} between"
+            raise InvalidFields.of(place, bound, separator.join(row))
         for given, wanted in zip(row[2:], (source, target), strict=False):
             if base_language(given) != base_language(wanted):
                 raise InvalidFields.of(place, f"must be of the dictionary's language {wanted}", given)

@@ -166,10 +166,10 @@ def test_comma_separated_values() -> None:
     ("text", "kind", "message"),
     [
         ("Gleis", "tsv", "line 1: must be a source and a target term with one tab"),
-        ("Gleis\ttrack\tx", "tsv", "line 1: .*, but is 3"),
+        ("Gleis\ttrack\tx", "tsv", r"line 1: .*, but is 'Gleis\\ttrack\\tx'"),
         ("a\tb\n\na\tc", "tsv", "line 3: must not name a source term that another line has, but is 'a'"),
         ("Gleis", "csv", "one comma between"),
-        ("Gleis,track,de", "csv", "but is 3"),
+        ("Gleis,track,de", "csv", "but is 'Gleis,track,de'"),
         ("Gleis,voie,de,fr", "csv", "must be of the dictionary's language en, but is 'fr'"),
         ('Gleis,"tr"ack', "csv", "must be comma-separated values"),
         ("\n".join(f"{n}\tx" for n in range(MAX_STORED_GLOSSARY + 1)), "tsv", f"at most {MAX_STORED_GLOSSARY} terms"),
