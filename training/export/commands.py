@@ -26,6 +26,7 @@ from training.data.summary import PreparedSummary
 from training.export.bundle import Shipping, add_lexicon, add_precision, add_shortlist, export_bundle, renew_graphs
 from training.lexicon import build_lexicon
 from training.recipe import recipe_from_mapping
+from training.resuming import check_vocabularies
 from training.shortlist import build_shortlist
 from training.trainer import Run
 
@@ -182,6 +183,8 @@ def _export_run(
     if share is not None:
         recipe = replace(recipe, training=replace(recipe.training, start_share=share))
     data = folder / "data"
+    for path in chosen:
+        check_vocabularies(path, data)
     config = recipe.prepared_config(PreparedSummary.load(data))
     torch.manual_seed(0)
     model = build_model(recipe.architecture, config)
