@@ -236,7 +236,9 @@ def _renew(path: Path, texts: list[Path]) -> None:
     if len(texts) != len(languages):
         wanted = f"{len(languages)} times --renew TEXT, in {', '.join(languages)}"
         raise ConfigError(f"{path} needs {wanted}, but {len(texts)} are given")
-    print(renew_graphs(path, read_columns(texts, bundle.feature_widths), report).path)
+    together = [texts] if not bundle.manifest.pairs else [[text] for text in texts]  # parallel only where read as one
+    lines = [column for files in together for column in read_columns(files, bundle.feature_widths)]
+    print(renew_graphs(path, lines, report).path)
 
 
 def _columns(bundle: Bundle, sources: Sequence[Path], targets: Sequence[Path]) -> list[list[str]]:

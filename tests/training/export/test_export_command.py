@@ -60,8 +60,8 @@ def test_what_is_there_is_not_replaced_unasked(one: Exported, prepared: Path, tm
 
 def test_renewed_graphs_are_calibrated_on_every_direction(tmp_path: Path, seen: list[Any]) -> None:
     bundle = tiny_bundle(tmp_path, pairs=(("de", "en"), ("en", "de")))
-    for language, line in (("de", "das haus"), ("en", "the house")):
-        write_lines(tmp_path / language, [line] * 4)
+    for language, line, count in (("de", "das haus", 4), ("en", "the house", 5)):
+        write_lines(tmp_path / language, [line] * count)
     with pytest.raises(ConfigError, match=r"needs 2 times --renew TEXT, in de, en, but 1 are given"):
         export(bundle.path, renew=[tmp_path / "de"])
     export(bundle.path, renew=[tmp_path / "de", tmp_path / "en"])
