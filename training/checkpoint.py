@@ -45,6 +45,7 @@ class TrainingProgress:
         seconds: time spent training.
         skipped: updates that changed nothing, since their gradient was not finite.
         skipped_last: how many of the last updates in a row those are.
+        vocabularies: SHA-256 of those that the weights belong to; empty in checkpoints of earlier versions.
     """
 
     update: int = 0
@@ -57,6 +58,7 @@ class TrainingProgress:
     seconds: float = 0.0
     skipped: int = 0
     skipped_last: int = 0
+    vocabularies: str = ""
 
 
 def save_checkpoint(

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from models.errors import CheckpointError, ConfigError
 from training.checkpoint import random_states, read_progress, set_random_states
+from training.data.dataset import vocabulary_digest
 from training.data.summary import BATCHING_FIELDS, flatten
 from training.determinism import seed_of
 from training.parallel import Processes
@@ -53,6 +54,20 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         for name in {*before, *now}
         if before.get(name) != now.get(name) and not _FREE.intersection(accumulate(name.split("."), "{}.{}".format))
     )
+
+
+def check_vocabularies(path: Path, data: Path) -> None:
+    """Refuse weights that belong to other vocabularies than prepared data's, each of whose numbers means another piece.
+
+    Raises:
+        CheckpointError: they do, or the checkpoint cannot be read.
+    """
+    own = read_progress(path)[0].vocabularies
+    if own and own != vocabulary_digest(data):
+        raise CheckpointError(
+            f"{path} was trained with other vocabularies than those of {data}, which was prepared anew since or"
+            " elsewhere: put the data there that it was trained on, or train anew in another folder (--run)"
+        )
 
 
 def check_same_update(processes: Processes, update: int) -> None:

@@ -36,7 +36,7 @@ from training.checkpoint import (
 )
 from training.data.augmentation import Augmentation
 from training.data.batches import collate
-from training.data.dataset import PreparedData
+from training.data.dataset import PreparedData, vocabulary_digest
 from training.data.plans import plan_epoch
 from training.data.stream import Group, Stream
 from training.data.summary import PreparedSummary
@@ -48,7 +48,14 @@ from training.parallel import Processes
 from training.precision import float32_products
 from training.recipe import Recipe, recipe_mapping
 from training.reporting import Reporter, Window
-from training.resuming import check_recipe, check_same_update, restore_own_states, seed_process, states_of_others
+from training.resuming import (
+    check_recipe,
+    check_same_update,
+    check_vocabularies,
+    restore_own_states,
+    seed_process,
+    states_of_others,
+)
 from training.selection import training_selection
 from training.stepping import Stepper
 
@@ -118,7 +125,7 @@ class Trainer:
         augmentation: Augmentation | None = None,
     ) -> None:
         self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
-        self.processes = processes
+        self.processes, self.data = processes, data
         self.train_data = PreparedData.open(data, "train")
         self.valid_data = PreparedData.open(data, "valid")
         config = recipe.prepared_config(PreparedSummary.load(data))
@@ -128,7 +135,7 @@ class Trainer:
         self.stepper = Stepper(self.model, recipe, processes, selection)
         seed_process(recipe.training.seed, processes)
         self.stream = training_stream(recipe, self.train_data, processes, augmentation)
-        self.progress = TrainingProgress()
+        self.progress = TrainingProgress(vocabularies=vocabulary_digest(data))
         self._window = Window()
 
     @property
@@ -144,13 +151,16 @@ class Trainer:
         """Continue from the newest checkpoint, on any number of processes; false where there is none.
 
         Raises:
-            CheckpointError: the newest checkpoint belongs to another recipe, or is not the same for every process.
+            CheckpointError: the newest checkpoint belongs to another recipe or other vocabularies, or is not the same
+                for every process.
         """
         found = checkpoints(self.run.checkpoints)
         if found:
             check_recipe(found[-1], self.recipe)
+            check_vocabularies(found[-1], self.data)
             further = further_tensors(found[-1])
-            self.progress = restore(found[-1], self.model, self.optimiser)
+            restored = restore(found[-1], self.model, self.optimiser)
+            self.progress = replace(restored, vocabularies=self.progress.vocabularies)
             self.stepper.restore(further, str(found[-1]))
             restore_own_states(further, self.recipe.training.seed, self.processes, self.progress.update)
         check_same_update(self.processes, self.progress.update)

@@ -118,8 +118,9 @@ def compare(
     """
     check_folder(hypotheses, "--hypotheses")
     check_file(markdown, "--markdown")
-    bundles = load_systems(paths, decoding.target)
-    columns, (gold, *further) = read_tests(bundles, SourceFiles.parse(sources), references, decoding.limit)
+    files = SourceFiles.parse(sources)
+    bundles = load_systems(paths, decoding.target, files.languages)
+    columns, (gold, *further) = read_tests(bundles, files, references, decoding.limit)
     task = next(iter(bundles.values())).manifest.task
     systems = [UNEDITED, *bundles] if task == "postedit" else list(bundles)
     chosen = systems[0] if baseline is None else baseline

@@ -104,7 +104,7 @@ def _evaluate(
     """Everything is read before anything is decoded."""
     against = wanted.against
     other = [against] if against is not None and against.is_dir() else []
-    bundles = load_systems([path, *other], decoding.target)
+    bundles = load_systems([path, *other], decoding.target, files.languages)
     name, bundle = next(iter(bundles.items()))
     tests, (gold, *further_gold) = read_tests(bundles, files, references, decoding.limit)
     columns = tests[name]

@@ -116,17 +116,18 @@ class System:
         }
 
 
-def load_systems(paths: Sequence[Path], target: str = "") -> dict[str, Bundle]:
+def load_systems(paths: Sequence[Path], target: str = "", languages: Sequence[str] = ()) -> dict[str, Bundle]:
     """The bundles by name, or by folder where several have one name.
 
     Args:
         paths: their folders.
-        target: language to translate into, where one has several; empty for its first.
+        target: language to translate into, where one has several; empty for the first that fits ``languages``.
+        languages: of the texts, where they are named.
 
     Raises:
         ConfigError: they cannot be compared, or one does not translate into that language.
     """
-    loaded = [BulkOptions(target=target).directed(Bundle.load(path)) for path in paths]
+    loaded = [_directed(Bundle.load(path), target, languages) for path in paths]
     counts = Counter(bundle.manifest.name for bundle in loaded)
     names = [str(b.path) if counts[b.manifest.name] > 1 else b.manifest.name for b in loaded]
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -138,6 +139,11 @@ def load_systems(paths: Sequence[Path], target: str = "") -> dict[str, Bundle]:
             told = ", ".join(f"{name}: {value}" for name, value in found.items())
             raise ConfigError(f"bundles are compared on one {what.replace('_', ' ')}, but have {told}")
     return dict(zip(names, loaded, strict=True))
+
+
+def _directed(bundle: Bundle, target: str, languages: Sequence[str]) -> Bundle:
+    read = (source for source, into in bundle.manifest.pairs if source in languages and target in ("", into))
+    return BulkOptions(language=next(read, ""), target=target).directed(bundle)
 
 
 def read_tests(

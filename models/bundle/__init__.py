@@ -16,7 +16,7 @@ from models.bundle.manifest import (
     Vocabularies,
     VocabularyFile,
 )
-from models.bundle.write import add_built, extend_bundle, write_bundle
+from models.bundle.write import add_built, check_free, extend_bundle, write_bundle
 
 __all__ = [
     "BUILT",
@@ -38,6 +38,7 @@ __all__ = [
     "VocabularyFile",
     "add_built",
     "by_source",
+    "check_free",
     "extend_bundle",
     "render_card",
     "sha256",

@@ -123,9 +123,14 @@ def _seal(folder: Path, manifest: Manifest) -> None:
     (folder / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
 
 
-def _write(path: Path, fill: Callable[[Path], None], *, overwrite: bool) -> Bundle:
+def check_free(path: Path, *, overwrite: bool) -> None:
+    """Raises BundleError where a bundle must not be written: asked before the work, so that it is not done in vain."""
     if path.exists() and not overwrite:
-        raise BundleError(path, ["there is already something at this path; remove it or overwrite it"])
+        raise BundleError(path, ["there is already something at this path; remove it, or replace it with --force"])
+
+
+def _write(path: Path, fill: Callable[[Path], None], *, overwrite: bool) -> Bundle:
+    check_free(path, overwrite=overwrite)
     with whole_folder(path.resolve()) as partial:
         fill(partial)
         try:

@@ -258,12 +258,20 @@ def test_what_cannot_be_evaluated(
     assert "has no shortlist" in message(*files, "--shortlist")
 
 
+def test_the_language_of_the_source_chooses_between_directions_into_one_language(tmp_path: Path) -> None:
+    pairs = (("de", "en"), ("fr", "en"))
+    path = tiny_bundle(tmp_path, "many", source_languages=("de", "fr"), pairs=pairs).path
+    for language in ("de", "fr"):
+        assert load_systems([path], "en", (language,))["many"].manifest.source_languages == (language,)
+
+
 def test_of_several_directions_one_is_evaluated_and_all_stay(tmp_path: Path) -> None:
     path = tiny_bundle(tmp_path, "both", pairs=(("de", "en"), ("en", "de"))).path
     assert load_systems([path])["both"].manifest.target_language == "en"
     assert load_systems([path], "de")["both"].manifest.target_language == "de"
     with pytest.raises(ConfigError, match="must be of de-en, en-de, which both translates, not …-fr"):
         load_systems([path], "fr")
+    assert load_systems([path], languages=("fr", "en"))["both"].manifest.target_language == "de"
     for test_set, value in (("news", 30.0), ("talks", 20.0), ("news", 31.0)):
         store_scores(path, [Score("bleu", value, test_set, "signature", "tandem evaluate")])
     manifest = Bundle.load(path).manifest

@@ -144,10 +144,10 @@ def test_a_step_compiles_in_one_piece(case: Case, monkeypatch: pytest.MonkeyPatc
 def test_shapes_are_not_one_that_is_compiled_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch does that a few times, and then raises."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 1)
     (case,) = (case for case in FIRST_CASES if case.architecture == "convs2s")
     step = CapturedStep(prepared(case), beam_size=1, sizes=Sizes((1, 2), (4,), (2,)), compiled=True)
-    with torch.inference_mode():
+    # monkeypatch would delete the setting afterwards, since it stands in no __dict__, and torch would miss it.
+    with torch._dynamo.config.patch(recompile_limit=1), torch.inference_mode():
         for shape in (Shape(1, (4,), 2), Shape(2, (4,), 2)):
             step(shape)
     assert len(step._compiled_steps) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from training.data.dataset import PreparedData
 from training.data.plans import BatchPlan, plan_epoch
 from training.data.stream import Group
 from training.data.summary import PreparedSummary
+from training.export.commands import export
 from training.loss import smoothed_cross_entropy
 from training.objective import Objective
 from training.optim import learning_rate
@@ -228,6 +230,26 @@ def test_a_run_that_diverges_may_go_on_more_slowly(prepared: Path, tmp_path: Pat
         learning_rate(slower.optimiser, update, 4, plateaus=0) for update in (3, 4)
     ]
     assert {group["lr"] for group in trainer.optimiser.param_groups} == {recorder.updates[-1][1]["rate"]}
+
+
+def test_weights_of_other_vocabularies_are_refused(prepared: Path, tmp_path: Path) -> None:
+    """Of the same size, so that nothing else tells them apart: text that was prepared anew."""
+    trained(toy_recipe(updates=2), prepared, tmp_path)
+    other = shutil.copytree(prepared, tmp_path / "data")
+    words = (other / "source0.words").read_text(encoding="utf-8").splitlines()
+    (other / "source0.words").write_text("".join(f"{word}\n" for word in [*words[:-2], *words[:-3:-1]]))
+    message = r"checkpoint-2\.safetensors was trained with other vocabularies than those of .*data"
+    with pytest.raises(CheckpointError, match=message):
+        toy_trainer(toy_recipe(updates=4), other, tmp_path).resume()
+    with pytest.raises(CheckpointError, match=message):
+        export(tmp_path, tmp_path / "bundle")
+
+
+def test_a_checkpoint_older_than_the_names_of_vocabularies_is_resumed(prepared: Path, tmp_path: Path) -> None:
+    done = trained(toy_recipe(updates=2), prepared, tmp_path)
+    former, recipe = replace(done.progress, vocabularies=""), recipe_mapping(done.recipe)
+    save_checkpoint(tmp_path / "checkpoints/checkpoint-2.safetensors", done.model, done.optimiser, former, recipe)
+    assert resumed(toy_recipe(updates=4), prepared, tmp_path).progress == done.progress
 
 
 def test_a_damaged_checkpoint_is_refused(prepared: Path, tmp_path: Path) -> None:

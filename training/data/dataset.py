@@ -9,6 +9,7 @@ Vocabularies lie beside them as ``<side>.model`` or ``<side>.words``, and for wo
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -189,6 +190,12 @@ def load_vocabularies(folder: Path) -> tuple[tuple[Vocabulary, ...], Vocabulary]
     texts = (side for side in summary.vocabularies if side not in summary.features)
     *sources, target = (_load_vocabulary(folder, side) for side in texts)
     return tuple(sources), target
+
+
+def vocabulary_digest(folder: Path) -> str:
+    """SHA-256 of a prepared folder's vocabularies, by which weights are told to belong to them."""
+    sources, target = load_vocabularies(folder)
+    return hashlib.sha256(b"".join(one.to_bytes() for one in (*sources, target))).hexdigest()
 
 
 def load_sources(folder: Path) -> tuple[tuple[Vocabulary | None, ...], Vocabulary]:

@@ -110,7 +110,8 @@ class PreparedSummary:
                 raise CorpusError(f"{path}: format must be {FORMAT}, but is {mapping.get('format')}; prepare it again")
             return load_dataclass(cls, mapping, str(path))
         except OSError as error:
-            raise CorpusError(f"{folder} holds no prepared data ({error.strerror}: {path.name})") from error
+            missing = f"{error.strerror}: {path.name}"
+            raise CorpusError(f"{folder} holds no prepared data ({missing}): run tandem prepare") from error
         except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
             raise CorpusError(f"{path} is damaged ({error}); prepare it again") from error
 

@@ -22,6 +22,7 @@ from models.bundle import (
     Vocabularies,
     VocabularyFile,
     add_built,
+    check_free,
     extend_bundle,
     write_bundle,
 )
@@ -54,6 +55,7 @@ TORCHSCRIPT = "torchscript"
 CALIBRATION_SENTENCES = 64
 
 Report = Callable[[str], None]
+Reader = tuple[Sequence[Vocabulary | None], Sequence[Column]]  # per source a vocabulary and lines, or matrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def export_bundle(
         CorpusError: ``prepared`` is not prepared data.
     """
     check_precisions(shipping.precisions, PRECISIONS)
+    check_free(out, overwrite=shipping.overwrite)
     final = rounded(model)
     sources, target = load_vocabularies(prepared)
     summary = PreparedSummary.load(prepared)
@@ -188,7 +191,8 @@ def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda li
 
     Args:
         path: the bundle.
-        lines: text to calibrate 8-bit graphs on, one list of lines (or of feature matrices) per source.
+        lines: text to calibrate 8-bit graphs on, one list of lines (or of feature matrices) for each of
+            :func:`languages_read`.
         report: told what is being done.
 
     Raises:
@@ -198,10 +202,27 @@ def renew_graphs(path: Path, lines: Sequence[Column], report: Report = lambda li
     bundle = Bundle.load(path)
     model, limits = load_bundle_model(bundle), bundle.manifest.limits
     shipped = [one for one in PRECISIONS if f"onnx/{one}/encode.onnx" in bundle.manifest.files]
-    text = calibration_sources(bundle.sources, lines, limits)
+    text = calibration_sources(_readers(bundle, lines), limits)
     prefix = bundle.manifest.decoding.prefix
     files = built_graphs(model, shipped, text, limits.max_target_tokens, report, prefix)
     return extend_bundle(path, files, replace(bundle.manifest, proof={}))
+
+
+def languages_read(bundle: Bundle) -> tuple[str, ...]:
+    """The language of each source, or of a bundle of several directions each that it translates from."""
+    return tuple(dict.fromkeys(source for source, _ in bundle.manifest.pairs)) or bundle.manifest.source_languages
+
+
+def _readers(bundle: Bundle, lines: Sequence[Column]) -> list[Reader]:
+    """The lines with what encodes them: those of a language that is translated into several take turns."""
+    if not bundle.manifest.pairs:
+        return [(bundle.sources, lines)] if lines else []
+    readers: list[Reader] = []
+    for language, column in zip(languages_read(bundle), lines, strict=True):
+        into = [target for source, target in bundle.manifest.pairs if source == language]
+        for number, target in enumerate(into):
+            readers.append((bundle.direction(language, target).sources, [column[number :: len(into)]]))
+    return readers
 
 
 def add_shortlist(path: Path, shortlist: Shortlist) -> Bundle:
@@ -350,13 +371,10 @@ def _validation_sources(prepared: Path) -> list[tuple[Array, ...]]:
     )
 
 
-def calibration_sources(
-    vocabularies: Sequence[Vocabulary | None], lines: Sequence[Column], limits: Limits
-) -> list[tuple[Array, ...]]:
+def calibration_sources(readers: Sequence[Reader], limits: Limits) -> list[tuple[Array, ...]]:
     """Sentences of every length from some text, the longest and some joined ones among them; none without text."""
-    if not lines:
-        return []
-    sources = list(zip(*encode_columns(vocabularies, lines, limits.max_source_tokens + 1), strict=True))
+    encoded = (encode_columns(sources, lines, limits.max_source_tokens + 1) for sources, lines in readers)
+    sources = [row for columns in encoded for row in zip(*columns, strict=True)]
     lengths = np.array([max(map(len, one)) for one in sources], np.int64)
     return _joined([sources[index] for index in _spread(lengths)]) if sources else []
 

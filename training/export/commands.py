@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -23,9 +23,18 @@ from training.checkpoint import checkpoints, load_into, read_progress, save_weig
 from training.data.corpus import read_parallel
 from training.data.features import read_columns
 from training.data.summary import PreparedSummary
-from training.export.bundle import Shipping, add_lexicon, add_precision, add_shortlist, export_bundle, renew_graphs
+from training.export.bundle import (
+    Shipping,
+    add_lexicon,
+    add_precision,
+    add_shortlist,
+    export_bundle,
+    languages_read,
+    renew_graphs,
+)
 from training.lexicon import build_lexicon
 from training.recipe import recipe_from_mapping
+from training.resuming import check_vocabularies
 from training.shortlist import build_shortlist
 from training.trainer import Run
 
@@ -58,7 +67,9 @@ def export(
     ] = None,
     renew: Annotated[
         list[Path] | None,
-        typer.Option(metavar="TEXT", help="For a bundle: make its graphs again, calibrated on lines like its sources."),
+        typer.Option(
+            metavar="TEXT", help="For a bundle: make its graphs again, calibrated on text of each language read."
+        ),
     ] = None,
     force: ReplaceBundle = False,
 ) -> None:
@@ -68,6 +79,14 @@ def export(
     tandem export bundles/de-en --renew valid.de    |    tandem export runs/de-en --weights de-en.safetensors
     """
     is_bundle = (source / MANIFEST).exists()
+    of_bundle = {"--out": out, "--from": start, "--share": share}
+    of_run = {"--checkpoint": checkpoint, "--average": average, "--weights": weights, **of_bundle}
+    if renew or add is not None:
+        _refuse("--renew is for all graphs" if renew else "--add is for a bundle", {**of_run, "--add": renew and add})
+    if checkpoint is not None:
+        _refuse("--checkpoint is one alone", {"--average": average})
+    if weights is not None:
+        _refuse("--weights writes no bundle", of_bundle)
     if renew:
         _renew(source, renew)
     elif is_bundle and add is not None:
@@ -147,6 +166,12 @@ def lexicon(
     print(added.path)
 
 
+def _refuse(reason: str, others: Mapping[str, object]) -> None:
+    """Raises ConfigError where options are given that another leaves without effect."""
+    if given := [name for name, value in others.items() if value is not None]:
+        raise ConfigError(f"{reason}: leave out {', '.join(given)}")
+
+
 def _check_changed(out: Path | None, in_place: bool) -> None:
     if (out is None) != in_place:
         raise ConfigError("say either --out, where a copy of the bundle goes, or --in-place")
@@ -182,6 +207,8 @@ def _export_run(
     if share is not None:
         recipe = replace(recipe, training=replace(recipe.training, start_share=share))
     data = folder / "data"
+    for path in chosen:
+        check_vocabularies(path, data)
     config = recipe.prepared_config(PreparedSummary.load(data))
     torch.manual_seed(0)
     model = build_model(recipe.architecture, config)
@@ -205,10 +232,13 @@ def _mix_in(model: AnyModel, data: Path, start: Path | None, share: float) -> No
 def _renew(path: Path, texts: list[Path]) -> None:
     """Make a bundle's graphs again, as this version writes them."""
     bundle = Bundle.load(path)
-    if len(texts) != len(bundle.sources):
-        wanted = f"one --renew TEXT for each of its {len(bundle.sources)} sources"
+    languages = languages_read(bundle)
+    if len(texts) != len(languages):
+        wanted = f"{len(languages)} times --renew TEXT, in {', '.join(languages)}"
         raise ConfigError(f"{path} needs {wanted}, but {len(texts)} are given")
-    print(renew_graphs(path, read_columns(texts, bundle.feature_widths), report).path)
+    together = [texts] if not bundle.manifest.pairs else [[text] for text in texts]  # parallel only where read as one
+    lines = [column for files in together for column in read_columns(files, bundle.feature_widths)]
+    print(renew_graphs(path, lines, report).path)
 
 
 def _columns(bundle: Bundle, sources: Sequence[Path], targets: Sequence[Path]) -> list[list[str]]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from models.bundle import Bundle, Limits, Manifest, write_bundle
+from models.bundle import Bundle, Limits, Manifest, check_free, write_bundle
 from models.command import ReplaceBundle, report
 from models.config import to_mapping
 from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, MemberConfig
@@ -99,7 +99,7 @@ def ensemble_bundle(
         report(f"decoding options differ: those of {bundles[0].manifest.name} are kept")
     model = Ensemble(config, [load_bundle_model(bundle) for bundle in bundles])
     model.prepare_for_inference()
-    sources = calibration_sources(bundles[0].sources, lines, manifest.limits)
+    sources = calibration_sources([(bundles[0].sources, lines)] if lines else [], manifest.limits)
     files = built_graphs(model, assembly.precisions, sources, manifest.limits.max_target_tokens, report)
     # Any member's is as good: they share their vocabularies and languages.
     files |= {
@@ -121,8 +121,7 @@ def _check_paths(paths: Sequence[Path], out: Path, overwrite: bool) -> None:
         raise ConfigError(f"the members of an ensemble must differ, but {twice[0]} is given twice")
     if out.resolve() in places:
         raise ConfigError(f"an ensemble needs a folder of its own, but {out} is one of its members")
-    if out.exists() and not overwrite:
-        raise BundleError(out, ["there is already something here; take another folder, or replace it with --force"])
+    check_free(out, overwrite=overwrite)
 
 
 def _differences(first: Bundle, other: Bundle) -> Iterator[str]:

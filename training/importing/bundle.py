@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 
-from models.bundle import Bundle, ImportedFrom, Limits, Manifest, sha256, write_bundle
+from models.bundle import Bundle, ImportedFrom, Limits, Manifest, check_free, sha256, write_bundle
 from models.bundle.directions import side_vocabularies
 from models.config import to_mapping
-from models.errors import BundleError, ConfigError, ForeignModelError
+from models.errors import ConfigError, ForeignModelError
 from models.loading import model_tensors
 from models.search import SearchOptions
 from models.transformer import Transformer
@@ -138,8 +138,7 @@ def import_bundle(
         ForeignModelError: the model cannot be imported, or needs more memory than there is; every reason is named.
         BundleError: there is already something at ``out``, or the weights do not fit fp16.
     """
-    if out.exists() and not labels.overwrite:
-        raise BundleError(out, ["there is already something at this path; remove it, or replace it with --force"])
+    check_free(out, overwrite=labels.overwrite)
     model = read_model(folder, asked)
     needed = BYTES_BESIDE + BYTES_PER_NUMBER * model.tensors.numbers
     if faults := _size_faults(model):
@@ -153,7 +152,7 @@ def import_bundle(
     final = load_model(folder, model, report)
     round_weights(final)
     (source,) = side_vocabularies(manifest, (model.source,))
-    text = calibration_sources((source,), [list(lines)], manifest.limits)
+    text = calibration_sources([((source,), [list(lines)])], manifest.limits)
     longest, prefix = manifest.limits.max_target_tokens, manifest.decoding.prefix
     files = built_graphs(final, ("int8",), text, longest, report, prefix)
     named, _ = named_vocabularies((model.source,), model.target)
