@@ -15,8 +15,9 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
-from models.search import Array, Batch, GraphSpec, GraphSpecs, Hypothesis, TensorSpec
+from models.search import Array, Batch, Finished, GraphSpec, GraphSpecs, Hypothesis, Sentence, TensorSpec
 
 BOS, EOS = 2, 3
 Prefix = tuple[int, ...]
@@ -265,6 +266,40 @@ def run_out(batch: Batch) -> dict[Hashable, tuple[Hypothesis, ...]]:
     while len(batch):
         hypotheses |= {finished.id: finished.hypotheses for finished in batch.step()}
     return hypotheses
+
+
+def batch_actions(sources: int, options: int, most: int) -> st.SearchStrategy[list[tuple[str, Any]]]:
+    """Joining (by numbers of a source and of options), stepping and removing, in any order, so many times at most."""
+    joiners = st.lists(st.tuples(st.integers(0, sources - 1), st.integers(0, options - 1)), min_size=1, max_size=5)
+    step, remove = st.integers(1, 6), st.lists(st.integers(0, 12), max_size=4)
+    kinds = {"join": joiners, "step": step, "remove": remove}
+    return st.lists(st.one_of(*(st.tuples(st.just(kind), detail) for kind, detail in kinds.items())), max_size=most)
+
+
+def played(
+    batch: Batch, actions: Sequence[tuple[str, Any]], sentence: Callable[[int, int, int], Sentence]
+) -> tuple[dict[int, tuple[int, int]], dict[Hashable, tuple[Hypothesis, ...]]]:
+    """Who has joined and was not removed, by id, and the hypotheses; ``sentence`` is given an id and both numbers."""
+    joined: dict[int, tuple[int, int]] = {}
+    removed: set[int] = set()
+    done: list[Finished] = []
+    for action, detail in actions:
+        if action == "join":
+            new = {len(joined) + number: pair for number, pair in enumerate(detail)}
+            batch.join([sentence(name, *pair) for name, pair in new.items()])
+            joined |= new
+        elif action == "remove":
+            removed |= {name for name in detail if name in joined} - {one.id for one in done}
+            batch.remove(detail)
+        else:
+            done += [one for _ in range(detail) for one in batch.step()]
+            assert all(batch.ids.count(one.id) == 0 for one in done)
+        assert len(batch) == len(joined) - len(removed) - len(done)
+    while len(batch):
+        done += batch.step()
+    kept = {name: pair for name, pair in joined.items() if name not in removed}
+    assert sorted(str(one.id) for one in done) == sorted(map(str, kept))
+    return kept, {one.id: one.hypotheses for one in done}
 
 
 def assert_same_hypotheses(
