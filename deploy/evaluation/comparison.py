@@ -80,7 +80,6 @@ class Comparison:
         return {"systems": systems, "baseline": self.baseline, "setting": self.setting}
 
     def show(self) -> None:
-        """Print the table and its notes."""
         rows = self.rows()
         console().print(table(self.setting, {title: title for title in rows[0]}, rows))
         say(*self.notes()[1:])

@@ -212,7 +212,6 @@ class Access:
         return QuotaUsage(await self._in_thread(self.meter.used, caller.name), quota or None)
 
     def limits_of(self, name: str) -> CallerLimits:
-        """The limits of a caller."""
         if name == ANONYMOUS:
             return self._anonymous
         return self._snapshot.limits_of(name) or CallerLimits()

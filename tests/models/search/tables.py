@@ -113,7 +113,7 @@ class TableGraphs:
                     logits[row] = np.nan
         if graph == "step_logits":
             return {**outputs, "logits": logits}
-        return {**outputs, **self._top(inputs, logits, rows // sentences)}
+        return outputs | best_candidates(inputs, logits, rows // sentences, ties_reversed=self.ties_reversed)
 
     def _source(self, inputs: Mapping[str, Array], sentence: int) -> tuple[Prefix, ...]:
         found = []
@@ -161,28 +161,27 @@ class TableGraphs:
         assert tokens[0] == BOS
         return tuple(tokens[1:])
 
-    def _top(self, inputs: Mapping[str, Array], logits: Array, rows: int) -> dict[str, Array]:
-        with np.errstate(invalid="ignore"):
-            total = np.log(np.exp(logits.astype(np.float64)).sum(axis=1)).astype(np.float32)
-            scores = inputs["score"][:, None] + (logits - total[:, None])
-        count, size = int(inputs["count"]), self.size
-        for row in range(len(scores)):
-            banned = inputs["banned"][row]
-            scores[row, banned[banned < size]] = -np.inf
-            if inputs["forced"][row] >= 0:
-                scores[row, np.arange(size) != inputs["forced"][row]] = -np.inf
-        assert count <= rows * size
-        flat = scores.reshape(-1, rows * size)
-        index = np.lexsort((np.broadcast_to(np.arange(rows * size), flat.shape), -flat), axis=-1)[:, :count]
-        if self.ties_reversed:
-            kept = np.take_along_axis(flat, index, 1)
-            index = np.take_along_axis(index, np.lexsort((-index, -kept), axis=-1), 1)
-        return {
-            "scores": np.take_along_axis(flat, index, 1),
-            "tokens": index % size,
-            "parents": index // size,
-            "logsumexp": total,
-        }
+
+def best_candidates(
+    inputs: Mapping[str, Array], logits: Array, rows: int, *, ties_reversed: bool = False
+) -> dict[str, Array]:
+    """The results of a step whose sentences have so many rows each."""
+    with np.errstate(invalid="ignore"):
+        total = np.log(np.exp(logits.astype(np.float64)).sum(axis=1)).astype(np.float32)
+        scores = inputs["score"][:, None] + (logits - total[:, None])
+    count, size = int(inputs["count"]), logits.shape[1]
+    for row in range(len(scores)):
+        banned = inputs["banned"][row]
+        scores[row, banned[banned < size]] = -np.inf
+        if inputs["forced"][row] >= 0:
+            scores[row, np.arange(size) != inputs["forced"][row]] = -np.inf
+    assert count <= rows * size
+    flat = scores.reshape(-1, rows * size)
+    index = np.lexsort((np.broadcast_to(np.arange(rows * size), flat.shape), -flat), axis=-1)[:, :count]
+    best = np.take_along_axis(flat, index, 1)
+    if ties_reversed:
+        index = np.take_along_axis(index, np.lexsort((-index, -best), axis=-1), 1)
+    return {"scores": best, "tokens": index % size, "parents": index // size, "logsumexp": total}
 
 
 def table_specs(size: int, state: str, sources: int) -> dict[str, GraphSpec]:

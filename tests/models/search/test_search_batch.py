@@ -58,7 +58,7 @@ def alone(state: str, which: int, options: int, beam_size: int) -> tuple[Hypothe
 def test_batch_mates_change_nothing(actions: list[tuple[str, Any]], beam_size: int, state: str) -> None:
     GRAPHS[state].calls.clear()
     batch = DecodeBatch(GRAPHS[state], beam_size=beam_size)
-    kept, found = played(batch, actions, lambda name, *pair: make(name, *pair, beam_size))
+    kept, found = played(batch, actions, lambda name, which, rules: make(name, which, rules, beam_size))
     assert found == {name: alone(state, *pair, beam_size) for name, pair in kept.items()}
 
 
