@@ -105,7 +105,6 @@ async def traced(app: Any, path: str, body: bytes) -> dict[str, Any]:
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Print the files, and the sums."""
     console().print(table("One request", {"file": "file", "functions": "functions"}, result["rows"]))
     say(
         f"{result['functions']} functions in {result['files']} files, {result['calls']} calls;"

@@ -1,4 +1,4 @@
-"""Hugging Face's form of the Transformer that peers run or train with random weights."""
+"""Transformers with random weights: ours, and Hugging Face's, which peers run or train."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from typing import Any
 import torch
 
 from benchmarks.workload import TransformerSize
+from models.registry import build_model, load_config
+from models.transformer import Transformer
 from models.vocabulary import BOS, EOS, PAD
+
+
+def random_transformer(size: TransformerSize, types: int, **further: Any) -> Transformer:
+    """Ours, always with the same weights: so many types on either side, and further keys of ``[model]``."""
+    config = {"source_vocabularies": [types], "target_vocabulary": types, **size.model, **further}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = build_model("transformer", load_config("transformer", config, "random"))
+    assert isinstance(model, Transformer)
+    return model
 
 
 def marian(size: TransformerSize, vocabularies: tuple[int, int], **further: Any) -> Any:

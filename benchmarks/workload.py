@@ -57,6 +57,12 @@ class TransformerSize:
     heads: int = 4
     positions: int = 1024
 
+    @property
+    def model(self) -> dict[str, Any]:
+        """These sizes as a recipe's ``[model]`` has them."""
+        sizes = {"encoder_layers": self.layers, "decoder_layers": self.layers, "max_positions": self.positions}
+        return sizes | {"width": self.width, "hidden": self.hidden, "heads": self.heads}
+
 
 def lengths(count: int = 2048, seed: int = 0) -> NDArray[np.int64]:
     """Source lengths in tokens without EOS: log-normal with the mean 23, rounded, clipped to 3..100.

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from models.bundle import Bundle
+from models.command import say
 from models.errors import ConfigError
 from models.folders import write_text
 from service.text.languages import NAMES, bare_code, is_language_code, language_name
 from training.starter.corpus import MadeCorpus, make_corpus
 from training.starter.recipes import StarterRequest
 
-console = Console()
 _COMPRESSED = (".xz", ".gz")
 
 
@@ -109,13 +108,13 @@ def _ending(path: Path) -> str:
 def _tell(job: StarterRequest, made: MadeCorpus) -> None:
     screened, recipe = made.screened, made.draft.recipe
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in screened.dropped.items()) or "none"
-    _say(f"{screened.lines:,} lines; left out: {left_out}")
+    say(f"{screened.lines:,} lines; left out: {left_out}")
     pairs = ", ".join(f"{count:,} {name}" for name, count in made.pairs.items())
-    _say(f"{made.folder}: {pairs}; no sentence of valid and test is in train")
+    say(f"{made.folder}: {pairs}; no sentence of valid and test is in train")
     for warning in made.warnings:
-        _say(f"warning: {warning}")
+        say(f"warning: {warning}")
     names = " to ".join(language_name(code) for code in recipe.languages)
-    _say(
+    say(
         f"{job.recipe_file}: {names}, {recipe.architecture}, {recipe.training.updates:,} updates of about"
         f" {recipe.training.batch_tokens:,} target tokens ({made.draft.passes:.1f} passes over the text)"
     )
@@ -124,11 +123,7 @@ def _tell(job: StarterRequest, made: MadeCorpus) -> None:
 def _tell_next(job: StarterRequest, start: Path | None) -> None:
     begin = f" --from {start}" if start is not None else ""
     folder = f" --corpora {job.corpora}" if job.corpora != Path("corpora") else ""
-    _say("\nLook at the recipe, then:")
-    _say(f"  tandem prepare {job.recipe_file}{begin}{folder}")
-    _say(f"  tandem train {job.recipe_file}{begin}")
-    _say(f"  tandem export runs/{job.name} --out bundles/{job.name}")
-
-
-def _say(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    say("\nLook at the recipe, then:")
+    say(f"  tandem prepare {job.recipe_file}{begin}{folder}")
+    say(f"  tandem train {job.recipe_file}{begin}")
+    say(f"  tandem export runs/{job.name} --out bundles/{job.name}")

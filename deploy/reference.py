@@ -258,7 +258,6 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Write the pages."""
     for name, text in (pages() | {"docs/corpora.md": corpora_page()}).items():
         (ROOT / name).write_text(text, encoding="utf-8")
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from deploy.outputs import check_file
 from models.command import console as console
+from models.command import say as say
 from models.errors import ConfigError
 from models.folders import write_text
 from service.telemetry.cgroups import ROOT, usable_cores
@@ -36,13 +37,6 @@ _PACKAGES = (
 _X86 = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 FEATURES = (*_X86, "asimddp", "i8mm", "bf16")
 """What matters to matrix products, by the Linux kernel's names; on x86 those of x86, on ARM those of ARM."""
-
-
-def say(*lines: str, error: bool = False) -> None:
-    """Lines as they are, neither coloured nor broken."""
-    screen = console(error=error)
-    for line in lines:
-        screen.print(line, highlight=False, soft_wrap=True)
 
 
 def as_json(result: Mapping[str, Any]) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-import sys
 import tempfile
 from dataclasses import replace
 from functools import partial
@@ -17,7 +15,7 @@ import typer
 from deploy.bulk import BulkOptions
 from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle, extend_bundle
-from models.command import AsJson, BundleFolder, Without, WrittenLanguage, report
+from models.command import AsJson, BundleFolder, Without, WrittenLanguage, command_line, report
 from models.errors import ConfigError
 from models.translator import Column
 from service.runtimes import open_graphs
@@ -101,5 +99,5 @@ def _proving_text(bundle: Bundle, texts: list[Path], references: Path | None) ->
 
 def _record(bundle: Bundle, proof: Proof) -> None:
     """Store the proof and this very command in the manifest."""
-    mapping = {"command": shlex.join(["tandem", *sys.argv[1:]]), **proof.mapping()}
+    mapping = {"command": command_line(), **proof.mapping()}
     extend_bundle(bundle.path, {}, replace(bundle.manifest, proof=mapping))

@@ -7,6 +7,8 @@ is the one package that all three may import; nothing in models itself needs it.
 from __future__ import annotations
 
 import inspect
+import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
@@ -112,12 +114,24 @@ def _options_of(record: type[Any], without: frozenset[str]) -> list[inspect.Para
     ]
 
 
+def command_line() -> str:
+    """How this process was called, for those who want a figure again."""
+    return shlex.join(["tandem", *sys.argv[1:]])
+
+
 def console(*, error: bool = False) -> Console:
     """Standard output or error, wide enough for a table where it is not a terminal."""
     made = Console(stderr=error, markup=False)  # names and labels may have brackets
     return made if made.is_terminal else Console(stderr=error, markup=False, width=_WIDTH)
 
 
+def say(*lines: str, error: bool = False) -> None:
+    """Lines as they are, neither coloured nor broken."""
+    screen = console(error=error)
+    for line in lines:
+        screen.print(line, highlight=False, soft_wrap=True)
+
+
 def report(line: str) -> None:
     """A line on how far the work is, on standard error: standard output is for results."""
-    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True)
+    say(line, error=True)

@@ -83,12 +83,10 @@ def is_secret(name: str) -> bool:
 
 
 def flag_of(name: str) -> str:
-    """The flag of a setting."""
     return "--" + name.replace("_", "-")
 
 
 def variable_of(name: str) -> str:
-    """The environment variable of a setting."""
     return PREFIX + name.upper()
 
 

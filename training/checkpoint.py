@@ -79,10 +79,8 @@ def save_checkpoint(
             f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items() if value is not None
         }
     tensors |= {**random_states(), **further}
-    metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".partial")
-    _save(temporary, {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, metadata)
+    _save(temporary, {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, progress, recipe)
     os.replace(temporary, path)
 
 
@@ -99,13 +97,13 @@ def save_weights(
         raise CheckpointError(
             f"weights must be below 65,504 to be written in 16 bits, but are not in {', '.join(wide)}"
         )
+    _save(path, {f"{_MODEL}{name}": tensor for name, tensor in narrow.items()}, progress, recipe)
+
+
+def _save(path: Path, tensors: dict[str, Tensor], progress: TrainingProgress, recipe: Mapping[str, Any]) -> None:
+    """Write a file; what could be written of it is removed where there is no room for all. Raises CheckpointError."""
     metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
     path.parent.mkdir(parents=True, exist_ok=True)
-    _save(path, {f"{_MODEL}{name}": tensor for name, tensor in narrow.items()}, metadata)
-
-
-def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Write a file; what could be written of it is removed where there is no room for all. Raises CheckpointError."""
     try:
         save_file(tensors, path, metadata)
     except (OSError, SafetensorError) as error:

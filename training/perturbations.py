@@ -27,7 +27,6 @@ _BESIDE = {
 
 
 def lower_case(text: str) -> str:
-    """The text in lower case."""
     return "".join(part if number % 2 else part.lower() for number, part in enumerate(_RESERVED.split(text)))
 
 

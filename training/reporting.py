@@ -56,7 +56,6 @@ class Window:
     tokens: int = 0
 
     def add(self, loss: Tensor, nll: Tensor, tokens: int) -> None:
-        """Take in an update."""
         self.loss, self.nll, self.tokens = self.loss + loss, self.nll + nll, self.tokens + tokens
 
     def means(self, processes: Processes) -> dict[str, float]:

@@ -53,7 +53,6 @@ def measure(options: ReliabilityOptions) -> dict[str, Any]:
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Print the findings."""
     say(as_markdown(result))
 
 

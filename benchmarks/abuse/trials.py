@@ -75,7 +75,6 @@ class TrialFinding:
 
     @property
     def met(self) -> bool:
-        """Whether every verdict is good."""
         return all(verdict.met for verdict in self.verdicts)
 
     def mapping(self) -> dict[str, Any]:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from ctranslate2.specs import common_spec, transformer_spec
 
+from benchmarks.transformers import random_transformer
 from benchmarks.workload import TransformerSize
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.loading import load_bundle_model
-from models.registry import build_model, load_config
 from models.search import Array
 from models.transformer import DecoderLayer, EncoderLayer, Transformer
 from models.vocabulary import Vocabulary
@@ -45,18 +44,7 @@ def write_random(folder: Path, size: TransformerSize, vocabulary: int, precision
         vocabulary: types on either side.
         precision: "int8" or "float32".
     """
-    config = {
-        "source_vocabularies": [vocabulary],
-        "target_vocabulary": vocabulary,
-        "encoder_layers": size.layers,
-        "decoder_layers": size.layers,
-        **{"width": size.width, "hidden": size.hidden, "heads": size.heads, "max_positions": size.positions},
-        **{"attention_bias": True, "output_bias": True},  # as usual
-    }
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = build_model("transformer", load_config("transformer", config, "random"))
-    assert isinstance(model, Transformer)
+    model = random_transformer(size, vocabulary, attention_bias=True, output_bias=True)  # biases as usual
     tokens = random_tokens(vocabulary)
     write_model(folder, model, tokens, tokens, precision)
 

@@ -75,7 +75,6 @@ class Ct2:
         return [self._target.decode([token % size for token in one.tokens]) for one in hypotheses]
 
     def close(self) -> None:
-        """Free the model."""
         self._translator.unload_model()
 
     def _translate(self, task: Task, *, asynchronous: bool) -> list[Any]:

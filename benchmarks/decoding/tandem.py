@@ -82,11 +82,9 @@ class Tandem:
         return best
 
     def detokenise(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[str]:
-        """Hypotheses as text."""
         return [self._renderer.text(one, (), (text,)) for text, one in zip(texts, hypotheses, strict=True)]
 
     def close(self) -> None:
-        """End the threads."""
         self._pool.shutdown()
 
 

@@ -15,11 +15,10 @@ import torch
 from benchmarks.gpu.lines import Found, Missing
 from benchmarks.gpu.search import search, sizes_for, synchronise
 from benchmarks.gpu.work import random_sources, search_options
-from benchmarks.transformers import marian
+from benchmarks.transformers import marian, random_transformer
 from benchmarks.workload import TransformerSize
 from models.device import CapturedStep
 from models.graphs import AnyModel
-from models.registry import build_model, load_config
 from models.search import Array
 from models.vocabulary import PAD, UNK
 
@@ -92,12 +91,7 @@ def ctranslate2_lacks(device: str) -> str:
 
 def _transformer(size: TransformerSize, types: int) -> AnyModel:
     """Our own Transformer of that size, in which nothing is the same as in the peers' but the sizes."""
-    keys = {"source_vocabularies": [types], "target_vocabulary": types, "tied": "decoder"}
-    keys |= {"encoder_layers": size.layers, "decoder_layers": size.layers, "width": size.width}
-    keys |= {"hidden": size.hidden, "heads": size.heads, "max_positions": size.positions}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = build_model("transformer", load_config("transformer", keys, "peer"))
+    model = random_transformer(size, types, tied="decoder")
     model.prepare_for_inference()
     return model
 

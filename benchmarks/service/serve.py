@@ -141,7 +141,6 @@ def _beside(ours: LoadedService, naive: LoadedService, passes: int) -> dict[str,
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Print the runs and the verdicts."""
     say(show_environment(result["environment"]))
     rows = [{**row, "offered": offered(row), "not_answered": not_answered(row)} for row in result["rows"]]
     console().print(table(f"{result['bundle']}, beam {result['settings']['beam']}", _COLUMNS, rows))

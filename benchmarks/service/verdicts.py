@@ -38,7 +38,6 @@ class Verdict:
 
     @property
     def met(self) -> bool:
-        """Whether the target is reached."""
         return self.clean and self.value is not None and self.value <= self.bound
 
     def mapping(self) -> dict[str, Any]:

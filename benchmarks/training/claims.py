@@ -221,7 +221,6 @@ def show(result: Mapping[str, Any]) -> None:
 
 
 def markdown(name: str, family: Mapping[str, Any]) -> Sequence[str]:
-    """One table."""
     lines = [f"| {name} | published in | paper's BLEU | ours | runs | parameters |", "|---|---|--:|--:|--:|--:|"]
     for row in family["rows"]:
         ours = "–" if row["ours"] is None else f"{row['ours']:.2f}"

@@ -103,7 +103,6 @@ def _row(contestant: Contestant, passes: Sequence[TrainingPass], ours: Sequence[
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Print the figures."""
     options = result["options"]
     say(show_environment(result["environment"]))
     title = f"{options['updates']} updates a turn, {options['repeats']} turns"

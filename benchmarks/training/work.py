@@ -127,18 +127,7 @@ class Contestant(Protocol):
 def recipe_of(work: TrainingWork, attention_dropout: float) -> Recipe:
     """What ``tandem train`` would read: pairs as they are, none of them joined."""
     text = CorpusConfig("benchmark", ("{split}.source",), "{split}.target", "", "")
-    size = work.size
-    model = {
-        "width": size.width,
-        "hidden": size.hidden,
-        "heads": size.heads,
-        "encoder_layers": size.layers,
-        "decoder_layers": size.layers,
-        "max_positions": size.positions,
-        "tied": "decoder",
-        "dropout": DROPOUT,
-        "attention_dropout": attention_dropout,
-    }
+    dropouts = {"dropout": DROPOUT, "attention_dropout": attention_dropout}
     return Recipe(
         "benchmark",
         "translate",
@@ -146,7 +135,7 @@ def recipe_of(work: TrainingWork, attention_dropout: float) -> Recipe:
         "und",
         DataConfig((text,)),
         "transformer",
-        model=model,
+        model={**work.size.model, "tied": "decoder", **dropouts},
         optimiser=OptimiserConfig("adam", RATE),
         training=TrainingConfig(batch_tokens=work.batch_tokens, label_smoothing=SMOOTHING, precision="bf16"),
     )

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.cluster import RayActors
 from deploy.bulk.pool import translate_rows
 from deploy.bulk.run import Request, Stopped, Summary, translate_files
 from deploy.outputs import check_file
-from models.command import BundleFolder, Without, Workers
+from models.command import BundleFolder, Without, Workers, console, report, say
 from models.errors import ConfigError
 
 _LONG = 60.0  # seconds after which a run is worth a word at its end
@@ -51,20 +50,18 @@ def translate(
     check_file(request.report, "--report")
     if str(request.report) == "-":
         raise ConfigError("--report must be a file, but is -: standard output is for translations")
-    console = Console(stderr=True)
     try:
         translate = actors.translate if actors.address else translate_rows
         summary = translate_files(BulkTranslator(bundle, options), request, translate)
     except Stopped as stopped:
         after = "; go on with --resume" if out is not None else ""
-        console.print(f"tandem: {stopped}{after}", highlight=False, markup=False, soft_wrap=True)
+        report(f"tandem: {stopped}{after}")
         raise typer.Exit(128 + stopped.signal) from stopped
     except BrokenPipeError as error:  # who reads has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again when it ends
         raise typer.Exit(128 + signal.SIGPIPE) from error
-    if console.is_terminal or summary.counts.bad or summary.before or summary.seconds > _LONG:
-        for line in _words(summary):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if console(error=True).is_terminal or summary.counts.bad or summary.before or summary.seconds > _LONG:
+        say(*_words(summary), error=True)
     if fail_on_bad and summary.counts.bad:
         raise typer.Exit(1)
 

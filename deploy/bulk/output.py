@@ -114,7 +114,6 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def count(self, record: LineResult) -> None:
-        """Add a line."""
         self.lines += 1
         self.bad += record.bad
         self.reasons.update(finding.reason for finding in record.findings)
@@ -171,7 +170,6 @@ class LineReport:
                 _sync(self._file)
 
     def close(self) -> None:
-        """Close what was opened."""
         if self._file is not None:
             with suppress(OSError):  # of what came after an error that says more
                 self._file.close()
@@ -208,7 +206,6 @@ class StreamOutput:
         return Journal(now)
 
     def write(self, data: bytes) -> None:
-        """Add some bytes."""
         self._file.write(data)
 
     def flush(self, *, sync: bool) -> None:
@@ -220,7 +217,6 @@ class StreamOutput:
         self._file.flush()
 
     def close(self) -> None:
-        """Close what was opened here."""
         if self._own:
             with suppress(OSError):  # of what could not be written, after an error that says more
                 self._file.close()
@@ -269,7 +265,6 @@ class FileOutput(StreamOutput):
         return self._begun
 
     def write(self, data: bytes) -> None:
-        """Add some bytes."""
         with named(self.part):
             self._file.write(data)
 

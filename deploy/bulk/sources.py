@@ -104,7 +104,6 @@ class TextSource:
                 yield line.removesuffix(b"\n")
 
     def close(self) -> None:
-        """Close the file."""
         self._stack.close()
 
     @contextmanager

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.run import Request, Stopped, translate_files
 from deploy.outputs import check_folder
 from deploy.runtime import Opener
 from models.bundle import Bundle
-from models.command import BundleFolder, Without, Workers
+from models.command import BundleFolder, Without, Workers, report
 from models.errors import ConfigError
 from service.runtimes import open_graphs
 from training.synthetic import (
@@ -117,7 +116,7 @@ def _run(path: Path, wanted: Synthesis, options: BulkOptions) -> None:
     try:
         synthesise(path, replace(wanted, workers=options.processes(wanted.workers)), options)
     except Stopped as stopped:
-        Console(stderr=True).print(f"tandem: {stopped}; the same command goes on", highlight=False, soft_wrap=True)
+        report(f"tandem: {stopped}; the same command goes on")
         raise typer.Exit(128 + stopped.signal) from stopped
 
 
@@ -211,9 +210,7 @@ def _bad_lines(written: Path) -> set[int]:
 
 
 def _tell(out: Path, provenance: Provenance) -> None:
-    console = Console(stderr=True)
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in provenance.dropped.items()) or "none"
     source, target = file_names(provenance.languages)
-    text = f"{provenance.pairs:,} pairs in {out / f'train.{source}.xz'} and train.{target}.xz; dropped: {dropped}"
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
+    report(f"{provenance.pairs:,} pairs in {out / f'train.{source}.xz'} and train.{target}.xz; dropped: {dropped}")
     print(recipe_table(out.name, provenance))

@@ -6,8 +6,6 @@ It stands in deploy, since the words are those that the service tells, and the m
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +20,7 @@ from rich.table import Table
 from deploy.bulk import BulkOptions
 from deploy.evaluation.decoding import Decoding
 from models.bundle import Bundle, extend_bundle
-from models.command import AsJson, BundleFolder, console, report
+from models.command import AsJson, BundleFolder, command_line, console, report
 from models.confidence import SENTENCE_NUMBERS, WORD_NUMBERS, Confidence, Evidence, Floats, Reliability, Scale, weighed
 from models.errors import ConfigError, CorpusError
 from models.search import Graphs, Hypothesis, SearchOptions, translate_batch
@@ -72,8 +70,7 @@ def calibrate(
         _judged(model, graphs, options, [_read(bundle, files, split, decoding.limit) for files in texts])
         for split in ("valid", "test")
     )
-    command = shlex.join(["tandem", *sys.argv[1:]])
-    found = calibrated(valid, test, command)
+    found = calibrated(valid, test, command_line())
     if record:
         extend_bundle(path, {}, Bundle.load(path).manifest.with_confidence(bundle.manifest.target_language, found))
     print(json.dumps(asdict(found), indent=1)) if as_json else _print(found)

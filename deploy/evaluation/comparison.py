@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +21,7 @@ from deploy.evaluation.systems import (
 )
 from deploy.outputs import check_file, check_folder
 from deploy.report import cell, console, say, table
-from models.command import AsJson
+from models.command import AsJson, command_line
 from models.errors import ConfigError
 from models.folders import write_text
 from training.metrics import corpus_metrics
@@ -74,8 +72,7 @@ class Comparison:
         lines = [head, ["---", *["--:"] * (len(head) - 1)], *(map(cell, row.values()) for row in rows)]
         table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
         notes = "\n".join(f"- {note}" for note in self.notes())
-        command = shlex.join(["tandem", *sys.argv[1:]])
-        return f"{table}\n\n{notes}\n\nMade with:\n\n    {command}\n"
+        return f"{table}\n\n{notes}\n\nMade with:\n\n    {command_line()}\n"
 
     def mapping(self) -> dict[str, object]:
         """Its plain form, without the output."""
@@ -83,7 +80,6 @@ class Comparison:
         return {"systems": systems, "baseline": self.baseline, "setting": self.setting}
 
     def show(self) -> None:
-        """Print the table and its notes."""
         rows = self.rows()
         console().print(table(self.setting, {title: title for title in rows[0]}, rows))
         say(*self.notes()[1:])

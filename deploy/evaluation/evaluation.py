@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,8 +23,7 @@ from deploy.evaluation.systems import (
 )
 from deploy.outputs import check_file
 from models.bundle import Bundle, Score, extend_bundle
-from models.command import AsJson, BundleFolder
-from models.command import console as report_console
+from models.command import AsJson, BundleFolder, command_line, console, say
 from models.errors import ConfigError, CorpusError
 from models.folders import write_text
 from models.shortlist import WITH_SHORTLIST
@@ -198,7 +195,7 @@ def _record(done: Evaluation, name: str, listed: Sequence[MeasuredScore]) -> Non
     }
     if listed:
         measured[f"{name}{WITH_SHORTLIST}"] += listed
-    command = shlex.join(["tandem", *sys.argv[1:]])
+    command = command_line()
     new = [Score(s.metric, s.value, test, s.signature, command) for test, found in measured.items() for s in found]
     store_scores(done.bundle.path, new)
 
@@ -237,7 +234,6 @@ def _mapping(done: Evaluation, listed: Sequence[MeasuredScore] | None) -> dict[s
 
 
 def _print(done: Evaluation, listed: Sequence[MeasuredScore]) -> None:
-    console = report_console()
     own, *others = done.measured.scores
     wide = len(others) == 1  # of more systems the differences, with their intervals, do not fit into a terminal
     table = Table(title=done.setting)
@@ -248,7 +244,7 @@ def _print(done: Evaluation, listed: Sequence[MeasuredScore]) -> None:
         rows = [[one.shown, *([one.difference_shown] if wide else []), one.p_shown] for one in beside]
         name = f"{score.metric}{' (less is better)' if is_error(score.metric) else ''}"
         table.add_row(name, score.shown, *(cell for row in rows for cell in row))
-    console.print(table)
+    console().print(table)
     shown = [own, *([done.rival] if done.rival else [])]
     metrics = [score.metric for score in done.measured.classes[0][1][own]]
     table = Table("source tokens", "sentences", title="by source length")
@@ -257,10 +253,7 @@ def _print(done: Evaluation, listed: Sequence[MeasuredScore]) -> None:
     for one, scores in done.measured.classes:
         cells = [scores[name][index].shown for index in range(len(metrics)) for name in shown]
         table.add_row(one.shown, f"{len(one.rows):,}", *cells)
-    console.print(table)
-    for score in done.measured.scores[own]:
-        console.print(f"{score.metric}: {score.signature}", highlight=False, soft_wrap=True)
-    for measured in listed:
-        console.print(f"{measured.metric}: {measured.value:g}", highlight=False, soft_wrap=True)
-    for key, speed in _speeds(done).items():
-        console.print(f"{speed:.1f} {key.replace('_per_', '/').replace('_', ' ')}", highlight=False, soft_wrap=True)
+    console().print(table)
+    say(*(f"{score.metric}: {score.signature}" for score in done.measured.scores[own]))
+    say(*(f"{measured.metric}: {measured.value:g}" for measured in listed))
+    say(*(f"{speed:.1f} {key.replace('_per_', '/').replace('_', ' ')}" for key, speed in _speeds(done).items()))

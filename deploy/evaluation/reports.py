@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 from deploy.evaluation.decoding import Decoding, attended_lines
 from deploy.evaluation.systems import System
 from models.bundle import Bundle
+from models.command import command_line
 from models.folders import write_text
 from models.translator import Column
 from training.analysis.attention import AttentionName, SentenceAttention, groups
@@ -133,7 +132,7 @@ def _facts(done: Evaluation) -> dict[str, str]:
         "bundle": f"{done.bundle.path} ({manifest.architecture}, {languages})",
         **done.files,
         "decoding": done.setting,
-        "command": shlex.join(["tandem", *sys.argv[1:]]),
+        "command": command_line(),
     }
 
 

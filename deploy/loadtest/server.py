@@ -88,7 +88,6 @@ class Server:
         return self._process.pid
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process."""
         os.kill(self.pid, number)
 
     def wait(self, seconds: float) -> int | None:

@@ -104,7 +104,6 @@ class TextWriter:
         return cls(random.Random(seed), grammar, lines)
 
     def sentence(self) -> str:
-        """One sentence."""
         if self.grammar is None or self.lines:
             return self.random.choice(self.lines)
         tokens = min(LONGEST, max(SHORTEST, self.random.lognormvariate(_MU, DEVIATION)))

@@ -29,7 +29,6 @@ class Export:
     """Copies a registry's samples to Ray, in a thread of its own."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Take the app's metrics."""
         self._registry: CollectorRegistry = metrics.registry
         self._gauges: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._shown: dict[str, set[tuple[tuple[str, str], ...]]] = {}
@@ -37,11 +36,9 @@ class Export:
         self._thread = threading.Thread(target=self._run, name="tandem-ray-metrics", daemon=True)
 
     def start(self) -> None:
-        """Begin to copy."""
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread."""
         self._ended.set()
 
     def copy(self) -> None:

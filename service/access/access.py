@@ -69,26 +69,25 @@ class Access:
     cannot be read, the last one stays in use. Counting happens in threads.
     """
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Open the stores in the data folder, or in memory where there is none.
 
         Args:
             settings: see ``Settings``; ``require_key``, ``admin_key`` and those about limits are read.
-            clock: seconds since 1970.
 
         Raises:
             ConfigError: a store cannot be opened, or keys are required and none could exist.
         """
-        self._settings, self._clock = settings, clock
+        self._settings = settings
         admin_key = settings.admin_key.get_secret_value() if settings.admin_key else None
         if settings.require_key and settings.data is None and admin_key is None:
             raise ConfigError("require_key needs the setting data, the folder that 'tandem keys' keeps the keys in")
         self._admin_digest = digest_of(admin_key) if admin_key else None
         self._anonymous = CallerLimits(settings.anonymous_rate, settings.anonymous_quota)
         self._databases = [open_keys(settings)]
-        self.keys = KeyStore(self._databases[0], clock)
+        self.keys = KeyStore(self._databases[0])
         self._snapshot = self.keys.snapshot()
-        self.meter = make_meter(settings, self._databases, clock)
+        self.meter = make_meter(settings, self._databases)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tandem-access")
         self._follower: asyncio.Task[None] | None = None
         self._stale = False
@@ -220,7 +219,6 @@ class Access:
         return QuotaUsage(await self._in_thread(self.meter.used, caller.name), quota or None)
 
     def limits_of(self, name: str) -> CallerLimits:
-        """The limits of a caller."""
         if name == ANONYMOUS:
             return self._anonymous
         return self._snapshot.limits_of(name) or CallerLimits()
@@ -231,7 +229,7 @@ class Access:
             return None
         if self._admin_digest is not None and hmac.compare_digest(digest_of(secret), self._admin_digest):
             return Caller(ADMIN, admin=True)
-        key = self._snapshot.find(secret, self._clock())
+        key = self._snapshot.find(secret, time.time())
         return None if key is None else Caller(key.caller, key.admin)
 
     async def _follow(self) -> None:
@@ -249,13 +247,13 @@ def open_keys(settings: Settings) -> Database:
     return Database(settings.data and settings.data / KEYS_FILE, keys.MIGRATIONS)
 
 
-def make_meter(settings: Settings, opened: list[Database], clock: Callable[[], float] = time.time) -> Meter:
+def make_meter(settings: Settings, opened: list[Database]) -> Meter:
     """A meter with its store: the shared one of the settings, else SQLite; its database is added to ``opened``.
 
     Raises:
         ConfigError: the store cannot be opened.
     """
     if settings.limits_url is not None:
-        return Meter(counters.shared_counters(settings.limits_url.get_secret_value()), settings.limits_failure, clock)
+        return Meter(counters.shared_counters(settings.limits_url.get_secret_value()), settings.limits_failure)
     opened.append(Database(settings.data and settings.data / LIMITS_FILE, counters.MIGRATIONS))
-    return Meter(counters.SqliteCounters(opened[-1], clock), settings.limits_failure, clock)
+    return Meter(counters.SqliteCounters(opened[-1]), settings.limits_failure)

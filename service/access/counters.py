@@ -85,7 +85,6 @@ class SqliteCounters(Storage, SlidingWindowCounterSupport):
             return self._windows(connection, key, expiry, self._clock())
 
     def clear_sliding_window(self, key: str, expiry: int) -> None:
-        """Forget both windows."""
         now = self._clock()
         self.clear(_window(key, now, expiry))
         self.clear(_window(key, now - expiry, expiry))
@@ -96,12 +95,10 @@ class SqliteCounters(Storage, SlidingWindowCounterSupport):
         return True
 
     def reset(self) -> int:
-        """Forget all counters."""
         with self._database.connection() as connection:
             return connection.execute("DELETE FROM counters").rowcount
 
     def clear(self, key: str) -> None:
-        """Forget a counter."""
         with self._database.connection() as connection:
             connection.execute("DELETE FROM counters WHERE key = ?", (key,))
 

@@ -30,7 +30,6 @@ class StallWatch:
         self._seen = [(0, 0)] * len(workers)  # the last call of each, and the further looks that saw it
 
     def run(self) -> None:
-        """The thread's body."""
         while not self._dispatcher.wait_until_stopped(self._seconds / _LOOKS):
             if self.stalled():
                 error = DeviceLost(f"the device has not answered for {self._seconds:g} s")

@@ -85,7 +85,6 @@ class Worker:
         return bool(self._batches or self._joining or self._retrying)
 
     def run(self) -> None:
-        """The thread's body."""
         while self._dispatcher.wait_for_work(busy=bool(self._batches)):
             try:
                 self._sweep()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -47,13 +46,13 @@ class ConnectionBounds:
 class ConnectionLimit:
     """Pure ASGI middleware: answers 503 where a request's protocol has marked its connection as one too many."""
 
-    def __init__(self, app: ASGIApp, always: Collection[str] = OPERATIONS) -> None:
-        self._app, self._always = app, frozenset(always)
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises HttpError: 503."""
         bound = scope.get("state", {}).get(_OVER) if scope["type"] == "http" else None
-        if bound is not None and scope["path"] not in self._always:
+        if bound is not None and scope["path"] not in OPERATIONS:
             message = f"at most {bound} connections at once; try again in a few seconds"
             headers = {"Connection": "close"}  # makes room
             raise HttpError(503, "too_many_connections", message, {"bound": bound}, headers)

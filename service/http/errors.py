@@ -139,6 +139,11 @@ class InvalidFields(HttpError):
         after = f"; {remedy}" if remedy else ""
         return cls(_sentence(fault) + after, [fault | {"message": message + after}])
 
+    @classmethod
+    def missing(cls, field_name: str, message: str = "is required") -> InvalidFields:
+        """A field that has to be there and is not."""
+        return cls(f"{field_name}: {message}", [{"field": field_name, "message": message}])
+
 
 class NotReady(HttpError):
     """The service cannot answer yet, or no more; ``detail`` lists the reasons."""

@@ -100,7 +100,7 @@ async def read_upload(
         file, name, ending = sent_file(form)
         fields = {name: _field(form, name, most) for name, most in _FIELDS.items()}
         if not fields["target"]:
-            raise missing("target")
+            raise InvalidFields.missing("target")
         yield Upload(name, ending, fields["source"] or "auto", fields["target"], fields["model"], file), caller
 
 
@@ -193,7 +193,7 @@ def sent_file(form: FormData, name: str | None = None) -> tuple[IO[bytes], str, 
     """
     file = form.get("file")
     if not isinstance(file, UploadFile):
-        raise missing("file")
+        raise InvalidFields.missing("file")
     stem, ending = clean_name(name or file.filename or "")
     return file.file, f"{stem}.{ending}", ending
 
@@ -205,11 +205,6 @@ def _field(form: FormData, name: str, most: int) -> str | None:
     if len(value) > most:
         raise InvalidFields.of(name, f"must have at most {most} characters", len(value))
     return value.strip() or None
-
-
-def missing(name: str) -> InvalidFields:
-    """A field that has to be there and is not."""
-    return InvalidFields(f"{name}: is required", [{"field": name, "message": "is required"}])
 
 
 def clean_name(name: str) -> tuple[str, str]:

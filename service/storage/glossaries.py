@@ -111,7 +111,6 @@ class Glossaries:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close the database."""
         self._database.close()
 
     def create(self, owner: str, name: str, dictionaries: Sequence[GlossaryDictionary]) -> StoredGlossary:

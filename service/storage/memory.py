@@ -122,7 +122,6 @@ class TranslationMemory:
         self._out_until = -math.inf
 
     def close(self) -> None:
-        """Close the database."""
         self._database.close()
 
     def add(self, owner: str, corrections: Collection[Correction]) -> int:
@@ -182,7 +181,6 @@ class TranslationMemory:
             return [MemoryEntry(*row) for row in connection.execute(query, values)]
 
     def count(self, owner: str, source: str = "", target: str = "") -> int:
-        """How many entries there are."""
         values = (owner, source and base_code(source), target and base_code(target))
         with self._database.connection(readonly=True) as connection:
             return int(connection.execute(f"SELECT count(*) FROM entry WHERE {_OF_PAIR}", values).fetchone()[0])

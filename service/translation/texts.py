@@ -80,7 +80,6 @@ class TextService:
         self._threads = TurnThreads(limits.text_threads)
 
     def close(self) -> None:
-        """End the text threads."""
         self._threads.close()
 
     async def detect(self, text: str, caller: str, *, every: bool = False) -> list[Guess]:

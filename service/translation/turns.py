@@ -44,7 +44,6 @@ class TurnThreads:
         return await asyncio.wrap_future(running)
 
     def close(self) -> None:
-        """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _turn(self, caller: str) -> None:

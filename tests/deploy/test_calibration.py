@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sacrebleu.metrics.chrf import CHRF
-from typer.testing import CliRunner
 
-from deploy.cli import app, main
 from deploy.evaluation.calibration import Judged
 from deploy.evaluation.decoding import Decoding, decode_lines
 from models.bundle import Bundle
 from models.config import to_mapping
+from tests.command import fails, succeeds
 from tests.deploy.small import WORDS, Make, make
 from tests.determinism import one_thread, seeded
 from tests.service.support import copying, tiny_bundle
@@ -45,10 +43,9 @@ def splits(tmp_path: Path) -> Splits:
 def test_what_is_measured_is_kept(make: Make, splits: Splits, tmp_path: Path) -> None:
     path, sources, references = make("one", "de"), splits("de"), splits("en")
     command = ["calibrate", str(path), "--source", sources, "--references", references, "--runtime", "torch"]
-    result = CliRunner().invoke(app, [*command, "--record", "--json"])
-    assert result.exit_code == 0, result.output + repr(result.exception)
+    result = succeeds(*command, "--record", "--json")
     bundle = Bundle.load(path)
-    assert to_mapping(bundle.manifest.confidence) == json.loads(result.stdout)
+    assert to_mapping(bundle.manifest.confidence) == json.loads(result)
     assert "## Confidence" in (path / "MODEL_CARD.md").read_text(encoding="utf-8")
 
     lines, gold = ((tmp_path / f"test.{language}").read_text().splitlines() for language in ("de", "en"))
@@ -68,7 +65,7 @@ def test_what_is_measured_is_kept(make: Make, splits: Splits, tmp_path: Path) ->
     assert words == sum(len(text.split()) for text, _ in pairs)
     assert sum(b.measured * b.count for b in of_words.bins) == pytest.approx(right, abs=1e-4 * words)
 
-    printed = CliRunner().invoke(app, command).stdout
+    printed = succeeds(*command)
     assert f"AUC for chrF below the median: {of_sentences.auc:.3f}" in printed
 
 
@@ -97,10 +94,7 @@ def test_each_language_that_is_written_has_its_own(
     kept = {}
     for source, target in (("en", "de"), ("de", "en")):
         files = ["--source", splits(source), "--references", splits(target)]
-        asked = ["calibrate", str(path), *files, "--target", target, "--record", "--json"]
-        result = CliRunner().invoke(app, asked)
-        assert result.exit_code == 0, result.output + repr(result.exception)
-        kept[target] = json.loads(result.stdout)
+        kept[target] = json.loads(succeeds("calibrate", path, *files, "--target", target, "--record", "--json"))
     assert kept["en"] != kept["de"]
     bundle = Bundle.load(path)
     for view in bundle.views:
@@ -118,18 +112,7 @@ def test_each_language_that_is_written_has_its_own(
         ({"--source": "{split}.de", "--references": "{split}.en"}, {}, "valid.de"),
     ],
 )
-def test_what_it_refuses(
-    make: Make,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    given: dict[str, str],
-    changes: dict[str, str],
-    fault: str,
-) -> None:
+def test_what_it_refuses(make: Make, given: dict[str, str], changes: dict[str, str], fault: str) -> None:
     files = {"--source": "de", "--references": "en"} | given
     arguments = [part for pair in files.items() for part in pair]
-    command = ["tandem", "calibrate", str(make("one", "de", **changes)), *arguments, "--runtime", "torch"]
-    monkeypatch.setattr(sys, "argv", command)
-    with pytest.raises(SystemExit):
-        main()
-    assert fault in capsys.readouterr().err
+    assert fault in fails("calibrate", make("one", "de", **changes), *arguments, "--runtime", "torch")

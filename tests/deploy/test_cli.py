@@ -11,21 +11,13 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from deploy.cli import COMMANDS, app, load_command, main
+from deploy.cli import COMMANDS, load_command
 from models.folders import whole_folder
+from tests.command import fails, succeeds
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1) -> str:
-    """Run the command, which must end with that status; what it printed as error."""
-    monkeypatch.setattr(sys, "argv", ["tandem", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == status
-    return capsys.readouterr().err
+RECIPE = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -34,14 +26,11 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     loaded = load_command(command)
     assert loaded.help.startswith(COMMANDS[command][1])
     for words in [[command, name] for name in getattr(loaded, "commands", ())] or [[command]]:
-        result = CliRunner().invoke(app, [*words, "--help"])
-        assert result.exit_code == 0
-        assert f"tandem {' '.join(words)}" in result.output.partition("Usage")[2].partition("\n")[2]
+        assert f"tandem {' '.join(words)}" in succeeds(*words, "--help").partition("Usage")[2].partition("\n")[2]
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    result = CliRunner().invoke(app, ["--version"])
-    assert (result.exit_code, result.output) == (0, f"tandem {metadata.version('tandem')}\n")
+    assert succeeds("--version") == f"tandem {metadata.version('tandem')}\n"
 
 
 def test_the_list_of_commands_needs_no_package_of_an_extra() -> None:
@@ -57,14 +46,14 @@ def test_the_list_of_commands_needs_no_package_of_an_extra() -> None:
     [("train", "torch", "[train]"), ("config", "pydantic", "[serve]"), ("serve", "uvicorn", "[serve]")],
 )
 def test_a_missing_package_names_its_extra(
-    command: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str) -> object:
         raise ModuleNotFoundError(f"No module named '{package}.part'", name=f"{package}.part")
 
     monkeypatch.setattr("deploy.cli.import_module", missing)
     message = f"tandem: this command needs the package '{package}': install tandem with its extra {extra}"
-    assert fails(monkeypatch, capsys, command, "x").startswith(message)
+    assert fails(command, "x", status=1).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -83,43 +72,32 @@ def test_a_missing_package_names_its_extra(
     ],
 )
 def test_describe_counts_the_papers_models(name: str, architecture: str, width: int | None, millions: float) -> None:
-    result = CliRunner().invoke(app, ["describe", str(ROOT / "training" / "recipes" / f"{name}.toml"), "--json"])
-    assert result.exit_code == 0, result.output
-    described = json.loads(result.output)
+    described = json.loads(succeeds("describe", ROOT / "training" / "recipes" / f"{name}.toml", "--json"))
     assert described["parameters"]["total"] == pytest.approx(millions * 1e6, rel=0.005)
     assert (described["architecture"], described["config"].get("width")) == (architecture, width)
 
 
 def test_describe_for_people_shows_the_total() -> None:
-    recipe = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
-    result = CliRunner().invoke(app, ["describe", str(recipe)])
-    assert "total" in result.output
+    assert "total" in succeeds("describe", RECIPE)
 
 
-def test_a_missing_recipe_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no-such.toml: cannot read the recipe" in fails(monkeypatch, capsys, "describe", "no-such.toml", status=2)
+def test_a_missing_recipe_is_named() -> None:
+    assert "no-such.toml: cannot read the recipe" in fails("describe", "no-such.toml", status=2)
 
 
-def test_a_folder_that_is_no_bundle_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "manifest.json" in fails(monkeypatch, capsys, "translate", str(tmp_path))
+def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    assert "manifest.json" in fails("translate", tmp_path, status=1)
 
 
-def test_an_unknown_key_lists_the_known_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = (ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml").read_text(encoding="utf-8")
+def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
     recipe = tmp_path / "typo.toml"
-    recipe.write_text(text.replace("join_share", "joinshare"), encoding="utf-8")
-    message = fails(monkeypatch, capsys, "describe", str(recipe), status=2)
+    recipe.write_text(RECIPE.read_text(encoding="utf-8").replace("join_share", "joinshare"), encoding="utf-8")
+    message = fails("describe", recipe, status=2)
     assert "typo.toml data has no key 'joinshare': did you mean 'join_share'?" in message
     assert "max_source_tokens" in message
 
 
-def test_a_full_disk_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Writing, unlike opening, says no file's name."""
 
     def full() -> None:
@@ -128,28 +106,19 @@ def test_a_full_disk_is_one_line(
 
     monkeypatch.setattr("deploy.cli.app", full)
     said = f"tandem: {tmp_path / 'new'}: No space left on device; make room on its disk, and run the command again\n"
-    assert fails(monkeypatch, capsys) == said
+    assert fails(status=1) == said
     assert not list(tmp_path.iterdir())
 
 
-def test_missing_corpora_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
-    arguments = ("prepare", str(recipe), "--corpora", str(tmp_path), "--run", str(tmp_path / "run"))
-    assert "tatoeba-de-en" in fails(monkeypatch, capsys, *arguments)
+def test_missing_corpora_are_named(tmp_path: Path) -> None:
+    arguments = ("prepare", RECIPE, "--corpora", tmp_path, "--run", tmp_path / "run")
+    assert "tatoeba-de-en" in fails(*arguments, status=1)
 
 
-def test_training_without_prepared_data_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
-    message = fails(monkeypatch, capsys, "train", str(recipe), "--run", str(tmp_path))
-    assert "holds no prepared data" in message
+def test_training_without_prepared_data_says_so(tmp_path: Path) -> None:
+    assert "holds no prepared data" in fails("train", RECIPE, "--run", tmp_path, status=1)
 
 
-def test_a_setting_out_of_bounds_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_setting_out_of_bounds_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_MAX_BEAM_SIZE", "1000")
-    assert "max_beam_size" in fails(monkeypatch, capsys, "serve", str(tmp_path), status=2)
+    assert "max_beam_size" in fails("serve", tmp_path, status=2)

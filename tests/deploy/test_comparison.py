@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from deploy.cli import app, main
 from deploy.evaluation.systems import SourceFiles
 from models.bundle import Bundle, Training, Vocabularies, VocabularyFile
 from models.errors import ConfigError
+from tests.command import fails, succeeds
 from tests.deploy.small import SMALL, VOCABULARY, Make, Write, make, text
 from tests.determinism import one_thread, seeded
 
@@ -21,16 +20,7 @@ __all__ = ["make", "one_thread", "seeded", "text"]
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, ["compare", *map(str, arguments), "--runtime", "torch"])
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.stdout
-
-
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    monkeypatch.setattr(sys, "argv", ["tandem", "compare", *map(str, arguments), "--runtime", "torch"])
-    with pytest.raises(SystemExit):
-        main()
-    return capsys.readouterr().err
+    return succeeds("compare", *arguments, "--runtime", "torch")
 
 
 def test_one_source_beside_two(make: Make, text: Write, tmp_path: Path) -> None:
@@ -76,7 +66,7 @@ def test_a_source_of_feature_vectors(make: Make, text: Write, tmp_path: Path) ->
 
 def test_parameters_are_those_of_describe(make: Make, text: Write) -> None:
     bundle = make("one", "de")
-    described = json.loads(CliRunner().invoke(app, ["describe", str(bundle), "--json"]).stdout)
+    described = json.loads(succeeds("describe", bundle, "--json"))
     found = json.loads(run(bundle, "--source", text("de"), "--references", text("en"), "--json"))
     assert found["systems"]["one"]["parameters"] == described["parameters"]["total"]
 
@@ -137,14 +127,12 @@ def test_equal_names_go_by_folder(make: Make, text: Write) -> None:
     assert list(found["systems"]) == [str(old), str(new)]
 
 
-def test_what_cannot_be_compared(
-    make: Make, text: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_compared(make: Make, text: Write) -> None:
     one, two = make("one", "de"), make("two", "de", "fr")
     source, references = ("--source", f"de={text('de')}"), ("--references", text("en"))
 
     def message(*arguments: object) -> str:
-        return refused(monkeypatch, capsys, *arguments, *references)
+        return fails("compare", *arguments, *references, "--runtime", "torch")
 
     assert "two reads de, fr, but --source is given for de: add --source fr=FILE" in message(one, two, *source)
     assert "two reads 2 sources (de, fr), but 1 files are given without a language" in message(

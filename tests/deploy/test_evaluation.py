@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from deploy.cli import app, main
 from deploy.evaluation.evaluation import store_scores
 from deploy.evaluation.systems import load_systems
 from models.bundle import Bundle, Score, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from models.search import SearchOptions
 from models.vocabulary import EOS
+from tests.command import fails, succeeds
 from tests.deploy.small import SMALL, VOCABULARY, WORDS, Make, Write, make, text
 from tests.determinism import one_thread, seeded
 from tests.service.support import tiny_bundle
@@ -31,9 +30,7 @@ TRANSLATION = list(all_metrics("translate", "en"))
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, ["evaluate", *map(str, arguments), "--runtime", "torch"])
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.stdout
+    return succeeds("evaluate", *arguments, "--runtime", "torch")
 
 
 def found_by(*arguments: object) -> dict[str, Any]:
@@ -236,17 +233,12 @@ def test_names_are_shown_as_they_are(make: Make, text: Write, tmp_path: Path) ->
     assert "tokenised BLEU, lower case" in shown
 
 
-def test_what_cannot_be_evaluated(
-    make: Make, text: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_evaluated(make: Make, text: Write, tmp_path: Path) -> None:
     bundle = make("one", "de")
     files = (bundle, "--source", text("de"), "--references", text("en"))
 
     def message(*arguments: object) -> str:
-        monkeypatch.setattr(sys, "argv", ["tandem", "evaluate", *map(str, arguments), "--runtime", "torch"])
-        with pytest.raises(SystemExit):
-            main()
-        return " ".join(capsys.readouterr().err.split())
+        return " ".join(fails("evaluate", *arguments, "--runtime", "torch").split())
 
     assert "--against must be a bundle or a file of hypotheses" in message(*files, "--against", tmp_path / "none")
     (tmp_path / "short.txt").write_text("a\nb\n", encoding="utf-8")

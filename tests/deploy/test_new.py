@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app, main
+from deploy.cli import app
 from models.bundle import Bundle
 from service.text.tmx import TmxPair, write_tmx
+from tests.command import fails, succeeds
 from training.recipe import load_recipe
 
 WORDS = ["".join(word) for word in np.random.default_rng(4).choice(list("abcdefghijklmnoprstuvwz"), (400, 6))]
@@ -29,21 +29,15 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
 
 
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 @pytest.mark.usefixtures("texts")
 def test_it_tells_what_was_found_and_how_to_go_on() -> None:
-    output = run("new", "mine", "--source", "mine.de", "--target", "mine.en")
+    output = succeeds("new", "mine", "--source", "mine.de", "--target", "mine.en")
     assert "1,200 lines; left out: none" in output
     assert "960 train, 120 valid, 120 test; no sentence of valid and test is in train" in output
     assert "mine.toml: German to English" in output
     assert load_recipe(Path("mine.toml")).languages == ("de", "en")
     (prepare,) = re.findall(r"^ +tandem (prepare .*)$", output, re.MULTILINE)
-    assert "960 pairs" in run(*shlex.split(prepare))
+    assert "960 pairs" in succeeds(*shlex.split(prepare))
 
 
 @pytest.mark.usefixtures("texts")
@@ -54,7 +48,7 @@ def test_a_translation_memory_becomes_two_files() -> None:
     pairs += [TmxPair("de", "fr", "haus", "maison"), TmxPair("en", "de", "HOUSE", "haus")]
     Path("memory.tmx").write_text("".join(write_tmx([(pair, 0.0) for pair in pairs], "1")), encoding="utf-8")
     languages = ("--source-language", "de", "--target-language", "en")
-    output = run("new", "mine", "--source", "memory.tmx", *languages)
+    output = succeeds("new", "mine", "--source", "memory.tmx", *languages)
     assert "1,201 lines; left out: none" in output
     assert Path("memory.de").read_text(encoding="utf-8").splitlines() == [*lines, "haus"]
     for arguments, fault in ((languages, "memory.de is there already"), ((), "--source-language and --target")):
@@ -64,7 +58,7 @@ def test_a_translation_memory_becomes_two_files() -> None:
 
 @pytest.mark.usefixtures("texts")
 def test_help_has_an_example() -> None:
-    assert "tandem new" in run("new", "--help")
+    assert "tandem new" in succeeds("new", "--help")
 
 
 @pytest.mark.usefixtures("texts")
@@ -78,14 +72,9 @@ def test_help_has_an_example() -> None:
         (("--source", "mine.de", "--target", "none.en"), "none.en"),
     ],
 )
-def test_faults_are_one_line(
-    arguments: tuple[str, ...], fault: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["tandem", "new", "mine", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    message = capsys.readouterr().err
-    assert ended.value.code in (1, 2) and fault in message and message.count("\n") == 1
+def test_faults_are_one_line(arguments: tuple[str, ...], fault: str) -> None:
+    message = fails("new", "mine", *arguments)
+    assert fault in message and message.count("\n") == 1
     assert not Path("mine.toml").exists() and not Path("corpora").exists()
 
 
@@ -95,14 +84,14 @@ def test_from_two_files_to_scores_and_on_from_there() -> None:
     """By the printed commands, as short as can be; then the new bundle is tuned, and shown beside itself."""
     options = ("--source", "mine.de", "--target", "mine.en", "--updates", "2")
     for name, start in (("mine", ()), ("tuned", ("--from", "bundles/mine"))):
-        output = run("new", name, *options, *start)
+        output = succeeds("new", name, *options, *start)
         recipe = Path(f"{name}.toml")
         recipe.write_text(
             re.sub(r"(?<=[\[ ])256(?=[,\]])|(?<=embedding = )256", "32", recipe.read_text("utf-8")), "utf-8"
         )
         for line in re.findall(r"^ +tandem (.*)$", output, re.MULTILINE):
-            run(*shlex.split(line))
+            succeeds(*shlex.split(line))
     test = ("--source", "corpora/tuned/test.de", "--references", "corpora/tuned/test.en", "--limit", "4")
-    assert "BLEU" in run("evaluate", "bundles/tuned", *test, "--against", "bundles/mine", "--beam-size", "1")
+    assert "BLEU" in succeeds("evaluate", "bundles/tuned", *test, "--against", "bundles/mine", "--beam-size", "1")
     corpora = Bundle.load(Path("bundles/tuned")).manifest.training.corpora
     assert [corpus.name for corpus in corpora] == ["tuned", "mine"], "what it began from is owed attribution too"

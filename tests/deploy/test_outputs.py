@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from deploy import cli
 from deploy.outputs import check_file, check_folder
 from models.errors import ConfigError
+from tests.command import fails
 
 
 def test_a_missing_folder_is_made(tmp_path: Path) -> None:
@@ -33,15 +33,9 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
         check_file(file / "table.md", "--markdown")
 
 
-def test_a_path_that_fails_later_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_path_that_fails_later_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail() -> None:
         (tmp_path / "none" / "file").write_text("")
 
     monkeypatch.setattr(cli, "app", fail)
-    monkeypatch.setattr(sys, "argv", ["tandem"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 1
-    assert capsys.readouterr().err == f"tandem: {tmp_path}/none/file: No such file or directory\n"
+    assert fails(status=1) == f"tandem: {tmp_path}/none/file: No such file or directory\n"

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import deploy.verify
-from deploy.cli import app
 from models.bundle import Bundle
-from models.errors import ConfigError
+from tests.command import fails, succeeds
 from tests.service.support import tiny_bundle
 from training.export.proof import Proof
 from training.export.sentences import proof_sentences
@@ -39,7 +37,7 @@ def test_one_direction_is_proven(
     tmp_path: Path, proven: list[tuple[Bundle, Any]], more: Sequence[str], source: str, target: str
 ) -> None:
     path = tiny_bundle(tmp_path, "both", pairs=PAIRS).path
-    assert CliRunner().invoke(app, ["verify", str(path), *more]).exit_code == 0
+    succeeds("verify", path, *more)
     ((bundle, lines),) = proven
     assert bundle.manifest.target_language == target
     assert lines == [proof_sentences(source)]
@@ -47,9 +45,8 @@ def test_one_direction_is_proven(
 
 def test_the_proof_of_the_first_direction_is_kept(tmp_path: Path, proven: list[tuple[Bundle, Any]]) -> None:
     path = tiny_bundle(tmp_path, "both", pairs=PAIRS).path
-    refused = CliRunner().invoke(app, ["verify", str(path), "--target", "de", "--record"])
-    assert isinstance(refused.exception, ConfigError) and "keeps the proof into 'en'" in str(refused.exception)
+    assert "keeps the proof into 'en'" in fails("verify", path, "--target", "de", "--record", status=2)
     assert not proven and not Bundle.load(path).manifest.proof
-    assert CliRunner().invoke(app, ["verify", str(path), "--record"]).exit_code == 0
+    succeeds("verify", path, "--record")
     manifest = Bundle.load(path).manifest
     assert manifest.pairs == PAIRS and manifest.proof["passed"]

@@ -294,3 +294,11 @@ def targets(count: int, length: int, *, seed: int = 3) -> Tensor:
     target_BT = random_ids(TARGET_TYPES, count, length, seed=seed)
     target_BT[:, 0] = BOS
     return target_BT
+
+
+def gradients(model: AnyModel) -> dict[str, Tensor]:
+    """Those of the parameters by the squared scores of three sentences."""
+    model.zero_grad()
+    with torch.enable_grad():
+        model.score(targets(3, 4), model.encode(batch(sentences(model, (5, 2, 6))))).square().sum().backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}

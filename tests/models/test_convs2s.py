@@ -20,7 +20,7 @@ from models.convs2s import (
 )
 from models.layers.linear import Linear
 from models.registry import build_model
-from tests.models.architectures import SOURCE_TYPES, TARGET_TYPES, batch, sentences, targets
+from tests.models.architectures import SOURCE_TYPES, TARGET_TYPES, batch, gradients, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import convs2s as reference
 from tests.reference.layers import Weights
@@ -121,23 +121,17 @@ def test_windows_hold_what_each_convolution_still_needs() -> None:
     assert [tuple(window.shape) for window in state.windows] == [(4, 4, 10), (4, 2, 7)]
 
 
-def _gradients(model: ConvS2S) -> dict[str, Tensor]:
-    model.zero_grad()
-    model.score(targets(3, 4), model.encode(batch(sentences(model, (5, 2, 6))))).square().sum().backward()
-    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
-
-
 @pytest.mark.parametrize(("attention", "layers"), [((), 2), ((True, False), 1)])
 def test_gradients_of_the_encoder_are_divided_by_twice_the_attentions(
     attention: tuple[bool, ...], layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Section 3.4, with and without: into z they are scaled, into e of the values they are not."""
     model = build(attention=attention).double()
-    scaled = _gradients(model)
+    scaled = gradients(model)
     monkeypatch.setattr(convs2s, "scale_gradient", lambda x, factor: x)
-    whole = _gradients(model)
+    whole = gradients(model)
     monkeypatch.setattr(convs2s, "scale_gradient", lambda x, factor: x.detach())
-    direct = _gradients(model)  # through e of the values alone
+    direct = gradients(model)  # through e of the values alone
     assert not [name for name in direct if name.startswith("encoder")]
     for name, gradient in whole.items():
         past = direct.get(name, torch.zeros_like(gradient))

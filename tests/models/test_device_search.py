@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from models.device import Sizes
 from models.errors import OptionError
 from models.graphs import TorchGraphs
-from models.search import Counters, DecodeBatch, Finished, Hypothesis, SearchOptions, Sentence, SentenceError
+from models.search import Counters, DecodeBatch, Hypothesis, SearchOptions, Sentence, SentenceError
 from tests.models.architectures import CASES, EOS, FIRST_CASES, AnyModel, Case, first_cases
 from tests.models.device import (
     ORDINARY,
@@ -29,7 +29,7 @@ from tests.models.device import (
     sources,
     static,
 )
-from tests.models.search.tables import run_out
+from tests.models.search.tables import batch_actions, played, run_out
 
 
 @pytest.mark.parametrize(
@@ -66,18 +66,6 @@ def test_what_the_equality_covers() -> None:
 
 MODELS = {case: prepared(case, torch.float64) for case in FIRST_CASES}
 ALONE: dict[Any, tuple[Hypothesis, ...]] = {}
-JOINERS = st.tuples(st.integers(0, 5), st.integers(0, len(RULES) - 1))
-ACTIONS = st.lists(
-    st.one_of(
-        st.tuples(
-            st.just("join"),
-            st.lists(st.tuples(st.integers(0, 5), st.integers(0, len(RULES) - 1)), min_size=1, max_size=4),
-        ),
-        st.tuples(st.just("step"), st.integers(1, 6)),
-        st.tuples(st.just("remove"), st.lists(st.integers(0, 9), max_size=3)),
-    ),
-    max_size=10,
-)
 
 
 def alone(case: Case, beam_size: int, which: int, rules: int) -> tuple[Hypothesis, ...]:
@@ -89,31 +77,22 @@ def alone(case: Case, beam_size: int, which: int, rules: int) -> tuple[Hypothesi
 
 
 @settings(max_examples=settings().max_examples // 6)  # of every architecture
-@given(actions=ACTIONS, beam_size=st.sampled_from([1, 3]), poll_every=st.integers(1, 5), lag=st.booleans())
+@given(
+    actions=batch_actions(6, len(RULES), 10),
+    beam_size=st.sampled_from([1, 3]),
+    poll_every=st.integers(1, 5),
+    lag=st.booleans(),
+)
 @first_cases
 def test_batch_mates_change_nothing(
     actions: list[tuple[str, Any]], beam_size: int, poll_every: int, case: Case, lag: bool
 ) -> None:
     batch = static(MODELS[case], beam_size, poll_every=poll_every, lag=lag)
     known = sources(MODELS[case])
-    joined: dict[int, tuple[int, int]] = {}
-    removed: set[int] = set()
-    done: list[Finished] = []
-    for action, detail in actions:
-        if action == "join":
-            new = {len(joined) + number: pair for number, pair in enumerate(detail)}
-            batch.join([Sentence(n, known[which], options(beam_size, rules)) for n, (which, rules) in new.items()])
-            joined |= new
-        elif action == "remove":
-            removed |= {name for name in detail if name in joined} - {one.id for one in done}
-            batch.remove(detail)
-        else:
-            done += [one for _ in range(detail) for one in batch.step()]
-            assert all(batch.ids.count(one.id) == 0 for one in done)
-        assert len(batch) == len(joined) - len(removed) - len(done)
-    found = {one.id: one.hypotheses for one in done}
-    found |= run_out(batch)
-    assert_same(found, {n: alone(case, beam_size, *pair) for n, pair in joined.items() if n not in removed}, 1e-5)
+    kept, found = played(
+        batch, actions, lambda name, which, rules: Sentence(name, known[which], options(beam_size, rules))
+    )
+    assert_same(found, {name: alone(case, beam_size, *pair) for name, pair in kept.items()}, 1e-5)
 
 
 @settings(max_examples=12)

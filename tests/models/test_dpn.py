@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from models import dpn
 from models.dpn import (
@@ -19,7 +18,7 @@ from models.dpn import (
 )
 from models.layers.attention import additive_mask, attend, split_heads
 from models.registry import build_model
-from tests.models.architectures import Case, batch, parts_of, sentences, targets
+from tests.models.architectures import Case, batch, gradients, parts_of, sentences, targets
 from tests.models.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import dpn as reference
 from tests.reference.layers import Vectors, Weights, attention
@@ -126,13 +125,6 @@ def test_attention_names_say_decoder_path_layer_and_encoder_path() -> None:
     ]
 
 
-def _gradients(model: Dpn) -> dict[str, Tensor]:
-    model.zero_grad()
-    with torch.enable_grad():
-        model.score(targets(3, 4), model.encode(batch(sentences(model, (5, 2, 6))))).square().sum().backward()
-    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
-
-
 @pytest.mark.parametrize(
     ("variant", "attentions"), [("both-both", 4), ("both-cnn", 2), ("cnn-san", 2), ("projections", 4)]
 )
@@ -142,9 +134,9 @@ def test_gradients_of_the_cnn_encoder_are_divided_by_twice_the_attentions(
     """As in ConvS2S; those of the SAN encoder, and of what reads the encoders, are whole."""
     model = Case("dpn", variant).build()
     assert isinstance(model, Dpn)
-    scaled = _gradients(model)
+    scaled = gradients(model)
     monkeypatch.setattr(dpn, "scale_gradient", lambda x, factor: x)
-    whole = _gradients(model)
+    whole = gradients(model)
     for name, gradient in whole.items():
         if name.startswith("cnn_encoder"):
             assert gradient.abs().max() > 1e-6

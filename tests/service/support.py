@@ -21,6 +21,7 @@ from service.app import create_app
 from service.engine import Engine, EngineOptions, SchedulerLimits
 from service.settings import Settings
 from tests.models.bundle.manifests import small_manifest
+from tests.models.search.tables import best_candidates
 
 LINES = ("wo ist der bahnhof heute", "guten morgen wie geht es dir", "das haus ist gross und alt", "one two three four")
 Begun = TypeVar("Begun")
@@ -135,7 +136,9 @@ class CopyGraphs:
         if (inputs["memory.tokens"] == self.crash_step).any():
             raise RuntimeError("the step crashed: /secret/path")
         logits = self._logits(inputs)
-        return {"logits": logits} if graph == "step_logits" else self._top(inputs, logits)
+        if graph == "step_logits":
+            return {"logits": logits}
+        return best_candidates(inputs, logits, len(logits) // len(inputs["memory.lengths"]))
 
     @asynccontextmanager
     async def held(self, begin: Callable[[], Begun]) -> AsyncIterator[Begun]:
@@ -168,20 +171,6 @@ class CopyGraphs:
             token = int(inputs["memory.tokens"][sentence, position if position < last else last])
             logits[row, 20 if self.endless else token] += 40.0
         return logits
-
-    def _top(self, inputs: Mapping[str, Array], logits: Array) -> dict[str, Array]:
-        sentences, rows = len(inputs["memory.lengths"]), len(logits)
-        total = np.log(np.exp(logits.astype(np.float64)).sum(axis=1)).astype(np.float32)
-        scores = inputs["score"][:, None] + logits - total[:, None]
-        for row in range(rows):
-            banned = inputs["banned"][row]
-            scores[row, banned[banned < self.size]] = -np.inf
-            if inputs["forced"][row] >= 0:
-                scores[row, np.arange(self.size) != inputs["forced"][row]] = -np.inf
-        flat = scores.reshape(sentences, -1)
-        index = np.argsort(-flat, axis=1, kind="stable")[:, : int(inputs["count"])]
-        best = np.take_along_axis(flat, index, 1)
-        return {"scores": best, "tokens": index % self.size, "parents": index // self.size, "logsumexp": total}
 
 
 def make_engine(*served: tuple[Bundle, CopyGraphs], **limits: Any) -> Engine:

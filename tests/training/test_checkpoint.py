@@ -99,7 +99,7 @@ def test_a_checkpoint_goes_from_the_cpu_to_a_device_and_back(
     path, back = tmp_path / "checkpoint-7.safetensors", tmp_path / "checkpoint-8.safetensors"
     save_checkpoint(path, *trained(CASE, config), PROGRESS, RECIPE)
     read, written, model = load_file(path), dict[str, Tensor](), CASE.build(torch.float32)
-    monkeypatch.setattr(checkpoint, "_save", lambda file, tensors, _: (file.touch(), written.update(tensors)))
+    monkeypatch.setattr(checkpoint, "_save", lambda file, tensors, *_: (file.touch(), written.update(tensors)))
     with posing(model) as mode:
         monkeypatch.setattr(checkpoint, "load_file", lambda _: {k: mode.from_tensor(x) for k, x in read.items()})
         random = {"random.cpu": mode.from_tensor(read["random.cpu"])}  # generators are no tensors, and stay real

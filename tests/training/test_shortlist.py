@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from models.vocabulary import (
     WordVocabulary,
     train_sentencepiece,
 )
+from tests.training.toy import random_bitext
 from training.data import alignment
 from training.shortlist import always_listed, build_shortlist, coverage, encode, likely_targets
 
@@ -25,17 +28,7 @@ LEXICON = {f"wort{number}": f"word{number}" for number in range(30)}
 NAMES = tuple(f"Name{number}" for number in range(5))
 SOURCE = WordVocabulary([*PLACEHOLDERS, *LEXICON, *NAMES])
 TARGET = WordVocabulary([*PLACEHOLDERS, "the", *LEXICON.values(), *NAMES, "17", ",", "café"])
-
-
-def bitext(lines: int = 400, seed: int = 1) -> tuple[list[str], list[str]]:
-    """Random words and their translations in another order, with an article that translates nothing."""
-    rng = np.random.default_rng(seed)
-    source, target = [], []
-    for _ in range(lines):
-        words = rng.choice(list(LEXICON), size=rng.integers(1, 8)).tolist()
-        source.append(" ".join(words))
-        target.append(" ".join(rng.permutation([*(LEXICON[word] for word in words), "the"]).tolist()))
-    return source, target
+bitext = partial(random_bitext, LEXICON, 400)
 
 
 def build(per_word: int = 1, common: int = 0) -> Shortlist:

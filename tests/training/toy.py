@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from models.bundle import Bundle
@@ -39,6 +40,22 @@ LEARNING: dict[str, Any] = {
 }
 """Enough to learn the corpus in a hundred updates."""
 NAG = OptimiserConfig("nag", 0.05, "plateau", warmup=0, momentum=0.9)
+
+
+def random_bitext(
+    lexicon: Mapping[str, str], lines: int, seed: int = 1, *, names: int = 0
+) -> tuple[list[str], list[str]]:
+    """Random words and their translations in another order, with an article that translates nothing; some lines with
+    one of so many names, which is the same on both sides.
+    """
+    rng = np.random.default_rng(seed)
+    source, target = [], []
+    for number in range(lines):
+        words = rng.choice(list(lexicon), size=rng.integers(1, 8)).tolist()
+        name = [f"Name{number % names}"] * int(rng.integers(0, 2)) if names else []
+        source.append(" ".join([*words, *name]))
+        target.append(" ".join(rng.permutation([*(lexicon[word] for word in words), *name, "the"]).tolist()))
+    return source, target
 
 
 def padded_tokens(plan: BatchPlan) -> int:

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from models.command import console, say
 from models.errors import ConfigError
 from training.corpora.build import build_corpus
 from training.corpora.page import BuildReport, describe_cleaning, describe_form, expected_files, show_bounds
 from training.corpora.specs import CORPORA, CorpusSpec, find_corpus
-
-console = Console()
 
 
 def corpus(
@@ -38,7 +36,7 @@ def corpus(
     if raw is None:
         _describe(spec)
         return
-    with console.status(f"{name}: looking for its files") as status:
+    with console().status(f"{name}: looking for its files") as status:
 
         def progress(split: str, pairs: int) -> None:
             status.update(f"{name}: {split}, {pairs:,} pairs")
@@ -50,37 +48,33 @@ def corpus(
 def _list_corpora() -> None:
     width = max(len(corpus.name) for corpus in CORPORA)
     for corpus in CORPORA:
-        _say(f"{corpus.name:{width}}  {corpus.title}; {corpus.licence}")
-    _say("\nWhat to fetch: tandem corpus NAME. To prepare it: tandem corpus NAME --raw FOLDER.")
+        say(f"{corpus.name:{width}}  {corpus.title}; {corpus.licence}")
+    say("\nWhat to fetch: tandem corpus NAME. To prepare it: tandem corpus NAME --raw FOLDER.")
 
 
 def _describe(corpus: CorpusSpec) -> None:
-    _say(f"{corpus.title}. {corpus.licence}. {corpus.attribution}.")
-    _say(f"Text: {describe_form(corpus.form)}. Training pairs that stay: {describe_cleaning(corpus)}.")
+    say(f"{corpus.title}. {corpus.licence}. {corpus.attribution}.")
+    say(f"Text: {describe_form(corpus.form)}. Training pairs that stay: {describe_cleaning(corpus)}.")
     for download in corpus.downloads:
-        _say(f"\n{download.name}{f' ({download.terms})' if download.terms else ''}\n  {download.url}")
+        say(f"\n{download.name}{f' ({download.terms})' if download.terms else ''}\n  {download.url}")
         for name in expected_files(corpus, download.name):
-            _say(f"    {name}")
-    _say("")
+            say(f"    {name}")
+    say("")
     optional = {split.name for split in corpus.splits if split.optional}
     for name, bounds in corpus.outputs:
         expected = f" {show_bounds(bounds)} pairs" if bounds else ""
-        _say(f"{name}:{expected}{' (optional)' if name in optional else ''}")
+        say(f"{name}:{expected}{' (optional)' if name in optional else ''}")
     for note in corpus.notes:
-        _say(f"\n{note}")
+        say(f"\n{note}")
 
 
 def _print_report(corpus: CorpusSpec, report: BuildReport, out: Path) -> None:
     for name, pairs in report.pairs.items():
-        _say(f"{name}: {pairs:,} pairs")
+        say(f"{name}: {pairs:,} pairs")
     if report.dropped:
-        _say(f"left out of train: {report.dropped:,} pairs")
+        say(f"left out of train: {report.dropped:,} pairs")
     for note in report.notes:
-        _say(f"note: {note}")
+        say(f"note: {note}")
     for warning in report.warnings:
-        _say(f"warning: {warning}")
-    _say(f"{out / corpus.name} is ready")
-
-
-def _say(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+        say(f"warning: {warning}")
+    say(f"{out / corpus.name} is ready")

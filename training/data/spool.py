@@ -25,7 +25,6 @@ class Spool(Sequence[str]):
         self._offsets = array("q", [0])
 
     def extend(self, lines: Iterable[str]) -> None:
-        """Append lines."""
         for line in lines:
             data = line.encode()
             self._file.write(data)

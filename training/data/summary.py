@@ -116,7 +116,6 @@ class PreparedSummary:
             raise CorpusError(f"{path} is damaged ({error}); prepare it again") from error
 
     def save(self, folder: Path) -> None:
-        """Write the record into a folder."""
         text = json.dumps(to_mapping(self), ensure_ascii=False, indent=1)
         (folder / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")
 

@@ -151,13 +151,12 @@ def _source_languages(recipe: Recipe) -> tuple[str, ...]:
     return into or recipe.source_languages
 
 
-def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), report: Report = lambda line: None) -> Path:
+def add_precision(path: Path, precision: str, report: Report = lambda line: None) -> Path:
     """Build further graphs of a bundle from its own weights, into ``onnx/<precision>`` or ``torchscript``.
 
     Args:
         path: the bundle.
-        precision: ``float32``, ``float16``, ``int8`` or ``torchscript``.
-        lines: for ``int8``, text to calibrate on, one list of lines (or of feature matrices) per source.
+        precision: ``float32``, ``float16`` or ``torchscript``.
         report: told what is being done.
 
     Returns:
@@ -166,7 +165,7 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
     Raises:
         BundleError: the bundle is not sound, or ships that precision already.
         ConfigError: an unknown precision.
-        CorpusError: ``int8`` without text.
+        CorpusError: ``int8``, which is calibrated on text: :func:`renew_graphs` takes some.
     """
     check_precisions([precision], (*BUILT_PRECISIONS, TORCHSCRIPT))
     bundle = Bundle.load(path)
@@ -174,12 +173,10 @@ def add_precision(path: Path, precision: str, lines: Sequence[Column] = (), repo
     if precision == TORCHSCRIPT:
         report("tracing graphs")
         return add_built(path, TORCHSCRIPT, trace_graphs(model))
-    limit = bundle.manifest.limits.max_source_tokens + 1
-    columns = encode_columns(bundle.sources, lines, limit) if lines else []
-    sources, longest = list(zip(*columns, strict=True)), bundle.manifest.limits.max_target_tokens
     report("exporting graphs")
     graphs, specs = export_graphs(model.half() if precision == "float16" else model)
-    built = at_precision(model, graphs, precision, sources, longest, report, bundle.manifest.decoding.prefix)
+    longest = bundle.manifest.limits.max_target_tokens
+    built = at_precision(model, graphs, precision, [], longest, report, bundle.manifest.decoding.prefix)
     # Described by themselves: the graphs that the bundle ships may be of an older version.
     return add_built(path, f"onnx/{precision}", {**built, GRAPHS: specs_to_json(specs).encode()})
 

@@ -20,7 +20,7 @@ from models.transformer import Transformer
 from training.ancestry import SCRATCH
 from training.export.bundle import built_graphs, calibration_sources, named_vocabularies, round_weights
 from training.export.sentences import proof_sentences
-from training.importing.bart import read_bart
+from training.importing.bart import BART
 from training.importing.ct2 import read_argos, read_ct2
 from training.importing.fields import read_table
 from training.importing.joint import read_joint
@@ -39,7 +39,7 @@ READERS: Mapping[str, Reader] = {
     "marian": read_opus,
     "m2m_100": read_m2m,
     "mbart": partial(read_joint, MBART50),
-    "bart": read_bart,
+    "bart": partial(read_joint, BART),
     "pegasus": partial(read_joint, PEGASUS),
 }
 """By the ``model_type`` of a Hugging Face configuration, what reads a folder of it."""

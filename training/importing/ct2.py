@@ -29,9 +29,8 @@ from models.search import SearchOptions
 from models.transformer import TransformerConfig
 from models.vocabulary import BOS, PAD
 from training.importing.fields import Fields, read_table
-from training.importing.languages import find_tags
-from training.importing.model import Asked, ForeignModel, Types, arranged
-from training.importing.opus import TAG, languages_of
+from training.importing.model import BIASES, Asked, ForeignModel, Types, arranged
+from training.importing.opus import languages_of, tags_of
 from training.importing.pieces import mapped_vocabulary
 from training.importing.tensors import Tensors
 from training.importing.weights import NEVER, ParameterPlan, Plan, TensorPart, part
@@ -179,11 +178,8 @@ def _read(folder: Path, pieces: tuple[Path, Path], form: str, asked: Asked, faul
     names = [_names(folder, side, faults) for side in ("source", "target")]
     types = [_types(one, tokens, zeros=zeros, faults=faults) for one in names]
     sources, targets = languages_of(folder, {}, asked, faults)
-    tags = {match[1]: name for name in names[0] if (match := TAG.fullmatch(name))}
-    languages = find_tags(targets, tags, asked.tags, faults) if tags and targets else {}
-    if not tags and len(targets) > 1:
-        faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
-    silent = {*tags.values(), tokens.start, "<s>", "<blank>", "<pad>"}
+    tags, languages = tags_of(names[0], targets, asked, faults)
+    silent = {*tags, tokens.start, "<s>", "<blank>", "<pad>"}
     made = [
         mapped_vocabulary(path, one, faults, silent=silent, languages=languages, before=before)
         for path, one, before in zip(pieces, types, (tokens.before, ()), strict=True)
@@ -245,6 +241,7 @@ def _transformer(tensors: Ct2Tensors, faults: list[str], waived: Sequence[str]) 
     inner = tensors.shapes.get("encoder/layer_0/ffn/linear_0/weight", (1, 0))
     layers = {side: _count(tensors, f"{side}/layer_") for side in ("encoder", "decoder")}
     return {
+        **BIASES,
         **{name: value for name, value in sides[0].items() if name != "known"},
         **_positions(tensors, faults),
         "width": embedding[-1],
@@ -254,9 +251,6 @@ def _transformer(tensors: Ct2Tensors, faults: list[str], waived: Sequence[str]) 
         "embedding_norm": "encoder/layernorm_embedding/gamma" in tensors.shapes,
         "attention_bias": "encoder/layer_0/self_attention/linear_0/bias" in tensors.shapes,
         "hidden_bias": "encoder/layer_0/ffn/linear_0/bias" in tensors.shapes,
-        "output_bias": True,
-        "dropout": 0.0,
-        "attention_dropout": 0.0,
     }
 
 

@@ -15,7 +15,7 @@ from models.search import SearchOptions
 from models.transformer import TransformerConfig
 from models.vocabulary import BOS, EOS, PAD
 from training.importing.fields import Fields
-from training.importing.model import Types
+from training.importing.model import BIASES, Types
 from training.importing.weights import NEVER, ParameterPlan, Plan, TensorPart, part
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
@@ -78,11 +78,7 @@ def common_fields(fields: Fields) -> dict[str, Any]:
         "max_positions": fields.number("max_position_embeddings"),
         "activation": fields.choice("activation_function", ACTIVATIONS),
         "scale_embedding": fields.flag("scale_embedding", False),
-        "attention_bias": True,
-        "hidden_bias": True,
-        "output_bias": True,
-        "dropout": 0.0,
-        "attention_dropout": 0.0,
+        **BIASES,
     }
 
 

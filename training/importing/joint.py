@@ -1,8 +1,8 @@
-"""Hugging Face folders with one sentencepiece model for both sides: what M2M100, NLLB, mBART-50 and Pegasus share.
+"""Hugging Face folders with one vocabulary for both sides: what M2M100, NLLB, mBART-50, Pegasus and BART share.
 
     config.json, generation_config.json    sizes, and how to search
     model.safetensors or pytorch_model.bin the weights
-    a sentencepiece model                  cuts text of every language into pieces
+    a sentencepiece model, or byte pairs   cuts text of every language into pieces
     vocab.json                             the list of pieces, where it does not follow from the sentencepiece model
     tokenizer_config.json, special_tokens_map.json, added_tokens.json
                                            the languages' tags, with their ids or in their order
@@ -21,6 +21,7 @@ from typing import Any, Literal
 import sentencepiece
 
 from models.transformer import TransformerConfig
+from models.vocabulary import ListedVocabulary
 from training.importing.fields import Fields, read_table
 from training.importing.huggingface import common_fields, make_plan, repeated_names, search_options
 from training.importing.languages import find_tags
@@ -38,7 +39,7 @@ class FolderKind:
 
     Attributes:
         form: its name.
-        model: the sentencepiece model's file.
+        model: the file that text is cut by: a sentencepiece model, or merges.
         names: reads the pieces by id: from the folder, for a vocabulary of that size; adds to the faults.
         transformer: fields of our configuration that it fixes.
         fixed: fields of its configuration, and of its tokenizer's, that must have these values where they are given.
@@ -46,8 +47,10 @@ class FolderKind:
         tag: matches the piece that is a language's tag; the group says which language. None = it has none.
         silent: further pieces that no text becomes.
         position_offset: rows of its learned tables before the first position.
-        task: that it does.
+        task: that it does; empty: it summarizes where both languages are one.
         language: of its text, where it has no tags and the user names none.
+        vocabulary: makes it of that file, as :func:`mapped_vocabulary` does.
+        beside: further files that a bundle is owed to.
     """
 
     form: str
@@ -59,8 +62,10 @@ class FolderKind:
     tag: re.Pattern[str] | None = None
     silent: tuple[str, ...] = ()
     position_offset: int = 0
-    task: Literal["translate", "summarize"] = "translate"
+    task: Literal["translate", "summarize", ""] = "translate"
     language: str = ""
+    vocabulary: Callable[..., ListedVocabulary | None] = mapped_vocabulary
+    beside: tuple[str, ...] = TABLES
 
 
 def read_joint(kind: FolderKind, folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:
@@ -77,26 +82,26 @@ def read_joint(kind: FolderKind, folder: Path, asked: Asked, faults: list[str]) 
     """
     table = read_table(folder / "config.json", faults)
     generation = read_table(folder / "generation_config.json", faults, needed=False)
-    tables = [read_table(folder / name, faults, needed=False) for name in TABLES]
+    tables = [read_table(folder / name, faults, needed=False) for name in (TABLES if kind.tag else TABLES[:1])]
     fields = Fields(table, "config.json", faults, asked.ignored)
     common = common_fields(fields)
     fields.fixed(**kind.fixed)
     size = fields.number("vocab_size", least=4)
     special = {name: fields.number(f"{name}_token_id", least=0) for name in ("pad", "eos", "decoder_start")}
     fields.finish()
-    Fields(tables[0], "tokenizer_config.json", faults, asked.ignored).fixed(**kind.tokenizer)
+    Fields(tables[0], TABLES[0], faults, asked.ignored).fixed(**kind.tokenizer)
 
     names = kind.names(folder, size, faults)
     sources, targets, tags, languages = _languages(kind, names, tables, asked, faults)
-    types = special_types(names, special, piece_name(tables[0].get("unk_token"), "<unk>"), faults)
+    types = _types(names, special, piece_name(tables[0].get("unk_token"), "<unk>"), faults)
     silent = {*tags, *kind.silent}
-    vocabulary = mapped_vocabulary(folder / kind.model, types, faults, silent=silent, languages=languages)
+    vocabulary = kind.vocabulary(folder / kind.model, types, faults, silent=silent, languages=languages)
     tensors = tensors_of(folder, faults)
     options = search_options((generation, table), types, common["max_positions"] - 1, faults, asked.ignored)
     if faults or vocabulary is None or types is None or tensors is None:
         return None
     config = TransformerConfig((vocabulary.size,), vocabulary.size, tied="all", **kind.transformer, **common)
-    files = ("config.json", kind.model, "vocab.json", *TABLES)
+    files = ("config.json", kind.model, "vocab.json", *kind.beside)
     return ForeignModel(
         form=kind.form,
         config=config,
@@ -110,7 +115,7 @@ def read_joint(kind: FolderKind, folder: Path, asked: Asked, faults: list[str]) 
         targets=targets,
         tags="both" if kind.tag else "",
         decoding=options,
-        task=kind.task,
+        task=kind.task or ("summarize" if sources == targets else "translate"),
     )
 
 
@@ -132,7 +137,7 @@ def filled(names: list[str], size: int, file: str, faults: list[str]) -> list[st
     return [*names, *(f"{FILLERS[1]}{number}⟩" for number in range(len(names), size))]
 
 
-def special_types(names: list[str], special: Mapping[str, int], unk: str, faults: list[str]) -> Types | None:
+def _types(names: list[str], special: Mapping[str, int], unk: str, faults: list[str]) -> Types | None:
     """The types of a list in our order; None, with a fault, where a special one is missing. ``special``: their ids."""
     own = [f"{name}_token_id must be below {len(names)}, but is {i}" for name, i in special.items() if i >= len(names)]
     own += [f"the list of pieces has no {unk}"] if unk not in names else []

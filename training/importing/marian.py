@@ -27,9 +27,8 @@ from models.transformer import TransformerConfig
 from models.vocabulary import BOS, PAD
 from training.importing.fields import Fields
 from training.importing.joint import sentencepiece_names
-from training.importing.languages import find_tags
-from training.importing.model import Asked, ForeignModel, Types, arranged
-from training.importing.opus import TAG, languages_of
+from training.importing.model import BIASES, Asked, ForeignModel, Types, arranged
+from training.importing.opus import languages_of, tags_of
 from training.importing.pieces import mapped_vocabulary
 from training.importing.tensors import Tensors
 from training.importing.weights import NEVER, ParameterPlan, Plan, TensorPart, part
@@ -73,13 +72,9 @@ def read_marian(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel |
     files = _vocabulary_files(folder, decoder, faults)
     types = [_types(names, faults) for _, names in files]
     sources, targets = languages_of(folder, {}, asked, faults)
-    names = types[0].names if types and types[0] else ()
-    tags = {match[1]: name for name in names if (match := TAG.fullmatch(name))}
-    languages = find_tags(targets, tags, asked.tags, faults) if tags and targets else {}
-    if not tags and len(targets) > 1:
-        faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
+    tags, languages = tags_of(types[0].names if types and types[0] else (), targets, asked, faults)
     made = [
-        mapped_vocabulary(model, one, faults, silent=tags.values(), languages=languages)
+        mapped_vocabulary(model, one, faults, silent=tags, languages=languages)
         for (model, _), one in zip(files, types, strict=True)
     ]
     options = _options(decoder, faults, asked.ignored)
@@ -204,11 +199,7 @@ def _transformer(fields: Fields) -> dict[str, Any]:
         "decoder_layers": fields.number("dec-depth"),
         "activation": fields.choice("transformer-ffn-activation", _ACTIVATIONS),
         "scale_embedding": True,
-        "attention_bias": True,
-        "hidden_bias": True,
-        "output_bias": True,
-        "dropout": 0.0,
-        "attention_dropout": 0.0,
+        **BIASES,
     }
 
 

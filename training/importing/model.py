@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from models.continuations import BLOCKS, LEAST_BLOCKED
 from models.search import SearchOptions
@@ -17,6 +17,12 @@ from training.importing.weights import Plan
 
 FILLERS = ("⟨unused", "⟨unnamed")
 """How types begin that have no piece: those of ours that fill up, and those of theirs that no list names."""
+
+BIASES: Mapping[str, Any] = {
+    **dict.fromkeys(("attention_bias", "hidden_bias", "output_bias"), True),
+    **dict.fromkeys(("dropout", "attention_dropout"), 0.0),
+}
+"""Of our configuration what public models have: a bias everywhere, and no dropout, as nobody trains them here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ Multilingual models have tags among their pieces (``>>fra<<``), one of which beg
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from training.importing.tensors import tensors_of
 
 FORM = "Hugging Face MarianMT"
 _FILES = ("config.json", "source.spm", "target.spm", "vocab.json", "target_vocab.json")
-TAG = re.compile(r">>([^<>\s]+)<<")
+_TAG = re.compile(r">>([^<>\s]+)<<")
 _FOLDER = re.compile(r"opus-mt-(?:tc-)?(?:big-|base-|tiny-)?(?P<source>[a-z]{2,3})-(?P<target>[a-z]{2,3})")
 _GROUPS = ("mul", "roa", "gem", "gmq", "gmw", "itc", "zle", "zls", "zlw", "sla", "cel", "afa", "fiu", "ine", "trk")
 
@@ -71,14 +71,11 @@ def read_opus(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | N
     tensors = tensors_of(folder, faults)
     types = files.types(source_names, target_names, special)
     sources, targets = languages_of(folder, tokenizer, asked, faults)
-    tags = {match[1]: name for name in source_names if (match := TAG.fullmatch(name))}
-    languages = find_tags(targets, tags, asked.tags, faults) if tags and targets else {}
-    if not tags and len(targets) > 1:
-        faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
+    tags, languages = tags_of(source_names, targets, asked, faults)
     options = search_options((generation, table), types[1], common["max_positions"] - 1, faults, asked.ignored)
     made = [
-        mapped_vocabulary(folder / name, one, faults, silent=tags.values(), languages=own)
-        for name, one, own in (("source.spm", types[0], languages), ("target.spm", types[1], languages))
+        mapped_vocabulary(folder / f"{side}.spm", one, faults, silent=tags, languages=languages)
+        for side, one in zip(("source", "target"), types, strict=True)
     ]
     source, target = made
     if faults or tensors is None or source is None or target is None or types[0] is None or types[1] is None:
@@ -152,3 +149,13 @@ def languages_of(
             faults.append(f"the files do not say the {side} language: say --{side} CODE")
         found.append(given or ((guess,) if plain else ()))
     return found[0], found[1]
+
+
+def tags_of(
+    names: Sequence[str], targets: Sequence[str], asked: Asked, faults: list[str]
+) -> tuple[list[str], dict[str, str]]:
+    """The tags among a source's pieces, and that of each target language."""
+    tags = {match[1]: name for name in names if (match := _TAG.fullmatch(name))}
+    if not tags and len(targets) > 1:
+        faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
+    return [*tags.values()], find_tags(targets, tags, asked.tags, faults) if tags else {}

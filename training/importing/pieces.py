@@ -43,6 +43,11 @@ def piece_name(value: Any, default: str) -> str:
     return value if isinstance(value, str) else default
 
 
+def silent_names(types: Types, silent: Collection[str]) -> list[str]:
+    """The pieces that no text becomes: some, and those that only fill up."""
+    return [name for name in types.names if name in silent or name.startswith(FILLERS)]
+
+
 def mapped_vocabulary(
     path: Path,
     types: Types | None,
@@ -65,8 +70,7 @@ def mapped_vocabulary(
         return None
     if types is None:
         return None
-    own = set(types.names)
-    quiet = [name for name in types.names if name in silent or name.startswith(FILLERS)]
+    own, quiet = set(types.names), silent_names(types, silent)
     known = {code: piece for code, piece in (languages or {}).items() if piece in own}
     try:
         return MappedVocabulary(path.read_bytes(), types.names, silent=quiet, languages=known, before=before)

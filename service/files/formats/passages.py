@@ -218,7 +218,6 @@ class Reader(HTMLParser):
         return reader.found
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Called by the parser."""
         known = self._ID.fullmatch(dict(attrs).get("id") or "")
         number = int(known[1]) if known else -1
         if tag == "span":
@@ -230,14 +229,12 @@ class Reader(HTMLParser):
             self.found.append(("text", -1, "\n"))
 
     def handle_endtag(self, tag: str) -> None:
-        """Called by the parser."""
         if tag == "span":
             self.found.append(("close", -1, ""))
         elif tag == "code":
             self._code = max(0, self._code - 1)
 
     def handle_data(self, data: str) -> None:
-        """Called by the parser."""
         if not self._code:
             self.found.append(("text", -1, data))
 

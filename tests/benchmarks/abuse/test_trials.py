@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from benchmarks.abuse.command import as_markdown, measure
 from benchmarks.abuse.endings import disconnect, kill, lost_requests, terminate
@@ -14,9 +13,9 @@ from benchmarks.abuse.overload import judge
 from benchmarks.abuse.trials import Setting, TrialFinding, wait_for
 from benchmarks.options import ReliabilityOptions
 from benchmarks.service.verdicts import Verdict
-from deploy.cli import app
 from deploy.loadtest.client import LoadRun, RequestOutcome
 from models.errors import ConfigError
+from tests.command import fails
 
 SHIPPED = Path(__file__).resolve().parents[3] / "bundles" / "de-en"
 
@@ -88,8 +87,7 @@ def test_a_condition_is_waited_for() -> None:
 def test_an_unknown_trial_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigError, match="nothing"):
         measure(ReliabilityOptions(bundle=SHIPPED, only="nothing"))
-    result = CliRunner().invoke(app, ["bench", "reliability", "--bundle", str(SHIPPED), "--only", "nothing"])
-    assert result.exit_code != 0
+    fails("bench", "reliability", "--bundle", SHIPPED, "--only", "nothing")
 
 
 @pytest.mark.slow

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from benchmarks.decoding.command import measure, show
 from benchmarks.decoding.systems import Label, Task
 from benchmarks.decoding.tandem import Tandem, search_options
 from benchmarks.options import DecodeOptions
 from benchmarks.workload import lengths
-from deploy.cli import app, main
 from deploy.report import names, numbers
 from models.bundle import Bundle
 from models.errors import ConfigError
@@ -26,6 +24,7 @@ from models.graphs import TorchGraphs
 from models.loading import load_bundle_model
 from models.search import SearchOptions
 from models.shortlist import Shortlist, Table
+from tests.command import fails, succeeds
 from tests.determinism import one_thread, seeded
 
 __all__ = ["one_thread", "seeded"]
@@ -41,9 +40,7 @@ ENGLISH = ("Where is the station?", "The book is on the table.", "I'm hungry.", 
 
 
 def bench(*arguments: object) -> str:
-    result = CliRunner().invoke(app, ["bench", "decode", "--bundle", str(BUNDLE), *map(str, arguments)])
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.stdout
+    return succeeds("bench", "decode", "--bundle", BUNDLE, *arguments)
 
 
 def write(path: Path, lines: Sequence[str]) -> Path:
@@ -136,13 +133,8 @@ def test_the_command_prints_json_and_leaves_out_a_peer_that_is_missing(
         (("--source", "no-such-file"), "no-such-file"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(
-    arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["tandem", "bench", "decode", "--bundle", str(BUNDLE), *arguments])
-    with pytest.raises(SystemExit):
-        main()
-    assert message in capsys.readouterr().err
+def test_what_cannot_be_measured_is_refused(arguments: tuple[str, ...], message: str) -> None:
+    assert message in fails("bench", "decode", "--bundle", BUNDLE, *arguments)
 
 
 def test_lists_are_read_once_each() -> None:

@@ -14,14 +14,12 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from benchmarks.options import ServeOptions
 from benchmarks.service import verdicts
 from benchmarks.service.loaded import LoadedService
 from benchmarks.service.serve import measure
 from benchmarks.workload import forced_bodies, forced_texts, naive_bodies
-from deploy.cli import app
 from deploy.loadtest.command import disturbance, not_answered
 from deploy.loadtest.measure import highest_rate
 from deploy.loadtest.server import Sample, Server, answers, busy_seconds, memory_of, tandem_server
@@ -31,6 +29,7 @@ from models.errors import ConfigError
 from models.vocabulary import WordVocabulary
 from service.engine import Engine
 from service.telemetry.metrics import Metrics
+from tests.command import fails, succeeds
 from tests.service.support import tiny_bundle
 
 SHIPPED = Path(__file__).resolve().parents[3] / "bundles" / "de-en"
@@ -209,15 +208,11 @@ def test_a_route_that_is_not_there_is_no_capacity(served: Server) -> None:
 
 @pytest.mark.parametrize("command", ["serve", "reliability"])
 def test_the_commands_explain_themselves_with_an_example(command: str) -> None:
-    result = CliRunner().invoke(app, ["bench", command, "--help"])
-    assert result.exit_code == 0
-    assert f"tandem bench {command} --bundle" in result.output
+    assert f"tandem bench {command} --bundle" in succeeds("bench", command, "--help")
 
 
 def test_a_peer_that_nobody_knows_is_refused() -> None:
-    result = CliRunner().invoke(app, ["bench", "serve", "--bundle", "none", "--peers", "marian"])
-    assert isinstance(result.exception, ConfigError)
-    assert "--peers must be of naive" in str(result.exception)
+    assert "--peers must be of naive" in fails("bench", "serve", "--bundle", "none", "--peers", "marian", status=2)
 
 
 def test_a_server_ends_with_its_block() -> None:
@@ -265,6 +260,5 @@ def test_both_services_in_one_run(tmp_path: Path) -> None:
     factor = result["targets"]["service"]["rate"] / result["targets"]["service"]["naive_requests_per_s"]
     assert factor == pytest.approx(1.3, rel=0.01)
     small = ["--clients", "2", "--duration", "0.3", "--passes", "1", "--beam", "1", "--out", str(tmp_path / "out.json")]
-    reply = CliRunner().invoke(app, ["bench", "serve", "--bundle", str(SHIPPED), *small])
-    assert reply.exit_code == 0, reply.output
+    succeeds("bench", "serve", "--bundle", SHIPPED, *small)
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["targets"]["tail"]["bound"] == 3.0

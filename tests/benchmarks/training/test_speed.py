@@ -18,9 +18,9 @@ from benchmarks.training import huggingface
 from benchmarks.training.speed import measure, show
 from benchmarks.training.work import Count, Ours, TrainingWork, padded
 from benchmarks.workload import TransformerSize
-from deploy.cli import main
 from deploy.report import as_json
 from models.errors import ConfigError
+from tests.command import fails
 from tests.determinism import one_thread, seeded
 from tests.training.conftest import prepared
 from training.data.dataset import PreparedData
@@ -83,17 +83,9 @@ def test_what_is_missing_is_said_and_the_rest_is_measured(
         (("--warmup", "0"), "--warmup"),
     ],
 )
-def test_wrong_options_are_refused(
-    arguments: tuple[str, ...],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["tandem", "bench", "training", "--run", str(tmp_path), *arguments])
-    with pytest.raises(SystemExit):
-        main()
-    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
+def test_wrong_options_are_refused(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    said = fails("bench", "training", "--run", tmp_path, *arguments)
+    assert message in " ".join(said.replace("│", " ").split())
 
 
 def test_data_of_several_sources_is_refused(work: TrainingWork, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
-from typer.testing import CliRunner
 
-from deploy.cli import app
 from deploy.loadtest.client import LoadRun, RequestOutcome
 from deploy.loadtest.command import LoadOptions, loadtest, parse_rates, verdict, warnings
 from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
 from deploy.loadtest.pictures import draw_curves
 from deploy.loadtest.scenarios import Call
 from models.errors import ConfigError
+from tests.command import fails, succeeds
 from tests.deploy.loadtest.stand_in import StandIn, running
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -238,8 +237,7 @@ def test_pictures_are_drawn_also_where_no_rate_was_sustained(tmp_path: Path) -> 
 def test_a_service_must_be_named() -> None:
     with pytest.raises(ConfigError, match="give either --url of a running service, or --bundle"):
         loadtest(LoadOptions())
-    wrong = CliRunner().invoke(app, ["loadtest", "--url", "http://a", "--arrivals", "x"])
-    assert wrong.exit_code == 2 and "poisson" in wrong.output
+    assert "poisson" in fails("loadtest", "--url", "http://a", "--arrivals", "x", status=2)
 
 
 def test_the_verdict_says_what_failed() -> None:
@@ -263,13 +261,11 @@ def test_the_command_ends_with_the_status(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
     with running(StandIn()) as service:
         base = ["loadtest", "--url", service.url, "--duration", "0.1", "--rates", "200", "--no-search", "--seed", "1"]
-        good = CliRunner().invoke(app, [*base, "--out", str(out), "--json"])
-        assert good.exit_code == 0, good.output
+        succeeds(*base, "--out", out, "--json")
         assert json.loads(out.read_text(encoding="utf-8"))["seed"] == 1
-        shown = CliRunner().invoke(app, [*base, "--plot", str(tmp_path)])
-        assert shown.exit_code == 0 and "highest rate with p99 <= 1,000 ms and nothing rejected" in shown.output
+        assert "highest rate with p99 <= 1,000 ms and nothing rejected" in succeeds(*base, "--plot", tmp_path)
         assert (tmp_path / "loadtest.png").read_bytes().startswith(PNG)
-        assert CliRunner().invoke(app, [*base, "--at-least", "300"]).exit_code == 1
+        fails(*base, "--at-least", "300", status=1)
 
 
 @pytest.mark.slow

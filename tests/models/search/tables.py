@@ -15,8 +15,9 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
-from models.search import Array, Batch, GraphSpec, GraphSpecs, Hypothesis, TensorSpec
+from models.search import Array, Batch, Finished, GraphSpec, GraphSpecs, Hypothesis, Sentence, TensorSpec
 
 BOS, EOS = 2, 3
 Prefix = tuple[int, ...]
@@ -112,7 +113,7 @@ class TableGraphs:
                     logits[row] = np.nan
         if graph == "step_logits":
             return {**outputs, "logits": logits}
-        return {**outputs, **self._top(inputs, logits, rows // sentences)}
+        return outputs | best_candidates(inputs, logits, rows // sentences, ties_reversed=self.ties_reversed)
 
     def _source(self, inputs: Mapping[str, Array], sentence: int) -> tuple[Prefix, ...]:
         found = []
@@ -160,28 +161,27 @@ class TableGraphs:
         assert tokens[0] == BOS
         return tuple(tokens[1:])
 
-    def _top(self, inputs: Mapping[str, Array], logits: Array, rows: int) -> dict[str, Array]:
-        with np.errstate(invalid="ignore"):
-            total = np.log(np.exp(logits.astype(np.float64)).sum(axis=1)).astype(np.float32)
-            scores = inputs["score"][:, None] + (logits - total[:, None])
-        count, size = int(inputs["count"]), self.size
-        for row in range(len(scores)):
-            banned = inputs["banned"][row]
-            scores[row, banned[banned < size]] = -np.inf
-            if inputs["forced"][row] >= 0:
-                scores[row, np.arange(size) != inputs["forced"][row]] = -np.inf
-        assert count <= rows * size
-        flat = scores.reshape(-1, rows * size)
-        index = np.lexsort((np.broadcast_to(np.arange(rows * size), flat.shape), -flat), axis=-1)[:, :count]
-        if self.ties_reversed:
-            kept = np.take_along_axis(flat, index, 1)
-            index = np.take_along_axis(index, np.lexsort((-index, -kept), axis=-1), 1)
-        return {
-            "scores": np.take_along_axis(flat, index, 1),
-            "tokens": index % size,
-            "parents": index // size,
-            "logsumexp": total,
-        }
+
+def best_candidates(
+    inputs: Mapping[str, Array], logits: Array, rows: int, *, ties_reversed: bool = False
+) -> dict[str, Array]:
+    """The results of a step whose sentences have so many rows each."""
+    with np.errstate(invalid="ignore"):
+        total = np.log(np.exp(logits.astype(np.float64)).sum(axis=1)).astype(np.float32)
+        scores = inputs["score"][:, None] + (logits - total[:, None])
+    count, size = int(inputs["count"]), logits.shape[1]
+    for row in range(len(scores)):
+        banned = inputs["banned"][row]
+        scores[row, banned[banned < size]] = -np.inf
+        if inputs["forced"][row] >= 0:
+            scores[row, np.arange(size) != inputs["forced"][row]] = -np.inf
+    assert count <= rows * size
+    flat = scores.reshape(-1, rows * size)
+    index = np.lexsort((np.broadcast_to(np.arange(rows * size), flat.shape), -flat), axis=-1)[:, :count]
+    best = np.take_along_axis(flat, index, 1)
+    if ties_reversed:
+        index = np.take_along_axis(index, np.lexsort((-index, -best), axis=-1), 1)
+    return {"scores": best, "tokens": index % size, "parents": index // size, "logsumexp": total}
 
 
 def table_specs(size: int, state: str, sources: int) -> dict[str, GraphSpec]:
@@ -265,6 +265,40 @@ def run_out(batch: Batch) -> dict[Hashable, tuple[Hypothesis, ...]]:
     while len(batch):
         hypotheses |= {finished.id: finished.hypotheses for finished in batch.step()}
     return hypotheses
+
+
+def batch_actions(sources: int, options: int, most: int) -> st.SearchStrategy[list[tuple[str, Any]]]:
+    """Joining (by numbers of a source and of options), stepping and removing, in any order, so many times at most."""
+    joiners = st.lists(st.tuples(st.integers(0, sources - 1), st.integers(0, options - 1)), min_size=1, max_size=5)
+    step, remove = st.integers(1, 6), st.lists(st.integers(0, 12), max_size=4)
+    kinds = {"join": joiners, "step": step, "remove": remove}
+    return st.lists(st.one_of(*(st.tuples(st.just(kind), detail) for kind, detail in kinds.items())), max_size=most)
+
+
+def played(
+    batch: Batch, actions: Sequence[tuple[str, Any]], sentence: Callable[[int, int, int], Sentence]
+) -> tuple[dict[int, tuple[int, int]], dict[Hashable, tuple[Hypothesis, ...]]]:
+    """Who has joined and was not removed, by id, and the hypotheses; ``sentence`` is given an id and both numbers."""
+    joined: dict[int, tuple[int, int]] = {}
+    removed: set[int] = set()
+    done: list[Finished] = []
+    for action, detail in actions:
+        if action == "join":
+            new = {len(joined) + number: pair for number, pair in enumerate(detail)}
+            batch.join([sentence(name, *pair) for name, pair in new.items()])
+            joined |= new
+        elif action == "remove":
+            removed |= {name for name in detail if name in joined} - {one.id for one in done}
+            batch.remove(detail)
+        else:
+            done += [one for _ in range(detail) for one in batch.step()]
+            assert all(batch.ids.count(one.id) == 0 for one in done)
+        assert len(batch) == len(joined) - len(removed) - len(done)
+    while len(batch):
+        done += batch.step()
+    kept = {name: pair for name, pair in joined.items() if name not in removed}
+    assert sorted(str(one.id) for one in done) == sorted(map(str, kept))
+    return kept, {one.id: one.hypotheses for one in done}
 
 
 def assert_same_hypotheses(

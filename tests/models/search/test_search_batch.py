@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from models.errors import DecodingError, OptionError
 from models.search import (
     DecodeBatch,
-    Finished,
     Hypothesis,
     Sampling,
     SearchOptions,
@@ -22,7 +20,7 @@ from models.search import (
     align,
     translate_batch,
 )  # fmt: skip
-from tests.models.search.tables import EOS, TableGraphs, hashed, run_out, source
+from tests.models.search.tables import EOS, TableGraphs, batch_actions, hashed, played, run_out, source
 
 SIZE = 9
 SOURCES = [(4,), (5, 6), (7, 8, 4, 5), (8,) * 12, tuple(4 + n % 5 for n in range(33))]
@@ -52,49 +50,16 @@ def alone(state: str, which: int, options: int, beam_size: int) -> tuple[Hypothe
     return ALONE[key]
 
 
-ACTIONS = st.lists(
-    st.one_of(
-        st.tuples(
-            st.just("join"),
-            st.lists(
-                st.tuples(st.integers(0, len(SOURCES) - 1), st.integers(0, len(OPTIONS) - 1)), min_size=1, max_size=5
-            ),
-        ),
-        st.tuples(st.just("step"), st.integers(1, 6)),
-        st.tuples(st.just("remove"), st.lists(st.integers(0, 12), max_size=4)),
-    ),
-    max_size=14,
+@given(
+    actions=batch_actions(len(SOURCES), len(OPTIONS), 14),
+    beam_size=st.integers(1, 4),
+    state=st.sampled_from(["pool", "rows"]),
 )
-
-
-@given(actions=ACTIONS, beam_size=st.integers(1, 4), state=st.sampled_from(["pool", "rows"]))
 def test_batch_mates_change_nothing(actions: list[tuple[str, Any]], beam_size: int, state: str) -> None:
-    batch = DecodeBatch(GRAPHS[state], beam_size=beam_size)
     GRAPHS[state].calls.clear()
-    joined: dict[int, tuple[int, int]] = {}
-    removed: set[int] = set()
-    done: list[Finished] = []
-    for action, detail in actions:
-        if action == "join":
-            names = range(len(joined), len(joined) + len(detail))
-            batch.join(
-                [make(name, which, options, beam_size) for name, (which, options) in zip(names, detail, strict=True)]
-            )
-            joined |= dict(zip(names, detail, strict=True))
-        elif action == "remove":
-            removed |= {name for name in detail if name in joined} - {one.id for one in done}
-            batch.remove(detail)
-        else:
-            for _ in range(detail):
-                done += batch.step()
-        assert len(batch) == len(joined) - len(removed) - len(done)
-    while len(batch):
-        done += batch.step()
-    assert sorted(str(one.id) for one in done) == sorted(map(str, set(joined) - removed))
-    assert len({one.id for one in done}) == len(done)
-    by_id: dict[Hashable, tuple[int, int]] = dict(joined.items())
-    for one in done:
-        assert one.hypotheses == alone(state, *by_id[one.id], beam_size)
+    batch = DecodeBatch(GRAPHS[state], beam_size=beam_size)
+    kept, found = played(batch, actions, lambda name, which, rules: make(name, which, rules, beam_size))
+    assert found == {name: alone(state, *pair, beam_size) for name, pair in kept.items()}
 
 
 @pytest.mark.parametrize("state", ["pool", "rows"])

@@ -24,6 +24,7 @@ from models.translator import encode_lines
 from models.vocabulary import EOS
 from service.engine import Decoded, Engine, EngineOptions, Job, Priority
 from service.runtimes import open_graphs
+from tests.models.search.tables import run_out
 from tests.service.support import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -91,10 +92,7 @@ class Answers:
 
 
 def _run(batch: DecodeBatch) -> dict[Any, tuple[Any, ...]]:
-    found: dict[Any, tuple[Any, ...]] = {}
-    while len(batch):
-        found |= {one.id: bits(one.hypotheses) for one in batch.step()}
-    return found
+    return {name: bits(hypotheses) for name, hypotheses in run_out(batch).items()}
 
 
 @pytest.fixture(scope="module", params=["int8", pytest.param("float32", marks=pytest.mark.slow)])

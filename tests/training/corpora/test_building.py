@@ -56,6 +56,11 @@ def fill(folder: Path, **texts: list[str]) -> Path:
     return folder
 
 
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return fill(tmp_path / "raw")
+
+
 def refusal(raw: Path, out: Path, corpus: CorpusSpec = TOY) -> str:
     """What is said when the corpus cannot be made, which leaves nothing behind."""
     with pytest.raises(CorpusError) as error:
@@ -92,43 +97,39 @@ def test_files_are_found_below_and_packed(tmp_path: Path) -> None:
         assert (tmp_path / "a" / "toy" / name).read_bytes() == (tmp_path / "b" / "toy" / name).read_bytes()
 
 
-def test_a_file_comes_before_its_packed_copy(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
+def test_a_file_comes_before_its_packed_copy(raw: Path, tmp_path: Path) -> None:
     write(raw / "old" / "train.de.gz", gzip.compress(b"old\n"))
     assert build_corpus(TOY, raw, tmp_path / "out").pairs["train"] == 3
 
 
-def test_two_files_of_one_name_are_not_guessed_between(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
+def test_two_files_of_one_name_are_not_guessed_between(raw: Path, tmp_path: Path) -> None:
     write(raw / "other" / "train.de", b"x\n")
     message = refusal(raw, tmp_path / "out")
     assert "train.de is there 2 times" in message and str(raw / "other" / "train.de") in message
 
 
-def test_a_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
+def test_a_file_that_is_cut_short_is_named(raw: Path, tmp_path: Path) -> None:
     (raw / "train.de").unlink()
     write(raw / "train.de.gz", gzip.compress(b"a\nb\nc\n")[:-4])
     assert "train.de.gz: damaged or cut short" in refusal(raw, tmp_path / "out")
 
 
-def test_the_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
-    write(raw / "valid.en", b"fine\ncaf\xe9\n")
-    assert "valid.en, line 2: not UTF-8" in refusal(raw, tmp_path / "out")
-
-
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
-def test_lines_must_be_parallel(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
-    write(raw / "valid.en", b"only one\n")
-    assert "valid.de, segment 2: no counterpart" in refusal(raw, tmp_path / "out")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"fine\ncaf\xe9\n", "valid.en, line 2: not UTF-8"),
+        (b"only one\n", "valid.de, segment 2: no counterpart"),
+    ],
+)
+def test_lines_must_be_utf8_and_parallel(content: bytes, message: str, raw: Path, tmp_path: Path) -> None:
+    write(raw / "valid.en", content)
+    assert message in refusal(raw, tmp_path / "out")
 
 
-def test_lines_and_numbered_segments_do_not_mix(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
+def test_lines_and_numbered_segments_do_not_mix(raw: Path, tmp_path: Path) -> None:
     files = (("valid.de",), ("valid.en.sgm",))
     write(raw / "valid.en.sgm", sgm("refset", "valid", {"": ["d", "e"]}))
     toy = replace(TOY, splits=(TOY.splits[0], Split("valid", (Part(files, PLACE),))))
@@ -181,8 +182,7 @@ def test_segments_may_span_lines_stay_open_and_hold_entities(tmp_path: Path) -> 
     assert (tmp_path / "out" / "toy" / "valid.en").read_text() == "AT&T <b> R&D\nx < y\n"
 
 
-def test_a_reference_that_only_some_segments_have_is_left_out(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
+def test_a_reference_that_only_some_segments_have_is_left_out(raw: Path, tmp_path: Path) -> None:
     write(raw / "valid.en1", b"f\ng\n")
     toy = replace(TOY, splits=(TOY.splits[0], Split("valid", (part("valid", references=2), part("train")))))
     report = build_corpus(toy, raw, tmp_path / "out")
@@ -231,8 +231,7 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
 # --- the folder that is made ----------------------------------------------------------------------------------------
 
 
-def test_what_is_there_is_replaced_only_with_force(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
+def test_what_is_there_is_replaced_only_with_force(raw: Path, tmp_path: Path) -> None:
     build_corpus(TOY, raw, tmp_path / "out")
     fill(raw, valid=["new", "text"])
     with pytest.raises(ConfigError, match="add --force"):
@@ -247,8 +246,7 @@ def test_what_this_command_has_not_made_is_never_replaced(tmp_path: Path) -> Non
         build_corpus(TOY, fill(tmp_path / "raw"), tmp_path / "out", force=True)
 
 
-def test_a_failure_leaves_the_old_corpus(tmp_path: Path) -> None:
-    raw = fill(tmp_path / "raw")
+def test_a_failure_leaves_the_old_corpus(raw: Path, tmp_path: Path) -> None:
     build_corpus(TOY, raw, tmp_path / "out")
     before = {path.name: path.read_bytes() for path in (tmp_path / "out" / "toy").iterdir()}
     write(raw / "valid.en", b"\xff\n")

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from deploy.cli import app
 from models.errors import ConfigError, CorpusError
+from tests.command import succeeds
 from tests.training.corpora.distributions import post_editing
 from training.corpora.page import corpora_page
 from training.corpora.specs import CORPORA
@@ -19,16 +20,16 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_help_gives_an_example() -> None:
-    assert "tandem corpus iwslt14-de-en --raw" in CliRunner().invoke(app, ["corpus", "--help"]).output
+    assert "tandem corpus iwslt14-de-en --raw" in succeeds("corpus", "--help")
 
 
 def test_without_a_name_the_corpora_are_listed() -> None:
-    output = CliRunner().invoke(app, ["corpus"]).output
+    output = succeeds("corpus")
     assert all(corpus.name in output and corpus.title in output for corpus in CORPORA)
 
 
 def test_without_files_it_says_what_to_fetch_from_where() -> None:
-    output = CliRunner().invoke(app, ["corpus", "wmt14-en-de"]).output
+    output = succeeds("corpus", "wmt14-en-de")
     for wanted in ("europarl-v7.de-en.de", "https://www.statmt.org/wmt14/test-full.tgz", "test: 3,003 pairs"):
         assert wanted in output
     assert "newstest2015: 2,169 pairs (optional)" in output
@@ -36,8 +37,7 @@ def test_without_files_it_says_what_to_fetch_from_where() -> None:
 
 def test_it_prepares_and_says_what_differs(tmp_path: Path) -> None:
     post_editing(tmp_path / "raw")
-    arguments = ["corpus", "wmt-ape-en-de", "--raw", str(tmp_path / "raw"), "--out", str(tmp_path / "corpora")]
-    output = CliRunner().invoke(app, arguments).output
+    output = succeeds("corpus", "wmt-ape-en-de", "--raw", tmp_path / "raw", "--out", tmp_path / "corpora")
     assert "warning: train should have 12,000 pairs, but has 3" in output
     assert "note: test_2017 is left out" in output
     assert len(read_lines(tmp_path / "corpora" / "wmt-ape-en-de" / "train.pe.xz")) == 3

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+from functools import partial
+
 import pytest
 
 from models.dictionary import Dictionary
+from tests.training.toy import random_bitext
 from training.data import alignment
 from training.data.alignment import aligned_words, build_dictionary
 
 LEXICON = {f"wort{n}": f"word{n}" for n in range(40)}
-
-
-def bitext(lines: int = 300, seed: int = 1) -> tuple[list[str], list[str]]:
-    """Random words and their translations in another order, with names that are the same on both sides."""
-    rng = np.random.default_rng(seed)
-    source, target = [], []
-    for number in range(lines):
-        words = rng.choice(list(LEXICON), size=rng.integers(1, 8)).tolist()
-        name = [f"Name{number % 50}"] * int(rng.integers(0, 2))
-        source.append(" ".join([*words, *name]))
-        target.append(" ".join(rng.permutation([LEXICON[word] for word in words] + name + ["the"]).tolist()))
-    return source, target
+bitext = partial(random_bitext, LEXICON, 300, names=50)
 
 
 def test_every_word_finds_its_translation() -> None:
@@ -43,7 +34,7 @@ def test_words_that_are_linked_once_are_left_to_copying() -> None:
 
 def test_of_large_text_some_sentences_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alignment, "MOST_CELLS", 400)
-    source, target = bitext(lines=1000)
+    source, target = random_bitext(LEXICON, 1000, names=50)
     few = aligned_words(source, target, seed=1)
     assert 0 < len(few) < len(LEXICON)
     assert few == aligned_words(source, target, seed=1)

@@ -68,12 +68,13 @@ def test_step_bans_and_forces(one: Exported) -> None:
     assert sorted(found["parents"][0].tolist()) != [0] * 4  # one candidate a row
 
 
-def test_not_a_number_shows_in_the_log_sum_exp(one: Exported) -> None:
-    inputs = arrays(one.modules["step"], SIZES[1])
+@pytest.mark.parametrize("graph", ["step", "step_shortlist"])
+def test_not_a_number_shows_in_the_log_sum_exp(one: Exported, graph: str) -> None:
+    inputs = arrays(one.modules[graph], SIZES[1], count=10)
     path = next(name for name in inputs if name.startswith("memory.paths"))
     inputs[path] = inputs[path].copy()
     inputs[path][1] = np.nan
-    finite = np.isfinite(one.onnx("float32").run("step", inputs)["logsumexp"])
+    finite = np.isfinite(one.onnx("float32").run(graph, inputs)["logsumexp"])
     assert finite.tolist() == [True] * 5 + [False] * 5
 
 

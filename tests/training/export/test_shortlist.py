@@ -22,6 +22,7 @@ from models.listed import SPREAD
 from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
 from models.shortlist import Shortlist, Table
 from models.vocabulary import EOS
+from tests.models.search.tables import run_out
 from tests.training.export.conftest import Exported
 from tests.training.export.support import HAS_VNNI, SIZES, OnnxGraphs, arrays
 from tests.training.toy import LETTERS
@@ -52,9 +53,7 @@ def decode(
     options = SearchOptions(beam_size=beam_size, n_best=beam_size, max_length=7, min_length=2, no_repeat_ngram_size=2)
     batch = DecodeBatch(graphs, beam_size=beam_size)
     batch.join([Sentence(n, one, options, lists[n]) for n, one in enumerate(sentences)])
-    found: dict[object, tuple[Hypothesis, ...]] = {}
-    while len(batch):
-        found |= {finished.id: finished.hypotheses for finished in batch.step()}
+    found = run_out(batch)
     return [found[n] for n in range(len(sentences))]
 
 
@@ -124,15 +123,6 @@ def test_logits_that_are_changed_token_by_token(one: Exported, precision: str, k
     onnx.save(logits, tmp_path / "step_logits.onnx")
     onnx.save(shortlist_graph(logits, specs["step_shortlist"]), tmp_path / "step_shortlist.onnx")
     assert_scored_as_among_all(OnnxGraphs(tmp_path, specs), some_inputs(one, count=9 * 5))
-
-
-def test_what_is_not_finite_shows_in_the_log_sum_exp(one: Exported) -> None:
-    inputs = some_inputs(one)
-    path = next(name for name in inputs if name.startswith("memory.paths"))
-    inputs[path] = inputs[path].copy()
-    inputs[path][1] = np.nan
-    finite = np.isfinite(one.onnx("float32").run("step_shortlist", inputs)["logsumexp"])
-    assert finite.tolist() == [True] * 5 + [False] * 5
 
 
 def test_declared_beside_the_step(exported: Exported) -> None:

@@ -139,7 +139,7 @@ async def languages_of_resource(
     """Languages with what can be done with each of them; none for a part of DeepL's API that is not here."""
     if resource is None:
         message = "is required; 'product' was renamed to 'resource'" if product else "is required"
-        raise InvalidFields(f"resource: {message}", [{"field": "resource", "message": message}])
+        raise InvalidFields.missing("resource", message)
     if resource not in _FEATURES:
         return []
     spoken = {feature.name: FeatureStatus() for feature in _FEATURES[resource]}

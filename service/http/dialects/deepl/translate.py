@@ -159,8 +159,7 @@ def named_glossaries(fields: DeepLTranslateRequest | DocumentRequest) -> tuple[s
             raise InvalidFields.of("glossary_id", "must not be given with glossary_ids", fields.glossary_id)
         named = (fields.glossary_id,)
     if named and fields.source_lang is None:
-        fault = {"field": "source_lang", "message": "is required where a glossary is given"}
-        raise InvalidFields("source_lang: is required where a glossary is given", [fault])
+        raise InvalidFields.missing("source_lang", "is required where a glossary is given")
     return named
 
 
