@@ -26,6 +26,9 @@ MOST_WORDS: Final = 5
 PHRASE: Final = rf"{WORD}(?: {WORD}){{0,{MOST_WORDS - 1}}}"
 """A word, or a phrase of up to ``MOST_WORDS``, with a space between them."""
 
+SHORTEST_HEAD: Final = 4
+"""In letters: of what a compound may end in."""
+
 _NOUNS_HAVE_CAPITALS = frozenset(("de", "lb"))
 
 
@@ -74,24 +77,28 @@ class Lexicon:
             return tuple(text[0].upper() + text[1:] for text in found)
         return found
 
-    def name(self, source: str, target: str, word: str, *, inside: bool) -> str | None:
+    def name(self, source: str, target: str, word: str, *, inside: bool, beside: bool = False) -> str | None:
         """What stands for a name in the translation; None for what is no name, or may not be one.
 
         A name begins with a capital and is not known without, and is mostly translated by itself, or, into a language
         that has capitals for names only, always by one other word with a capital. Out of such a language, so is a word
-        that is not known at all.
+        that is not known at all; out of another one beside a name only, and if it does not end in a known word, as
+        compounds do.
 
         Args:
             source, target: languages.
             word: of a sentence.
             inside: whether it does not begin one, so that its capital says something.
+            beside: whether another name stands beside it, or a form of address.
         """
         if len(word) < 2 or not word[0].isupper() or (source, target) not in self.directions:
             return None
         entries, folded = self.directions[source, target], word.casefold()
         if word not in entries:
-            unknown = inside and source not in _NOUNS_HAVE_CAPITALS and folded not in self._spellings[source, target]
-            return word if unknown else None
+            nouns, known = source in _NOUNS_HAVE_CAPITALS, self._spellings[source, target]
+            ends = range(2, len(word) - SHORTEST_HEAD + 1) if nouns else ()
+            noun = nouns and (not beside or "-" in word or any(folded[end:] in known for end in ends))
+            return word if inside and folded not in known and not noun else None
         first, *others = entries[word]
         another = first[0].isupper() and not others and target not in _NOUNS_HAVE_CAPITALS
         return first if (first == word or another) and folded not in entries else None

@@ -11,10 +11,12 @@ from service.text.masking import Hidden, HiddenPlace
 from service.text.spans import Span
 
 _TITLES = r"(?:(?:Mrs?|Ms|Dr|Prof|M)\. )*"
+_ADDRESS = r"(?<=\bHerr )|(?<=\bHerrn )|(?<=\bFrau )"
 # What stands before a word inside a sentence: another one, and nothing that ends or opens one. A word that a full stop
 # follows there is an abbreviation.
 _WORD_INSIDE = re.compile(
-    rf"(?P<inside>(?<=[\w,;)] ))?(?<![\w@/.-])(?P<title>{_TITLES})(?P<word>{WORD})(?![\w@/]|\.\w|\.\s+\S)"
+    rf"(?P<address>{_ADDRESS})?(?P<inside>(?<=[\w,;)] ))?(?<![\w@/.-])"
+    rf"(?P<title>{_TITLES})(?P<word>{WORD})(?![\w@/]|\.\w|\.\s+\S)"
 )
 
 
@@ -37,24 +39,37 @@ class Names:
         return [*self._found(text)] if self else []
 
     def _found(self, text: str) -> Iterator[HiddenPlace]:
-        for match in _WORD_INSIDE.finditer(text):
-            word = name = match["word"]
-            if not word[0].isupper():
-                continue
-            if title := match["title"]:
-                yield (
-                    Span(match.start("title"), match.end()),
-                    Hidden(title + word, title + word, title + word, asked=False),
-                )
-                continue
-            inside = match["inside"] is not None
-            for lexicon, source, target in self.hops:
-                found = lexicon.name(source, target, name, inside=inside)
-                if found is None:
-                    break
-                name, inside = found, True  # what is a name in one language is one in the next
-            else:
-                yield Span(*match.span("word")), Hidden(word, name, word, asked=False)
+        words = [match for match in _WORD_INSIDE.finditer(text) if match["word"][0].isupper()]
+        for before, match, after in zip([None, *words], words, [*words[1:], None], strict=False):
+            word = match["title"] + match["word"]
+            name = self._name(match, beside=False)
+            if name is None and (
+                match["address"] is not None or self._beside(before, match) or self._beside(match, after)
+            ):
+                name = self._name(match, beside=True)
+            if name is not None:
+                yield Span(match.start("title"), match.end()), Hidden(word, name, word, asked=False)
+
+    def _beside(self, first: re.Match[str] | None, second: re.Match[str] | None) -> bool:
+        """Whether two words may be parts of one name."""
+        return (
+            first is not None
+            and second is not None
+            and second.start() == first.end() + 1
+            and all(self._name(match, beside=True) is not None for match in (first, second))
+        )
+
+    def _name(self, match: re.Match[str], *, beside: bool) -> str | None:
+        """What stands for a word in the last translation, None if it is no name in all languages on the way."""
+        name, inside = match["word"], match["inside"] is not None
+        if title := match["title"]:
+            return title + name
+        for lexicon, source, target in self.hops:
+            found = lexicon.name(source, target, name, inside=inside, beside=beside)
+            if found is None:
+                return None
+            name, inside, beside = found, True, True  # what is a name in one language is one in the next
+        return name
 
 
 NO_NAMES = Names(())

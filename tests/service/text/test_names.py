@@ -24,6 +24,7 @@ GERMAN = Lexicon(
         ("de", "en"): {
             "Anna": ("Anna",),
             "Haus": ("house",),
+            "Frau": ("woman",),
             "Montag": ("Monday",),
             "München": ("Munich",),
             "Deutsche": ("German", "Germans"),
@@ -44,6 +45,11 @@ def found(names: Names, text: str) -> list[tuple[str, str]]:
     [
         ([DE_EN], "Anna hat ein Haus in München.", [("Anna", "Anna"), ("München", "Munich")]),
         ([DE_EN], "Am Montag kommt Kowalski.", [("Montag", "Monday")]),  # of German nouns capitals say nothing
+        ([DE_EN], "Da ist Anna Müller.", [("Anna", "Anna"), ("Müller", "Müller")]),  # but beside a name
+        ([DE_EN], "Dort sah Bruno Nowak", [("Bruno", "Bruno"), ("Nowak", "Nowak")]),
+        ([DE_EN], "Da wohnt Frau Müller", [("Müller", "Müller")]),
+        ([DE_EN], "Da, Anna, Müller und Bruno", [("Anna", "Anna")]),
+        ([DE_EN], "Anna Baumhaus, Anna Rot-Grün und Anna Haus", [("Anna", "Anna")] * 3),  # compounds are no names
         ([DE_EN], "Eine Deutsche", []),  # there is more than one way to say it
         ([EN_DE], "Anna lives in Munich.", [("Anna", "Anna")]),  # all German nouns have capitals
         ([EN_DE], "Will the doctor, Kowalski, come?", [("Kowalski", "Kowalski")]),
