@@ -8,7 +8,7 @@ phrase, and its translations, the most frequent first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,10 +26,8 @@ MOST_WORDS: Final = 5
 PHRASE: Final = rf"{WORD}(?: {WORD}){{0,{MOST_WORDS - 1}}}"
 """A word, or a phrase of up to ``MOST_WORDS``, with a space between them."""
 
-SHORTEST_HEAD: Final = 4
-"""In letters: of what a compound may end in."""
-
 _NOUNS_HAVE_CAPITALS = frozenset(("de", "lb"))
+_SHORTEST_HEAD = 4  # letters of the word that a compound ends in
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +93,9 @@ class Lexicon:
             return None
         entries, folded = self.directions[source, target], word.casefold()
         if word not in entries:
-            nouns, known = source in _NOUNS_HAVE_CAPITALS, self._spellings[source, target]
-            ends = range(2, len(word) - SHORTEST_HEAD + 1) if nouns else ()
-            noun = nouns and (not beside or "-" in word or any(folded[end:] in known for end in ends))
-            return word if inside and folded not in known and not noun else None
+            known = self._spellings[source, target]
+            told = source not in _NOUNS_HAVE_CAPITALS or (beside and not _is_compound(folded, known))
+            return word if inside and told and folded not in known else None
         first, *others = entries[word]
         another = first[0].isupper() and not others and target not in _NOUNS_HAVE_CAPITALS
         return first if (first == word or another) and folded not in entries else None
@@ -126,3 +123,8 @@ class Lexicon:
             source, target, word, *translations = fields
             directions.setdefault((source, target), {})[word] = tuple(translations)
         return cls(directions)
+
+
+def _is_compound(word: str, known: Container[str]) -> bool:
+    """Whether a word has a hyphen, or ends in one that is known."""
+    return "-" in word or any(word[start:] in known for start in range(2, len(word) - _SHORTEST_HEAD + 1))

@@ -122,10 +122,10 @@ class _Within:
         """The same of the translations."""
         return _Within(Counter({(b, a): count for (a, b), count in self.together.items()}), self.lines[::-1])
 
-    def supports(self, phrase: str, translation: str) -> bool:
-        """Whether several lines have both, and most of those that have the phrase."""
-        together = self.together[phrase, translation]
-        return together >= max(LEAST_LINES, LEAST_TOGETHER * self.lines[0][phrase])
+    def supports(self, phrase: str, translation: str, *, mutual: bool = False) -> bool:
+        """Whether several lines have both, and most of those that have the phrase, or either of them."""
+        lines = max(self.lines[0][phrase], self.lines[1][translation] if mutual else 0)
+        return self.together[phrase, translation] >= max(LEAST_LINES, LEAST_TOGETHER * lines)
 
 
 def _beginnings(phrases: Collection[str]) -> dict[str, bool]:
@@ -195,9 +195,8 @@ class _Phrases:
                     spellings[side][folded[side]][_begun(part, usual[side])] += 1
         sure = {(phrase, text) for phrase, translations in counts.items() for text in translations}
         within = _Within.of(parted, (sure | unsure.keys()) - known)
-        turned = within.turned()
         for (phrase, text), count in unsure.items():
-            if within.supports(phrase, text) and turned.supports(text, phrase):
+            if within.supports(phrase, text, mutual=True):
                 counts[phrase][text] += count
         return cls(known, counts, spellings, within)
 
@@ -228,11 +227,11 @@ class _Phrases:
             supported = self.within.supports(phrase, ranked[0])
             if length == 1:
                 often = lines >= LEAST_ALONE * words[phrase] and translations[ranked[0]] >= LEAST_LINKS
-                counts = often or (supported and phrase not in known)
+                kept = often or (supported and phrase not in known)
             else:
                 compact = length <= LONGEST_BY_WORDS or not self._by_words(phrase, ranked[0])
-                counts = compact and (lines >= LEAST_LINES or supported)
-            if counts:
+                kept = compact and (lines >= LEAST_LINES or supported)
+            if kept:
                 further = [text for text in ranked[1:MOST_TRANSLATIONS] if translations[text] >= LEAST_LINKS]
                 entries[self._spelt(0, phrase)] = tuple(self._spelt(1, text) for text in (ranked[0], *further))
         return entries

@@ -52,7 +52,8 @@ class Masked:
     Attributes:
         text: with the marks.
         hidden: what they stand for, in order.
-        mark: the character; empty where the text has all characters of private use, and nothing can be hidden in it.
+        mark: the character; empty where nothing was to be hidden yet, or the text has all characters of private use, so
+            that nothing can be.
     """
 
     text: str
@@ -81,10 +82,13 @@ class Masked:
             return self.text
         return "".join(chain.from_iterable(zip(self.text.split(self.mark), [*parts, ""], strict=True)))
 
-    def hide(self, found: Iterable[HiddenPlace]) -> Masked:
+    def hide(self, found: Sequence[HiddenPlace]) -> Masked:
         """More hidden: places of ``text`` in order, which do not overlap and hold no mark; empty ones do not count."""
-        if not self.mark:
+        if not found:
             return self
+        if not self.mark:
+            marked = Masked.of(self.text)
+            return marked.hide(found) if marked.mark else self
         before = iter(self.hidden)
         parts: list[str] = []
         hidden: list[Hidden] = []

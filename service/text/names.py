@@ -40,24 +40,13 @@ class Names:
 
     def _found(self, text: str) -> Iterator[HiddenPlace]:
         words = [match for match in _WORD_INSIDE.finditer(text) if match["word"][0].isupper()]
-        for before, match, after in zip([None, *words], words, [*words[1:], None], strict=False):
-            word = match["title"] + match["word"]
-            name = self._name(match, beside=False)
-            if name is None and (
-                match["address"] is not None or self._beside(before, match) or self._beside(match, after)
-            ):
-                name = self._name(match, beside=True)
-            if name is not None:
-                yield Span(match.start("title"), match.end()), Hidden(word, name, word, asked=False)
-
-    def _beside(self, first: re.Match[str] | None, second: re.Match[str] | None) -> bool:
-        """Whether two words may be parts of one name."""
-        return (
-            first is not None
-            and second is not None
-            and second.start() == first.end() + 1
-            and all(self._name(match, beside=True) is not None for match in (first, second))
-        )
+        may_be = [(match, name) for match in words if (name := self._name(match, beside=True)) is not None]
+        begins, ends = {match.start() for match, _ in may_be}, {match.end() for match, _ in may_be}
+        for match, name in may_be:
+            beside = match["address"] is not None or match.end() + 1 in begins or match.start() - 1 in ends
+            if beside or self._name(match, beside=False) is not None:
+                word = match["title"] + match["word"]
+                yield Span(match.start(), match.end()), Hidden(word, name, word, asked=False)
 
     def _name(self, match: re.Match[str], *, beside: bool) -> str | None:
         """What stands for a word in the last translation, None if it is no name in all languages on the way."""

@@ -48,6 +48,5 @@ class Masker:
             return Masked(text).normalised()
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
         found = merge(merge(always, self.protector.find(text)), unasked)
-        masked = (Masked.of(text).hide(found) if found else Masked(text)).normalised()
-        terms = self.glossary.find(masked.text)
-        return (masked if masked.mark else Masked.of(masked.text)).hide(terms) if terms else masked
+        masked = Masked(text).hide(found).normalised()
+        return masked.hide(self.glossary.find(masked.text))

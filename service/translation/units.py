@@ -380,9 +380,8 @@ def _without_words(plan: Plan, sentence: Masked) -> Masked:
     route = plan.route
     looked_up = isinstance(plan.request, TranslateTask) and plan.request.lexicon
     names = Names(route.lexicons) if looked_up else NO_NAMES
-    text = sentence.text
-    found = merge(find_foreign(text, [model.alphabet for model in route.models]), names.find(text))
-    return (sentence if sentence.mark else Masked.of(text)).hide(found) if found else sentence
+    foreign = find_foreign(sentence.text, [model.alphabet for model in route.models])
+    return sentence.hide(merge(foreign, names.find(sentence.text)))
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:
