@@ -80,8 +80,8 @@ class Lexicon:
 
         A name begins with a capital and is not known without, and is mostly translated by itself, or, into a language
         that has capitals for names only, always by one other word with a capital. Out of such a language, so is a word
-        that is not known at all; out of another one beside a name only, and if it does not end in a known word, as
-        compounds do.
+        that is not known at all; out of another one beside a name only, or with a capital within ("USB", "OpenType"),
+        and if it does not end in a known word, as compounds do. What has a capital within may begin a sentence, too.
 
         Args:
             source, target: languages.
@@ -93,9 +93,9 @@ class Lexicon:
             return None
         entries, folded = self.directions[source, target], word.casefold()
         if word not in entries:
-            known = self._spellings[source, target]
-            told = source not in _NOUNS_HAVE_CAPITALS or (beside and not _is_compound(folded, known))
-            return word if inside and told and folded not in known else None
+            known, coined = self._spellings[source, target], _is_coined(word)
+            told = source not in _NOUNS_HAVE_CAPITALS or ((beside or coined) and not _is_compound(folded, known))
+            return word if (inside or coined) and told and folded not in known else None
         first, *others = entries[word]
         another = first[0].isupper() and not others and target not in _NOUNS_HAVE_CAPITALS
         return first if (first == word or another) and folded not in entries else None
@@ -123,6 +123,11 @@ class Lexicon:
             source, target, word, *translations = fields
             directions.setdefault((source, target), {})[word] = tuple(translations)
         return cls(directions)
+
+
+def _is_coined(word: str) -> bool:
+    """Whether a word has a capital behind another letter, as acronyms and names of programs do, and no other mark."""
+    return word.isalpha() and word[1:] != word[1:].lower()
 
 
 def _is_compound(word: str, known: Container[str]) -> bool:

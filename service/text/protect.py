@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias
@@ -47,6 +47,19 @@ _PLACEHOLDER = re.compile(
 )
 _URL = re.compile(r"(?<![\w@])(?:[A-Za-z][A-Za-z0-9+.-]{1,20}://|mailto:|www\.(?=\w))[^\s<>\"`|\\^]+", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+# Names of a program's parts, and of files: Body(), countryCode, max_filesize, TreeScope.Subtree, app.config. What
+# follows a full stop without its space begins with a capital, and abbreviations (z.B.) have parts of one letter.
+_IDENTIFIER = re.compile(
+    r"""(?<![\w@./\\-])
+    (?: [^\W\d_][\w.]*+\(\)
+      | [a-z]++[A-Z]\w*+(?:\.\w++)*+
+      | [^\W\d_][^\W_]*+(?:_++[^\W_]++)++(?:\.\w++)*+
+      | (?=[A-Z]\w{0,100}?[a-z][A-Z])\w++(?:\.\w++)++
+      | [^\W\d_]\w++(?:\.[a-z]\w++)++(?:\.\w++)*+
+    )(?![\w@/\\-]|\.\w)""",
+    re.VERBOSE,
+)
+_LIKE_KEPT = re.compile(r"[a-z][A-Z]|[^\W_][._]\w|\(\)|@|://|[{%<]")
 # Code points of scripts that put spaces between words: a run of others is a sentence, and no word.
 _SPACED = r"[^\s\u0e00-\u1dff\u2c00-\uabff\ud7b0-\U0010ffff]"
 _ENDLESS = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1},}}+")
@@ -99,15 +112,25 @@ class Protector:
         return found
 
 
-def always_kept(text: str, *, addresses: bool) -> list[HiddenPlace]:
-    """What comes back as it is though nobody asked for it, in order: endless words, web and e-mail addresses.
+def always_kept(text: str, *, names: bool) -> list[HiddenPlace]:
+    """What comes back as it is though nobody asked for it, in order.
 
-    No model translates encoded data and hostile text: a word of 19,000 letters "a" took a worker 36 s, and came back as
-    nonsense. Addresses are garbled, or left out.
+    Endless words, for no model translates encoded data and hostile text: one of 19,000 letters "a" took a worker 36 s,
+    and came back as nonsense. Web and e-mail addresses, placeholders, and identifiers of programs, which small models
+    garble or leave out: "max_filesize" and "countryCode" came back one time in four. Placeholders are read as they are
+    first, like terms: models know many, and write what is around them better so.
+
+    Args:
+        text: any.
+        names: whether addresses, placeholders and identifiers are kept, too.
     """
-    lower = text.lower() if addresses else ""  # most texts have none, and looking closely takes three times as long
-    always = _WITH_ADDRESSES if any(sign in lower for sign in ("@", "://", "www.")) else _ENDLESS_WORDS
-    return [(span, replace(one, asked=False)) for span, one in always.find(text)]
+    # Most texts have none, and looking closely takes three times as long.
+    always = _WITH_NAMES if names and _LIKE_KEPT.search(text) else _ENDLESS_WORDS
+    return [(span, _unasked(part.source)) for span, part in always.find(text)]
+
+
+def _unasked(part: str) -> Hidden:
+    return Hidden(part, part, part if _PLACEHOLDER.fullmatch(part) else None, asked=False)
 
 
 def _bad_entry(number: int, entry: str, bound: str) -> InvalidOption:
@@ -179,7 +202,7 @@ _FINDERS: dict[str, Finder] = {
     "numbers": _matches(_NUMBER),
 }
 _ENDLESS_WORDS = Protector((_matches(_ENDLESS),))
-_WITH_ADDRESSES = Protector((*_ENDLESS_WORDS.finders, _FINDERS["urls"], _FINDERS["emails"]))
+_WITH_NAMES = Protector((*_ENDLESS_WORDS.finders, *map(_FINDERS.__getitem__, KINDS[:3]), _matches(_IDENTIFIER)))
 
 
 def _following(node: _Tree, last: str) -> str:

@@ -17,21 +17,22 @@ class Masker:
     """Hides parts of a request's texts: what it protects, the terms of its glossary, and what no model translates.
 
     Attributes:
-        addresses: whether these are of the latter. Not in a text that is summarized: its summary may leave them out.
+        names: whether addresses, placeholders and identifiers are of the latter. Not in a text that is summarized: its
+            summary may leave them out.
     """
 
     protector: Protector
     glossary: Glossary
-    addresses: bool
+    names: bool
 
     @classmethod
     def of(cls, request: DecodeRequest) -> Masker:
         """The masker of a request. Raises InvalidOption for a bad entry of ``protect``."""
         if not isinstance(request, TranslateTask):
-            return cls(Protector(), Glossary.of({}), addresses=False)
+            return cls(Protector(), Glossary.of({}), names=False)
         terms = request.glossary
         glossary = terms if isinstance(terms, Glossary) else Glossary.of(terms)
-        return cls(Protector.of(request.protect), glossary, addresses=True)
+        return cls(Protector.of(request.protect), glossary, names=True)
 
     def mask(self, text: str, kept: Sequence[Span] = ()) -> Masked:
         """A text, normalised but for what is hidden in it, which comes back byte for byte.
@@ -43,7 +44,7 @@ class Masker:
         Raises:
             InvalidOption: looking for what is protected takes too long.
         """
-        unasked = always_kept(text, addresses=self.addresses)
+        unasked = always_kept(text, names=self.names)
         if not (kept or unasked or self.protector.finders or self.glossary):
             return Masked(text).normalised()
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]

@@ -59,6 +59,13 @@ def test_each_direction_has_its_own_words() -> None:
         (("en", "fr"), "X", True, None),
         (("de", "en"), "Kowalski", True, None),
         (("fr", "en"), "Kowalski", True, None),
+        (("en", "fr"), "USB", False, "USB"),
+        (("de", "en"), "OpenType", False, "OpenType"),
+        (("de", "en"), "USB", True, "USB"),
+        (("de", "en"), "USB-Stick", True, None),
+        (("de", "en"), "HAUS", True, None),
+        (("de", "en"), "SegelHaus", True, None),
+        (("en", "fr"), "USB's", False, None),
     ],
 )
 def test_names_are_told_from_words(direction: tuple[str, str], word: str, inside: bool, name: str | None) -> None:

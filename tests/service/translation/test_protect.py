@@ -55,8 +55,32 @@ def test_literals_stand_at_word_boundaries_and_the_longest_counts() -> None:
     assert found("urls regex:x", "literal:urls", "literal:regex:x") == ["urls", "regex:x"]
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("setze max_filesize, countryCode und iPhone (wie app.config).", "max_filesize countryCode iPhone app.config"),
+        ("TreeScope.Subtree, com.microsoft.azure.IngestClient: app.run() und Body()!", None),
+        ("Hallo {userName} von %(brand)s und a@b.de", "{userName} %(brand)s a@b.de"),
+        ("z.B. das Haus.Der Hund d.h. e.g. 3.5 U.S. K.o. __init__ ____ und/oder_so iPhone-Hülle", ""),
+        ("GitHub MitarbeiterInnen WLAN f() 1.a Ende.", "f()"),
+    ],
+)
+def test_identifiers_and_placeholders_are_kept_unasked(text: str, wanted: str | None) -> None:
+    kept = [part.source for _, part in always_kept(text, names=True)]
+    assert " ".join(kept) == (
+        wanted if wanted is not None else text.translate({ord(mark): None for mark in ",:!"}).replace(" und", "")
+    )
+    assert always_kept(text, names=False) == []
+
+
+@pytest.mark.parametrize("word", ["a_" * 20_000, "aB" * 20_000, "ab.cd" * 20_000, "Ab_c.d" * 20_000 + "-"])
+def test_identifiers_are_found_in_linear_time(word: str) -> None:
+    """Each would take minutes, were it tried from all of its parts."""
+    assert [part.source for _, part in always_kept(word, names=True)] == [word]
+
+
 def test_a_script_without_spaces_has_no_endless_words() -> None:
-    assert always_kept(SIGNS, addresses=True) == [] != always_kept("ab" * 150, addresses=True)
+    assert always_kept(SIGNS, names=True) == [] != always_kept("ab" * 150, names=True)
 
 
 LETTERS = "".join(chr(ord("a") + number * number // 3 % 26) for number in range(200))
