@@ -46,6 +46,20 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+def whole(path: Path, size: int) -> os.stat_result | None:
+    """What the system says of a file that has its size in bytes; None where it is missing or damaged.
+
+    Raises:
+        OSError: it cannot be read now.
+    """
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    return found if found.st_size == size else None
+
+
 @dataclass(frozen=True, slots=True)
 class Upload:
     """A request to translate a file.

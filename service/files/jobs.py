@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import shutil
 import tempfile
@@ -18,8 +19,8 @@ import structlog
 from models.errors import ConfigError
 from service.access.access import ANONYMOUS, Access, Caller
 from service.engine import Draining, Engine
-from service.files.bounds import Bounds
-from service.files.disk import Upload, hold
+from service.files.bounds import Bounds, FileRefused
+from service.files.disk import Upload, hold, whole
 from service.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
 from service.files.runner import Explain, JobActions, Runner
 from service.files.sandbox import Contents, Sandbox
@@ -39,6 +40,8 @@ JOBS_FILE = "jobs.db"
 _log = structlog.get_logger("tandem.files")
 _SWEEP = 60.0  # seconds between two looks for files whose time is over
 _LAST_STEPS = 5.0
+_OVER = "the file is gone: it was cancelled, or its time was over; send it again"
+_DAMAGED = "the result is missing or damaged on this server's disk; delete the file here, and send it again"
 _SAME_LANGUAGE = "Source and target language are equal: the file seems to be in the language asked for already"
 
 
@@ -90,6 +93,7 @@ class FileJobs:
         self._runner = Runner(self._store, self._sandbox, actions, retry_seconds)
         self._accepting = asyncio.Lock()
         self._waiting: set[tuple[str, asyncio.Event]] = set()  # for jobs, until they are finished
+        self._damaged: set[str] = set()  # jobs whose damaged result was told of
         self._sweeper: asyncio.Task[None] | None = None
         self.counts: dict[str, int] = {}
         self.holdings, self.most_bytes = Holdings(0, 0, 0), settings.file_bytes_of_all
@@ -158,9 +162,24 @@ class FileJobs:
         """The job whose result has that unguessable name."""
         return await asyncio.to_thread(self._store.of_download, name)
 
-    def result_path(self, job: FileJob) -> Path:
-        """Where the result of a job lies that is done."""
-        return self._store.folder_of(job.id) / "result"
+    async def result(self, job: FileJob) -> tuple[Path, os.stat_result]:
+        """Where the result of a finished job lies, and what the system says of it.
+
+        Raises:
+            FileRefused: it is gone, or damaged.
+            StorageError: it cannot be read now.
+        """
+        if job.status != "done" or (job.expires or 0.0) <= self._clock():
+            raise FileRefused("file_gone", _OVER)
+        path = self._store.folder_of(job.id) / "result"
+        try:
+            found = await asyncio.to_thread(whole, path, job.bytes)
+        except OSError as error:
+            raise StorageError.of(f"the result of the file {job.id} cannot be read", error) from error
+        if found is None:
+            self._note_damage(job.id, path)
+            raise FileRefused("file_gone", _DAMAGED)
+        return path, found
 
     async def remove(self, job: FileJob) -> None:
         """Cancel a job that is not finished, and delete its files; delete a finished one altogether."""
@@ -303,6 +322,12 @@ class FileJobs:
             if waited == job:
                 ended.set()
         return closed
+
+    def _note_damage(self, job: str, path: Path) -> None:
+        """For those who run the server; once, however often the result is asked for."""
+        if job not in self._damaged:
+            self._damaged.add(job)
+            _log.error("result_damaged", job=job[:8], path=str(path))
 
     def _stopped(self) -> None:
         """Nobody needs to wait any more."""

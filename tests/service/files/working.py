@@ -57,7 +57,7 @@ class Running:
         return found
 
     def result(self, job: FileJob) -> bytes:
-        return self.jobs.result_path(job).read_bytes()
+        return (self.store.folder_of(job.id) / "result").read_bytes()
 
     def files(self, job: FileJob) -> set[str]:
         folder = self.store.folder_of(job.id)
