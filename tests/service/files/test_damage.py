@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +12,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
+from service.files import jobs
 from service.settings import Settings
-from tests.service.files.working import finished, sent
-from tests.service.support import Served, assert_error, served
+from tests.service.files.working import BEN, LINES, Recorder, file_jobs, finished, sent
+from tests.service.support import Served, assert_error, served, until
 
 pytestmark = pytest.mark.anyio
 Damage = Callable[[Path], object]
@@ -54,16 +57,35 @@ async def test_a_damaged_result_is_told_and_can_be_deleted(
 async def test_a_result_that_cannot_be_read_now_is_not_given_up(
     service: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refused(path: Path, size: int) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
     done = await finished(service, await service.client.post("/files", **sent()))
-    opened = Path.open
-
-    def refused(path: Path, *rest: str) -> object:
-        if path.name == "result":
-            raise PermissionError(13, "Permission denied")
-        return opened(path, *rest)
-
     with monkeypatch.context() as patched, capture_logs() as lines:
-        patched.setattr(Path, "open", refused)
+        patched.setattr(jobs, "whole", refused)
         assert_error(await service.client.get(done["result"]), 503, "storage_unavailable")
     assert any(done["id"] in str(line.get("cause")) for line in lines)
     assert (await service.client.get(done["result"])).status_code == 200
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(LINES[:50])], ids=["missing", "half"])
+async def test_a_damaged_upload_fails_its_job_before_more_of_it_is_translated(
+    bundles: dict[str, Bundle], tmp_path: Path, damage: Damage
+) -> None:
+    first, second = Recorder(), Recorder()
+    first.block_after = 1
+    async with file_jobs(bundles["de-en"], tmp_path, translate=first) as running:
+        job, other = await running.accept(LINES), await running.accept(b"wort\n", caller=BEN)
+        await until(lambda: len(first.seen) == 1)
+        await running.crash()
+    path = tmp_path / "files" / job.id / "source"
+    damage(path)
+    async with file_jobs(bundles["de-en"], tmp_path, translate=second) as running:
+        with capture_logs() as lines:
+            failed, done = await running.finished(job), await running.finished(other)
+        assert (failed.status, failed.code, done.status) == ("failed", "file_gone", "done")
+        assert failed.error and "missing or damaged" in failed.error and "send it again" in failed.error
+        (told,) = [line for line in lines if line["event"] == "upload_damaged"]
+        assert told["path"] == str(path)
+        assert running.files(failed) == set()
+    assert second.seen == ["ben:wort"]
