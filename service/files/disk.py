@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedWriter
 from pathlib import Path
 from typing import IO
 
+import structlog
+
 from models.errors import TandemError
+
+_log = structlog.get_logger("tandem.files")
 
 
 class DataInUse(TandemError):
@@ -44,6 +49,17 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, or a folder with everything in it; what stays nevertheless is logged."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+    if os.path.lexists(path):
+        _log.error("not_deleted", path=str(path))
 
 
 def whole(path: Path, size: int) -> os.stat_result | None:

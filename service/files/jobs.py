@@ -183,7 +183,7 @@ class FileJobs:
 
     async def remove(self, job: FileJob) -> None:
         """Cancel a job that is not finished, and delete its files; delete a finished one altogether."""
-        if await self._close_job(job.id, "cancelled", None):
+        if job.status in OPEN and await self._close_job(job.id, "cancelled", None):
             self._runner.cancel(job.id)
         else:
             await asyncio.to_thread(self._store.delete, job.id)
@@ -317,11 +317,18 @@ class FileJobs:
         closed = await asyncio.to_thread(self._store.finish, job, status, now, expires, fault)
         if closed:
             _log.info("file_finished", job=job[:8], status=status, code=fault[1] if fault else None)
-            await asyncio.to_thread(self._store.shed, job)
+            await self._shed(job)
         for waited, ended in self._waiting:
             if waited == job:
                 ended.set()
         return closed
+
+    async def _shed(self, job: str) -> None:
+        """What cannot be deleted now is deleted at the next start."""
+        try:
+            await asyncio.to_thread(self._store.shed, job)
+        except StorageError as error:
+            _log.error("file_not_tidied", job=job[:8], cause=str(error))
 
     def _note_damage(self, job: str, path: Path) -> None:
         """For those who run the server; once, however often the result is asked for."""
