@@ -13,7 +13,7 @@ from typing import IO
 
 import structlog
 
-from models.errors import TandemError
+from models.errors import ConfigError, TandemError
 
 _log = structlog.get_logger("tandem.files")
 
@@ -49,6 +49,16 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def require_rows(database: Path, folder: Path) -> None:
+    """Raises ConfigError where the database was emptied: a start deletes the files of jobs that it does not know."""
+    emptied = database.exists() and not database.stat().st_size
+    if emptied and any(path.is_dir() for path in folder.iterdir()):
+        raise ConfigError(
+            f"{database}: is empty, although {folder} holds files of jobs; restore it from a backup, or move it away "
+            "to start without them, which deletes these files"
+        )
 
 
 def remove(path: Path) -> None:

@@ -20,7 +20,7 @@ from models.errors import ConfigError
 from service.access.access import ANONYMOUS, Access, Caller
 from service.engine import Draining, Engine
 from service.files.bounds import Bounds, FileRefused
-from service.files.disk import Upload, hold, whole
+from service.files.disk import Upload, hold, require_rows, whole
 from service.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
 from service.files.runner import Explain, JobActions, Runner
 from service.files.sandbox import Contents, Sandbox
@@ -74,7 +74,7 @@ class FileJobs:
             retry_seconds: before a slice that was refused or failed is tried again; doubled each time.
 
         Raises:
-            ConfigError: the folder cannot be used.
+            ConfigError: the folder or the database cannot be used.
             DataInUse: another process uses it.
         """
         self._settings, self._texts, self._engine, self._access, self._clock = settings, texts, engine, access, clock
@@ -83,6 +83,7 @@ class FileJobs:
         folder = self._data / "files"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            require_rows(self._data / JOBS_FILE, folder)
             self._lock = hold(folder / "lock")
         except OSError as error:
             raise ConfigError(f"{folder}: files cannot be kept here ({error.strerror})") from error

@@ -15,6 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
+from models.errors import ConfigError
 from service.files import jobs
 from service.settings import Settings
 from service.storage.database import StorageFull
@@ -204,3 +205,26 @@ async def test_whoever_waits_for_a_file_learns_of_its_end_though_its_texts_canno
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
         assert running.files(found) == {"result"}
     assert recorder.seen == ["anna:wort"]
+
+
+async def test_an_emptied_database_does_not_cost_the_files(bundles: dict[str, Bundle], tmp_path: Path) -> None:
+    database = tmp_path / "jobs.db"
+    async with file_jobs(bundles["de-en"], tmp_path) as running:
+        done = await running.finished(await running.accept(b"wort\n"))
+    kept = database.read_bytes()
+    database.write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"jobs\.db: is empty.*restore it from a backup, or move it away"):
+        async with file_jobs(bundles["de-en"], tmp_path):
+            pass
+    database.write_bytes(kept)
+    async with file_jobs(bundles["de-en"], tmp_path) as running:
+        assert running.result(done) == b"wort\n"
+    database.unlink()
+    async with file_jobs(bundles["de-en"], tmp_path):
+        assert [path.name for path in (tmp_path / "files").iterdir()] == ["lock"]
+
+
+async def test_a_first_start_that_was_cut_short_hinders_no_other(bundles: dict[str, Bundle], tmp_path: Path) -> None:
+    (tmp_path / "jobs.db").touch()
+    async with file_jobs(bundles["de-en"], tmp_path) as running:
+        assert (await running.finished(await running.accept(b"wort\n"))).status == "done"
