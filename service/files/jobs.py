@@ -40,7 +40,7 @@ JOBS_FILE = "jobs.db"
 _log = structlog.get_logger("tandem.files")
 _SWEEP = 60.0  # seconds between two looks for files whose time is over
 _LAST_STEPS = 5.0
-_OVER = "the file is gone: it was cancelled, or its time was over; send it again"
+_GONE = "the file is gone: it was cancelled, or its time was over; send it again"
 _DAMAGED = "the result is missing or damaged on this server's disk; delete the file here, and send it again"
 _SAME_LANGUAGE = "Source and target language are equal: the file seems to be in the language asked for already"
 
@@ -171,7 +171,7 @@ class FileJobs:
             StorageError: it cannot be read now.
         """
         if job.status != "done" or (job.expires or 0.0) <= self._clock():
-            raise FileRefused("file_gone", _OVER)
+            raise FileRefused("file_gone", _GONE)
         path = self._store.folder_of(job.id) / "result"
         try:
             found = await asyncio.to_thread(whole, path, job.bytes)

@@ -215,7 +215,8 @@ class Runner:
         except OSError as error:
             raise StorageError.of(f"the upload of the file {job.id} cannot be read", error) from error
         if found is None:
-            _log.error("upload_damaged", job=job.id[:8], path=str(source))
+            if await asyncio.to_thread(self._store.begin, job.id):  # not cancelled meanwhile
+                _log.error("upload_damaged", job=job.id[:8], path=str(source))
             raise FileRefused("file_gone", _DAMAGED)
 
     async def _write(self, job: FileJob) -> None:

@@ -16,11 +16,11 @@ from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.files import jobs
+from service.files import jobs, runner
 from service.settings import Settings
 from service.storage.database import StorageFull
 from tests.service.files.working import BEN, LINES, Recorder, file_jobs, finished, sent
-from tests.service.support import Clock, Served, assert_error, served, until
+from tests.service.support import PATIENCE, Clock, Served, assert_error, served, until
 
 pytestmark = pytest.mark.anyio
 Damage = Callable[[Path], object]
@@ -95,6 +95,25 @@ async def test_a_damaged_upload_fails_its_job_before_more_of_it_is_translated(
         assert told["path"] == str(path)
         assert running.files(failed) == set()
     assert second.seen == ["ben:wort"]
+
+
+async def test_a_cancelled_upload_is_not_called_damaged(
+    bundles: dict[str, Bundle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder()
+    async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
+
+        def cancelled_meanwhile(path: Path, size: int) -> None:
+            running.store.finish(path.parent.name, "cancelled", 0.0, 1.0)
+
+        monkeypatch.setattr(runner, "whole", cancelled_meanwhile)
+        with capture_logs() as lines:
+            job = await running.accept(b"wort\n")
+            found = await running.jobs.wait(job, PATIENCE)
+            await until(lambda: not running.jobs._runner._jobs)
+        assert found is not None and found.status == "cancelled"
+        assert not any(line["event"] == "upload_damaged" for line in lines)
+    assert recorder.seen == []
 
 
 async def test_a_stray_folder_hinders_neither_the_end_of_a_job_nor_a_start(
@@ -199,7 +218,7 @@ async def test_whoever_waits_for_a_file_learns_of_its_end_though_its_texts_canno
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
         with monkeypatch.context() as patched, capture_logs() as lines:
             patched.setattr(running.store, "shed", full)
-            found = await running.jobs.wait(await running.accept(b"wort\n"), 5.0)
+            found = await running.jobs.wait(await running.accept(b"wort\n"), PATIENCE)
         assert found is not None and found.status == "done"
         assert [line["job"] for line in lines if line["event"] == "file_not_tidied"] == [found.id[:8]]
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
