@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedWriter
 from pathlib import Path
 from typing import IO
 
-from models.errors import TandemError
+import structlog
+
+from models.errors import ConfigError, TandemError
+
+_log = structlog.get_logger("tandem.files")
 
 
 class DataInUse(TandemError):
@@ -44,6 +49,41 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def require_rows(database: Path, folder: Path) -> None:
+    """Raises ConfigError where the database was emptied: a start deletes the files of jobs that it does not know."""
+    emptied = database.exists() and not database.stat().st_size
+    if emptied and any(path.is_dir() for path in folder.iterdir()):
+        raise ConfigError(
+            f"{database}: is empty, although {folder} holds files of jobs; restore it from a backup, or move it away "
+            "to start without them, which deletes these files"
+        )
+
+
+def remove(path: Path) -> None:
+    """Delete a file, or a folder with everything in it; what stays nevertheless is logged."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+    if os.path.lexists(path):
+        _log.error("not_deleted", path=str(path))
+
+
+def whole(path: Path, size: int) -> os.stat_result | None:
+    """What the system says of a file that has its size in bytes; None where it is missing or damaged.
+
+    Raises:
+        OSError: it cannot be read now.
+    """
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    return found if found.st_size == size else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import shutil
 import tempfile
@@ -18,8 +19,8 @@ import structlog
 from models.errors import ConfigError
 from service.access.access import ANONYMOUS, Access, Caller
 from service.engine import Draining, Engine
-from service.files.bounds import Bounds
-from service.files.disk import Upload, hold
+from service.files.bounds import Bounds, FileRefused
+from service.files.disk import Upload, hold, require_rows, whole
 from service.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
 from service.files.runner import Explain, JobActions, Runner
 from service.files.sandbox import Contents, Sandbox
@@ -39,6 +40,8 @@ JOBS_FILE = "jobs.db"
 _log = structlog.get_logger("tandem.files")
 _SWEEP = 60.0  # seconds between two looks for files whose time is over
 _LAST_STEPS = 5.0
+_GONE = "the file is gone: it was cancelled, or its time was over; send it again"
+_DAMAGED = "the result is missing or damaged on this server's disk; delete the file here, and send it again"
 _SAME_LANGUAGE = "Source and target language are equal: the file seems to be in the language asked for already"
 
 
@@ -71,7 +74,7 @@ class FileJobs:
             retry_seconds: before a slice that was refused or failed is tried again; doubled each time.
 
         Raises:
-            ConfigError: the folder cannot be used.
+            ConfigError: the folder or the database cannot be used.
             DataInUse: another process uses it.
         """
         self._settings, self._texts, self._engine, self._access, self._clock = settings, texts, engine, access, clock
@@ -80,6 +83,7 @@ class FileJobs:
         folder = self._data / "files"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            require_rows(self._data / JOBS_FILE, folder)
             self._lock = hold(folder / "lock")
         except OSError as error:
             raise ConfigError(f"{folder}: files cannot be kept here ({error.strerror})") from error
@@ -90,6 +94,7 @@ class FileJobs:
         self._runner = Runner(self._store, self._sandbox, actions, retry_seconds)
         self._accepting = asyncio.Lock()
         self._waiting: set[tuple[str, asyncio.Event]] = set()  # for jobs, until they are finished
+        self._damaged: set[str] = set()  # jobs whose damaged result was told of
         self._sweeper: asyncio.Task[None] | None = None
         self.counts: dict[str, int] = {}
         self.holdings, self.most_bytes = Holdings(0, 0, 0), settings.file_bytes_of_all
@@ -158,13 +163,28 @@ class FileJobs:
         """The job whose result has that unguessable name."""
         return await asyncio.to_thread(self._store.of_download, name)
 
-    def result_path(self, job: FileJob) -> Path:
-        """Where the result of a job lies that is done."""
-        return self._store.folder_of(job.id) / "result"
+    async def result(self, job: FileJob) -> tuple[Path, os.stat_result]:
+        """Where the result of a finished job lies, and what the system says of it.
+
+        Raises:
+            FileRefused: it is gone, or damaged.
+            StorageError: it cannot be read now.
+        """
+        if job.status != "done" or (job.expires or 0.0) <= self._clock():
+            raise FileRefused("file_gone", _GONE)
+        path = self._store.folder_of(job.id) / "result"
+        try:
+            found = await asyncio.to_thread(whole, path, job.bytes)
+        except OSError as error:
+            raise StorageError.of(f"the result of the file {job.id} cannot be read", error) from error
+        if found is None:
+            self._note_damage(job.id, path)
+            raise FileRefused("file_gone", _DAMAGED)
+        return path, found
 
     async def remove(self, job: FileJob) -> None:
         """Cancel a job that is not finished, and delete its files; delete a finished one altogether."""
-        if await self._close_job(job.id, "cancelled", None):
+        if job.status in OPEN and await self._close_job(job.id, "cancelled", None):
             self._runner.cancel(job.id)
         else:
             await asyncio.to_thread(self._store.delete, job.id)
@@ -298,11 +318,24 @@ class FileJobs:
         closed = await asyncio.to_thread(self._store.finish, job, status, now, expires, fault)
         if closed:
             _log.info("file_finished", job=job[:8], status=status, code=fault[1] if fault else None)
-            await asyncio.to_thread(self._store.shed, job)
+            await self._shed(job)
         for waited, ended in self._waiting:
             if waited == job:
                 ended.set()
         return closed
+
+    async def _shed(self, job: str) -> None:
+        """What cannot be deleted now is deleted at the next start."""
+        try:
+            await asyncio.to_thread(self._store.shed, job)
+        except StorageError as error:
+            _log.error("file_not_tidied", job=job[:8], cause=str(error))
+
+    def _note_damage(self, job: str, path: Path) -> None:
+        """For those who run the server; once, however often the result is asked for."""
+        if job not in self._damaged:
+            self._damaged.add(job)
+            _log.error("result_damaged", job=job[:8], path=str(path))
 
     def _stopped(self) -> None:
         """Nobody needs to wait any more."""

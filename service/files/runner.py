@@ -15,7 +15,7 @@ import structlog
 
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.files.bounds import FileRefused
-from service.files.disk import sync_folder
+from service.files.disk import sync_folder, whole
 from service.files.records import FileJob
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
@@ -27,6 +27,7 @@ _ATTEMPTS = 3  # at a slice that fails, not counting those that were refused for
 _REFUSALS = 1_000  # in a row, after which a slice counts as one that never gets room
 _LONGEST_WAIT = 30.0
 _MAY_PASS = (DeadlinePassed, DecodingFailed, TimeoutError, UnknownModel)  # may go well the next time
+_DAMAGED = "the upload is missing or damaged on this server's disk; send it again"
 _OVER, _STOP = -1.0, -2.0  # the job is over; the service is shutting down, and the job waits for its next start
 
 Translate = Callable[[FileJob, Slice], Awaitable[list[str]]]
@@ -194,6 +195,7 @@ class Runner:
         found = await asyncio.to_thread(self._store.begin, job)
         if found is None:
             return _OVER
+        await self._require_upload(found)
         following = await asyncio.to_thread(self._store.next_slice, job)
         if following is None:
             await self._write(found)
@@ -204,6 +206,18 @@ class Runner:
         await asyncio.to_thread(self._store.keep_slice, job, number, translations)
         self._trouble.pop(job, None)
         return 0.0
+
+    async def _require_upload(self, job: FileJob) -> None:
+        """Before each slice, not only when all are translated: without the upload there will be no result."""
+        source = self._store.folder_of(job.id) / "source"
+        try:
+            found = await asyncio.to_thread(whole, source, job.bytes)
+        except OSError as error:
+            raise StorageError.of(f"the upload of the file {job.id} cannot be read", error) from error
+        if found is None:
+            if await asyncio.to_thread(self._store.begin, job.id):  # not cancelled meanwhile
+                _log.error("upload_damaged", job=job.id[:8], path=str(source))
+            raise FileRefused("file_gone", _DAMAGED)
 
     async def _write(self, job: FileJob) -> None:
         """Write the result; it has its name only once it is whole and on disk."""
@@ -236,8 +250,6 @@ def _cause_of(error: BaseException) -> str:
 
 
 def _prepare(texts: list[str], translations: Path) -> None:
-    if not (translations.parent / "source").exists():
-        raise FileRefused("file_gone", "the upload is gone from this server's disk; send it again")
     translations.write_text(json.dumps(texts), encoding="utf-8")
 
 

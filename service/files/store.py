@@ -13,15 +13,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from service.files.disk import sync_folder
-from service.files.records import FileJob, Holdings
+from service.files.disk import remove, sync_folder
+from service.files.records import OPEN, FileJob, Holdings
 from service.files.slices import Slice, joined
 from service.storage.database import Database
 
@@ -142,22 +141,20 @@ class JobStore:
         )  # fmt: skip
 
     def shed(self, job: str) -> None:
-        """Delete the texts of a finished job, and its files but the result."""
+        """Delete the files of a finished job but the result, and its texts."""
+        found = self.get(job)
+        for path in self._spare(job, found.status if found else None):
+            remove(path)
         with self._database.connection() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("DELETE FROM slices WHERE job = ?", (job,))
-            row = connection.execute("SELECT status FROM jobs WHERE id = ?", (job,)).fetchone()
-        kept = "result" if row is not None and row["status"] == "done" else None
-        for file in self.folder_of(job).glob("*"):
-            if file.name != kept:
-                file.unlink(missing_ok=True)
 
     def delete(self, job: str) -> None:
-        """Delete a job with everything that belongs to it."""
+        """Delete a job with everything that belongs to it: first the files, for which no full disk is in the way."""
+        remove(self.folder_of(job))
         with self._database.connection() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("DELETE FROM jobs WHERE id = ?", (job,))
-        self._empty(job)
 
     def expire(self, now: float, forget: float) -> int:
         """Delete the files of jobs whose time is over, and jobs that expired ``forget`` seconds ago altogether.
@@ -165,13 +162,15 @@ class JobStore:
         Returns:
             How many expired.
         """
-        with self._database.connection() as connection:
-            over = "status NOT IN ('queued', 'running', 'expired') AND expires <= ?"
-            expired = [row["id"] for row in connection.execute(f"SELECT id FROM jobs WHERE {over}", (now,))]
-            connection.execute(f"UPDATE jobs SET status = 'expired', bytes = 0, download = NULL WHERE {over}", (now,))
-            connection.execute("DELETE FROM jobs WHERE status = 'expired' AND expires <= ?", (now - forget,))
+        with self._database.connection(readonly=True) as connection:
+            over = "SELECT id FROM jobs WHERE status NOT IN ('queued', 'running', 'expired') AND expires <= ?"
+            expired = [row["id"] for row in connection.execute(over, (now,))]
         for job in expired:
-            self._empty(job)
+            remove(self.folder_of(job))
+        with self._database.connection() as connection:
+            change = "UPDATE jobs SET status = 'expired', bytes = 0, download = NULL WHERE id = ?"
+            connection.executemany(change, [(job,) for job in expired])
+            connection.execute("DELETE FROM jobs WHERE status = 'expired' AND expires <= ?", (now - forget,))
         return len(expired)
 
     def holdings(self, owner: str | None = None) -> Holdings:
@@ -194,22 +193,23 @@ class JobStore:
         return {row["status"]: row["number"] for row in rows}
 
     def tidy(self) -> None:
-        """Delete what the end of an earlier process left behind: folders without a job, texts of finished jobs.
+        """Delete what the end of an earlier process left behind: folders without a job, and what finished jobs shed.
 
         Call before jobs are accepted.
         """
-        over = "job IN (SELECT id FROM jobs WHERE status NOT IN ('queued', 'running'))"
-        with self._database.connection() as connection:
-            known = {row["id"] for row in connection.execute("SELECT id FROM jobs")}
-            left = [row["job"] for row in connection.execute(f"SELECT DISTINCT job FROM slices WHERE {over}")]
-        for job in left:
-            self.shed(job)
+        with self._database.connection(readonly=True) as connection:
+            statuses = {row["id"]: row["status"] for row in connection.execute("SELECT id, status FROM jobs")}
+            left = {row["job"] for row in connection.execute("SELECT DISTINCT job FROM slices")}
         for folder in self._folder.iterdir():
-            if folder.is_dir() and folder.name not in known:
-                shutil.rmtree(folder, ignore_errors=True)
+            if folder.is_dir() and statuses.get(folder.name, "expired") == "expired":
+                remove(folder)
+        for job, status in statuses.items():
+            if status not in OPEN and (job in left or self._spare(job, status)):
+                self.shed(job)
 
-    def _empty(self, job: str) -> None:
-        shutil.rmtree(self.folder_of(job), ignore_errors=True)
+    def _spare(self, job: str, status: str | None) -> list[Path]:
+        """What is in a finished job's folder besides the result of one that is done."""
+        return [path for path in self.folder_of(job).glob("*") if status != "done" or path.name != "result"]
 
     def _sync_log(self) -> None:
         """A commit survives the end of the process; with its log on disk it survives a power cut too."""

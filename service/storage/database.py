@@ -203,7 +203,7 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def _why_unusable(error: Exception) -> str:
-    if type(error) is sqlite3.DatabaseError:
+    if sqlite3.DatabaseError in (type(error), type(error.__cause__)):  # while it is opened, or checked
         return f"is no database, or damaged ({error}); restore it from a backup, or move it away to start with none"
     return f"cannot be opened ({error}); check that file and folder can be written, and that no process locks it"
 
@@ -229,7 +229,7 @@ def _use_log(connection: sqlite3.Connection) -> None:
 def _check(connection: sqlite3.Connection) -> None:
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
-        raise sqlite3.DatabaseError(f"it is damaged: {found}")
+        raise sqlite3.DatabaseError(f"it is damaged: {' '.join(found.split())}")
 
 
 def _statements(script: str) -> Iterator[str]:

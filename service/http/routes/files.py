@@ -204,20 +204,21 @@ def _not_found() -> HttpError:
 
 
 async def result_reply(parts: Parts, job: FileJob) -> Response:
-    """The result of a job as an attachment. Raises HttpError where there is none, or none yet."""
+    """The result of a job as an attachment.
+
+    Raises:
+        HttpError: there is none, or none yet.
+        FileRefused: it is gone, or damaged.
+        StorageError: it cannot be read now.
+    """
     if job.status in OPEN:
         message = f"the file is not translated yet, but {job.progress:.0%} of it; try again later"
         raise HttpError(409, "file_not_ready", message)
     if job.status == "failed":
         raise HttpError(409, "file_not_ready", f"the file could not be translated: {job.error}")
-    path, form = parts.files.result_path(job), FORMATS[job.format]
-    try:
-        stat = await asyncio.to_thread(path.stat)
-    except FileNotFoundError as error:
-        message = "the file is gone: it was cancelled, or its time was over; send it again"
-        raise HttpError(410, "file_gone", message) from error
+    path, stat = await parts.files.result(job)
     headers = {"Content-Disposition": _disposition(job.result_name)}
-    return FileResponse(path, headers=headers, media_type=form.media_type, stat_result=stat)
+    return FileResponse(path, headers=headers, media_type=FORMATS[job.format].media_type, stat_result=stat)
 
 
 def _disposition(name: str) -> str:

@@ -26,34 +26,10 @@ from service.files.slices import Slice
 from service.storage.database import StorageFull
 from tests.service.files.documents import BOUNDS, segments
 from tests.service.files.samples import SAMPLES
-from tests.service.files.working import ANNA, BEN, file_jobs
+from tests.service.files.working import ANNA, BEN, LINES, Recorder, copied, file_jobs
 from tests.service.support import Clock, until
 
 pytestmark = pytest.mark.anyio
-LINES = "".join(
-    f"{word} wort guten morgen wie geht es dir heute\n" for word in ["one", "two", "three", "four"]
-).encode()
-
-
-async def copied(job: FileJob, one: Slice) -> list[str]:
-    return [text.upper() for text in one.texts]
-
-
-class Recorder:
-    """Translates by upper case, writes down what, and does as it is told before."""
-
-    def __init__(self, *troubles: Exception) -> None:
-        self.seen: list[str] = []
-        self.troubles = list(troubles)
-        self.block_after: int | None = None
-
-    async def __call__(self, job: FileJob, one: Slice) -> list[str]:
-        if self.block_after is not None and len(self.seen) >= self.block_after:
-            await asyncio.Event().wait()
-        self.seen.append(f"{job.owner}:{one.texts[0].split()[0]}")
-        if self.troubles:
-            raise self.troubles.pop(0)
-        return await copied(job, one)
 
 
 async def test_a_file_goes_through_the_model(bundles: dict[str, Bundle], tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ from service.translation.texts import TextService
 from tests.service.support import PATIENCE, Clock, CopyGraphs, Served, copying, make_engine, until
 
 ANNA, BEN = Caller("anna"), Caller("ben")
+LINES = "".join(
+    f"{word} wort guten morgen wie geht es dir heute\n" for word in ["one", "two", "three", "four"]
+).encode()
 
 
 @dataclass
@@ -57,7 +60,7 @@ class Running:
         return found
 
     def result(self, job: FileJob) -> bytes:
-        return self.jobs.result_path(job).read_bytes()
+        return (self.store.folder_of(job.id) / "result").read_bytes()
 
     def files(self, job: FileJob) -> set[str]:
         folder = self.store.folder_of(job.id)
@@ -134,3 +137,24 @@ async def finished(service: Served, reply: httpx.Response) -> dict[str, Any]:
     assert job is not None and await jobs.wait(job, PATIENCE)
     shown = await service.client.get(f"/files/{job.id}", headers=reply.request.headers)
     return dict(shown.json())
+
+
+async def copied(job: FileJob, one: Slice) -> list[str]:
+    return [text.upper() for text in one.texts]
+
+
+class Recorder:
+    """Translates by upper case, writes down what, and does as it is told before."""
+
+    def __init__(self, *troubles: Exception) -> None:
+        self.seen: list[str] = []
+        self.troubles = list(troubles)
+        self.block_after: int | None = None
+
+    async def __call__(self, job: FileJob, one: Slice) -> list[str]:
+        if self.block_after is not None and len(self.seen) >= self.block_after:
+            await asyncio.Event().wait()
+        self.seen.append(f"{job.owner}:{one.texts[0].split()[0]}")
+        if self.troubles:
+            raise self.troubles.pop(0)
+        return await copied(job, one)

@@ -170,7 +170,7 @@ def test_a_damaged_database_is_a_clear_error(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[5000:20000] = b"\xff" * 15000
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match="damaged"):
+    with pytest.raises(ConfigError, match=r"counts\.db: is no database, or damaged .*; restore it from a backup"):
         Database(path, [FIRST])
 
 
