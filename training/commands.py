@@ -21,7 +21,7 @@ from training.ancestry import SCRATCH, start_bundle, write_ancestry
 from training.checkpoint import checkpoints
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
-from training.data.summary import PreparedSummary
+from training.data.summary import PreparedSummary, check_prepared
 from training.parallel import Processes, joined
 from training.precision import is_emulated
 from training.recipe import Recipe, load_recipe
@@ -119,7 +119,9 @@ def train(
         if is_emulated(precision := recipe.training.precision, device.value):
             _say(processes, f'this processor has no {precision}: precision = "float32" in the recipe is faster here')
         trainer = _trainer(recipe, folder, processes, reporter)
-        if resume and trainer.resume():
+        resumed = resume and trainer.resume()
+        check_prepared(PreparedSummary.load(trainer.data), recipe.data, recipe.languages, trainer.data)
+        if resumed:
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
             _begin(trainer, start, folder)
