@@ -17,8 +17,7 @@ from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
-from training.ancestry import SCRATCH, start_bundle, write_ancestry
-from training.checkpoint import checkpoints
+from training.ancestry import SCRATCH, check_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared
@@ -106,7 +105,7 @@ def train(
     if updates is not None:
         recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
     folder = _folder(recipe, run)
-    if checkpoints(Run(folder).checkpoints) and not resume:
+    if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
     if threads:
         torch.set_num_threads(threads)
@@ -122,6 +121,8 @@ def train(
         resumed = resume and trainer.resume()
         check_prepared(PreparedSummary.load(trainer.data), recipe.data, recipe.languages, trainer.data)
         if resumed:
+            if start is not None:
+                check_start(folder, Bundle.load(start))
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
             _begin(trainer, start, folder)

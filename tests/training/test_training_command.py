@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 import tomlkit
 
+from models.bundle import Bundle
 from tests.command import fails, succeeds
-from tests.training.toy import toy_recipe
+from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer
+from training.ancestry import write_ancestry
 from training.recipe import recipe_mapping
+from training.trainer import Run
 
 Written = Callable[..., Path]
 
@@ -73,3 +76,26 @@ def test_a_checkpoint_of_another_recipe_is_left_as_it_is(run: Path, written: Wri
 
 def test_other_seeds_share_prepared_data(run: Path, written: Written) -> None:
     assert "trained after update 3" in succeeds("train", written(seed=7), "--run", run)
+
+
+def test_the_best_checkpoint_is_gone_on_from_where_no_other_is_left(run: Path, written: Written) -> None:
+    """And is not overwritten by a run that begins anew."""
+    succeeds("train", written(), "--run", run)
+    (run / "checkpoints/checkpoint-3.safetensors").unlink()
+    assert "already holds checkpoints: add --resume" in fails("train", written(), "--run", run, status=1)
+    said = succeeds("train", written(updates=4), "--run", run, "--resume")
+    assert said.startswith("continuing after update 3\nupdate 4 ")
+
+
+def test_a_run_goes_on_with_the_bundle_that_it_began_from_alone(run: Path, written: Written, tmp_path: Path) -> None:
+    recipe, data = toy_recipe(), run / "data"
+    other = bundle_without_graphs(toy_trainer(recipe, data, tmp_path).model, recipe, data, tmp_path / "other").path
+    succeeds("train", written(), "--run", run)
+    said = fails("train", written(updates=4), "--run", run, "--resume", "--from", other, status=1)
+    assert "run began from random weights, but" in said
+    assert "leave --from out to go on" in said
+    write_ancestry(run, Bundle.load(other).manifest.training)
+    assert "continuing after update 3" in succeeds(
+        "train", written(updates=4), "--run", run, "--resume", "--from", other
+    )
+    assert Run(run).newest == run / "checkpoints/checkpoint-4.safetensors"
