@@ -14,7 +14,7 @@ from torch import Tensor
 from models.errors import CheckpointError, ConfigError
 from training.checkpoint import random_states, read_progress, set_random_states
 from training.data.dataset import vocabulary_digest
-from training.data.summary import BATCHING_FIELDS, Difference, differences, listed_differences
+from training.data.summary import BATCHING_FIELDS, ChangedValue, differences, listed_differences
 from training.determinism import seed_of
 from training.parallel import Processes
 from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
@@ -48,7 +48,7 @@ def check_recipe(path: Path, recipe: Recipe) -> None:
         )
 
 
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ChangedValue]:
     """The values that differ and matter."""
     return [
         one for one in differences(old, new) if not _FREE.intersection(accumulate(one.key.split("."), "{}.{}".format))

@@ -180,7 +180,7 @@ def _content(config: DataConfig) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ChangedValue:
     """A value that is not what it was; one that is missing is None."""
 
     key: str
@@ -191,13 +191,15 @@ class Difference:
         return f"{self.key} is {self.now!r}, but was {self.before!r}"
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedValue]:
     """What differs between two nested mappings, by its dotted path."""
     old, new = _flatten(before), _flatten(now)
-    return [Difference(key, new.get(key), old.get(key)) for key in sorted({*old, *new}) if new.get(key) != old.get(key)]
+    return [
+        ChangedValue(key, new.get(key), old.get(key)) for key in sorted({*old, *new}) if new.get(key) != old.get(key)
+    ]
 
 
-def listed_differences(found: Sequence[Difference]) -> str:
+def listed_differences(found: Sequence[ChangedValue]) -> str:
     """Both values of the first few, and the keys of the others, for a message."""
     listed = "; ".join(map(str, found[:_VALUES_LISTED]))
     rest = ", ".join(one.key for one in found[_VALUES_LISTED:])
