@@ -36,6 +36,27 @@ def start_bundle(path: Path, data: Path) -> Bundle:
     return bundle
 
 
+def check_start(run: Path, bundle: Bundle) -> None:
+    """Refuse to go on with a run as if it had begun from a bundle that it did not begin from.
+
+    Raises:
+        CheckpointError: it began from other weights; the message says from which.
+    """
+    began, asked = read_ancestry(run), replace(bundle.manifest.training, recipe={})
+    if began != asked:
+        raise CheckpointError(
+            f"{run} began from {_described(began)}, but {bundle.path} has {_described(asked)}: leave --from out to go"
+            " on, or begin anew in another folder (--run)"
+        )
+
+
+def _described(training: Training) -> str:
+    if training == SCRATCH:
+        return "random weights"
+    names = ", ".join(corpus.name for corpus in training.corpora)
+    return f"weights after {training.updates:,} updates and {training.target_tokens:,} target tokens of {names}"
+
+
 def mix_in_start(model: AnyModel, bundle: Bundle, share: float) -> None:
     """``share x start + (1 - share) x own`` weights, in place, of a model that is then prepared for inference.
 

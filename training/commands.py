@@ -17,11 +17,10 @@ from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
 from models.protocol import feature_widths
-from training.ancestry import SCRATCH, start_bundle, write_ancestry
-from training.checkpoint import checkpoints
+from training.ancestry import SCRATCH, check_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
-from training.data.summary import PreparedSummary
+from training.data.summary import PreparedSummary, check_prepared
 from training.parallel import Processes, joined
 from training.precision import is_emulated
 from training.recipe import Recipe, load_recipe
@@ -106,7 +105,7 @@ def train(
     if updates is not None:
         recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
     folder = _folder(recipe, run)
-    if checkpoints(Run(folder).checkpoints) and not resume:
+    if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
     if threads:
         torch.set_num_threads(threads)
@@ -119,7 +118,11 @@ def train(
         if is_emulated(precision := recipe.training.precision, device.value):
             _say(processes, f'this processor has no {precision}: precision = "float32" in the recipe is faster here')
         trainer = _trainer(recipe, folder, processes, reporter)
-        if resume and trainer.resume():
+        resumed = resume and trainer.resume()
+        check_prepared(PreparedSummary.load(trainer.data), recipe.data, recipe.languages, trainer.data)
+        if resumed:
+            if start is not None:
+                check_start(folder, Bundle.load(start))
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
             _begin(trainer, start, folder)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -69,7 +70,7 @@ class TerminalReporter(ExitStack):
 
     Args:
         updates: the last update.
-        folder: where the TensorBoard event files go.
+        folder: where the TensorBoard event files go, from the first report on: a run that is refused leaves none.
         console: where to draw.
     """
 
@@ -79,14 +80,19 @@ class TerminalReporter(ExitStack):
         columns = (TextColumn("update"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
         self._bar = Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=updates)
-        self._events = _event_writer(folder, console)
+        self._folder = folder
         self._seen: tuple[float, int] | None = None
 
     def __enter__(self) -> Self:
         self.enter_context(self._bar)
-        if self._events is not None:
-            self.callback(self._events.close)
         return self
+
+    @cached_property
+    def _events(self) -> Any:
+        events = _event_writer(self._folder, self._console)
+        if events is not None:
+            self.callback(events.close)
+        return events
 
     def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Show and record one log interval."""
@@ -97,10 +103,10 @@ class TerminalReporter(ExitStack):
             text += f"  {speed:,.0f} target tokens/s"
             values = {**values, "tokens_per_second": speed}
         self._seen = (now, progress.target_tokens)
+        self._record("train", progress.update, values)
         self._bar.update(self._task, completed=progress.update, description=text)
         if not self._console.is_terminal:
             self._console.print(f"update {progress.update}  epoch {progress.epoch}  {text}", highlight=False)
-        self._record("train", progress.update, values)
 
     def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Show and record a validation."""

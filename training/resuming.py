@@ -14,7 +14,7 @@ from torch import Tensor
 from models.errors import CheckpointError, ConfigError
 from training.checkpoint import random_states, read_progress, set_random_states
 from training.data.dataset import vocabulary_digest
-from training.data.summary import BATCHING_FIELDS, flatten
+from training.data.summary import BATCHING_FIELDS, ChangedValue, differences, listed_differences
 from training.determinism import seed_of
 from training.parallel import Processes
 from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
@@ -34,7 +34,8 @@ def check_recipe(path: Path, recipe: Recipe) -> None:
     """Refuse to continue a checkpoint with a recipe that differs from its own where it matters.
 
     Raises:
-        CheckpointError: the checkpoint cannot be read, or belongs to another recipe; the message names the keys.
+        CheckpointError: the checkpoint cannot be read, or belongs to another recipe; the message names the keys and
+            both values of the first of them.
     """
     _, own = read_progress(path)
     with suppress(ConfigError):  # keys that were not known then had the values that are defaults now
@@ -42,18 +43,16 @@ def check_recipe(path: Path, recipe: Recipe) -> None:
     differing = _differences(own, recipe_mapping(recipe))
     if differing:
         raise CheckpointError(
-            f"{path} was trained with other values of {', '.join(differing)}: use that recipe or another folder"
+            f"{path} was trained with another recipe: {listed_differences(differing)}; go on with the values that"
+            " it had, or train anew in another folder (--run)"
         )
 
 
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Dotted names of the values that differ and matter."""
-    before, now = flatten(old), flatten(new)
-    return sorted(
-        name
-        for name in {*before, *now}
-        if before.get(name) != now.get(name) and not _FREE.intersection(accumulate(name.split("."), "{}.{}".format))
-    )
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ChangedValue]:
+    """The values that differ and matter."""
+    return [
+        one for one in differences(old, new) if not _FREE.intersection(accumulate(one.key.split("."), "{}.{}".format))
+    ]
 
 
 def check_vocabularies(path: Path, data: Path) -> None:

@@ -79,6 +79,12 @@ class Run:
     def best(self) -> Path:
         return self.checkpoints / "best.safetensors"
 
+    @property
+    def newest(self) -> Path | None:
+        """The checkpoint to go on from: the best one where no other is left, which holds as much."""
+        best = [self.best] if self.best.exists() else []
+        return next(reversed(checkpoints(self.checkpoints) or best), None)
+
 
 def training_stream(
     recipe: Recipe, data: PreparedData, processes: Processes, augmentation: Augmentation | None
@@ -154,17 +160,17 @@ class Trainer:
             CheckpointError: the newest checkpoint belongs to another recipe or other vocabularies, or is not the same
                 for every process.
         """
-        found = checkpoints(self.run.checkpoints)
-        if found:
-            check_recipe(found[-1], self.recipe)
-            check_vocabularies(found[-1], self.data)
-            further = further_tensors(found[-1])
-            restored = restore(found[-1], self.model, self.optimiser)
+        found = self.run.newest
+        if found is not None:
+            check_recipe(found, self.recipe)
+            check_vocabularies(found, self.data)
+            further = further_tensors(found)
+            restored = restore(found, self.model, self.optimiser)
             self.progress = replace(restored, vocabularies=self.progress.vocabularies)
-            self.stepper.restore(further, str(found[-1]))
+            self.stepper.restore(further, str(found))
             restore_own_states(further, self.recipe.training.seed, self.processes, self.progress.update)
         check_same_update(self.processes, self.progress.update)
-        return bool(found)
+        return found is not None
 
     def train(self) -> TrainingProgress:
         """Train to the last update, a plateau's end, exhausted patience, or an interruption (then saved).

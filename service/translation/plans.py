@@ -15,7 +15,7 @@ from service.text.detection import Guess
 from service.text.languages import base_code
 from service.translation.requests import DecodeRequest, RequestLimits, SummarizeTask, TranslateTask, priority_of
 
-_CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
+CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text
 _CHANGED = ("length_penalty", "coverage_penalty", "min_length", "max_length", "no_repeat_ngram_size")
 
@@ -187,7 +187,7 @@ def guessed_route(
     refused: LanguageNotServed | PairNotServed | None = None
     sure = guesses[0].confidence >= _SURE
     for guess in guesses:
-        close = guess.confidence >= _CLOSE * guesses[0].confidence
+        close = guess.confidence >= CLOSE * guesses[0].confidence
         if sure and not (close or request.likeliest):
             break
         try:
@@ -221,7 +221,7 @@ def summary_route(catalog: Catalog, request: SummarizeTask, guesses: Sequence[Gu
     """
     best = guesses[0]
     for guess in guesses:
-        if guess.confidence >= _CLOSE * best.confidence:
+        if guess.confidence >= CLOSE * best.confidence:
             with suppress(LanguageNotServed):
                 return catalog.summarizer(guess.language, request.model)
     if best.confidence < _SURE:

@@ -26,7 +26,7 @@ from service.text.html import HtmlDocument
 from service.text.languages import base_code
 from service.text.markup import MarkupError
 from service.translation.masker import Masker
-from service.translation.plans import Plan, check_cost, guessed_route, make_plan, named_route, summary_route
+from service.translation.plans import CLOSE, Plan, check_cost, guessed_route, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
 from service.translation.recall import is_borrowed, look_up, phrase_alone, recall
 from service.translation.requests import (
@@ -245,13 +245,18 @@ class TextService:
         return [route for route, _ in found], [guess for _, guess in found]
 
     def _guesses(self, text: str, request: TranslateTask, preferred: Collection[str] | None) -> list[Guess]:
-        """The languages that a text may be in, best first. A phrase alone tells little: there lexicons know better."""
-        guesses = self.detector.detect(text, preferred, True)
+        """The languages that a text may be in, best first. A phrase alone tells little: there lexicons know better.
+
+        The language asked for counts as those that are read: it is sent too, and comes back as it is.
+        """
+        expected = None if preferred is None else (*preferred, request.target)
+        guesses = self.detector.detect(text, expected, True)
         alone = phrase_alone(text.strip())
         if preferred is None or not request.lexicon or alone is None:
             return guesses
         if base_code(guesses[0].language) == base_code(request.target):
-            return guesses
+            close = {guess.language for guess in guesses if guess.confidence >= CLOSE * guesses[0].confidence}
+            preferred = [code for code in preferred if code in close]
         routes = {code: named_route(self.catalog, request, code) for code in preferred}
         known = [code for code, route in routes.items() if look_up(route, text.strip())]
         known = [code for code in known if not is_borrowed(routes[code], alone["phrase"])] or known

@@ -90,7 +90,7 @@ def test_such_a_run_goes_on_where_its_recipe_says_so(case: Case, tmp_path: Path)
     path = tmp_path / "checkpoint-1.safetensors"
     save_checkpoint(path, model, build_optimiser(OptimiserConfig(), model), TrainingProgress(), recipe_mapping(recipe))
     check_recipe(path, dataclasses.replace(recipe, model={"dropout": 0.1, **former}))
-    with pytest.raises(CheckpointError, match=rf"other values of model\.{next(iter(former))}"):
+    with pytest.raises(CheckpointError, match=rf"model\.{next(iter(former))} is "):
         check_recipe(path, recipe)
 
 

@@ -82,8 +82,13 @@ def test_a_bar_in_a_terminal(events: Events, tmp_path: Path) -> None:
 
 
 def test_events_are_closed_when_training_fails(events: Events, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), TerminalReporter(100, tmp_path, console()[0]):
-        raise RuntimeError
+    def fail() -> None:
+        with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+            reporter.update(TrainingProgress(update=1), VALUES)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert events.closed
 
 
@@ -92,6 +97,12 @@ def test_event_files_are_written(tmp_path: Path) -> None:
     with TerminalReporter(100, tmp_path / "events", console()[0]) as reporter:
         reporter.update(TrainingProgress(update=1), VALUES)
     assert [path.name.split(".")[2] for path in (tmp_path / "events").iterdir()] == ["tfevents"]
+
+
+def test_what_reports_nothing_leaves_nothing(tmp_path: Path) -> None:
+    with TerminalReporter(100, tmp_path / "run" / "events", console()[0]):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_tensorboard_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

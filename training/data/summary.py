@@ -18,6 +18,7 @@ from training.data.corpus import file_digest
 
 FORMAT = 1
 SUMMARY_FILE = "prepared.json"
+_VALUES_LISTED = 5  # in a message
 # Read when batches are planned, so changing them needs no new preparation.
 BATCHING_FIELDS = (
     "join_share",
@@ -138,12 +139,7 @@ def check_same(summary: PreparedSummary, identity: Mapping[str, Any], root: Path
     Raises:
         ConfigError: naming every field and file that differs.
     """
-    before, now = flatten(_completed(summary.identity)), flatten(identity)
-    faults = [
-        f"{key} is {now.get(key)!r}, but was {before.get(key)!r}"
-        for key in sorted({*before, *now})
-        if before.get(key) != now.get(key)
-    ]
+    faults = [str(one) for one in differences(_completed(summary.identity), identity)]
     faults += [
         f"the content of {name} changed"
         for name, digest in summary.files.items()
@@ -151,6 +147,23 @@ def check_same(summary: PreparedSummary, identity: Mapping[str, Any], root: Path
     ]
     if faults:
         raise ConfigError(f"{folder} was prepared differently: {'; '.join(faults)}; take another folder or force it")
+
+
+def check_prepared(summary: PreparedSummary, config: DataConfig, languages: Sequence[str], folder: Path) -> None:
+    """Refuse to train on data that was prepared for a recipe with other text, filters or vocabularies.
+
+    The seed may differ, for runs share data, and so may vocabularies that were given.
+
+    Raises:
+        ConfigError: naming fields that differ.
+    """
+    before, now = _completed(summary.identity), identity_of(config, languages, 0)
+    compared = ("data", "languages")
+    if differing := differences({key: before.get(key) for key in compared}, {key: now[key] for key in compared}):
+        raise ConfigError(
+            f"{folder} was prepared for another recipe: {listed_differences(differing)}; run tandem prepare with"
+            " --force, or with another --run"
+        )
 
 
 def _completed(identity: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,7 +179,34 @@ def _content(config: DataConfig) -> dict[str, Any]:
     return {key: value for key, value in to_mapping(config).items() if key not in BATCHING_FIELDS}
 
 
-def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ChangedValue:
+    """A value that is not what it was; one that is missing is None."""
+
+    key: str
+    now: Any
+    before: Any
+
+    def __str__(self) -> str:
+        return f"{self.key} is {self.now!r}, but was {self.before!r}"
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedValue]:
+    """What differs between two nested mappings, by its dotted path."""
+    old, new = _flatten(before), _flatten(now)
+    return [
+        ChangedValue(key, new.get(key), old.get(key)) for key in sorted({*old, *new}) if new.get(key) != old.get(key)
+    ]
+
+
+def listed_differences(found: Sequence[ChangedValue]) -> str:
+    """Both values of the first few, and the keys of the others, for a message."""
+    listed = "; ".join(map(str, found[:_VALUES_LISTED]))
+    rest = ", ".join(one.key for one in found[_VALUES_LISTED:])
+    return f"{listed}; also other: {rest}" if rest else listed
+
+
+def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
     """Nested mappings and lists as one mapping from dotted paths to plain values."""
     if isinstance(value, Mapping):
         items: Any = value.items()
@@ -177,5 +217,5 @@ def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
     return {
         path: leaf
         for key, item in items
-        for path, leaf in flatten(item, f"{prefix}.{key}" if prefix else str(key)).items()
+        for path, leaf in _flatten(item, f"{prefix}.{key}" if prefix else str(key)).items()
     }
