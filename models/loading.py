@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from models.bundle import Bundle
 from models.errors import BundleError
 from models.graphs import AnyModel
-from models.protocol import feature_widths
+from models.protocol import ModelConfig, feature_widths
 from models.registry import build_model, load_config, stored_keys
 
 
@@ -18,6 +18,17 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """The parameters and persistent buffers that make a model, each shared one once, by name."""
     stored = model.state_dict()
     return {**dict(model.named_parameters()), **{k: b for k, b in model.named_buffers() if k in stored}}
+
+
+def bundle_config(bundle: Bundle, names: Collection[str]) -> ModelConfig:
+    """The configuration of a bundle's model; ``names``: of its weights.
+
+    Raises:
+        ConfigError: the architecture or its configuration is unknown to this version.
+    """
+    manifest = bundle.manifest
+    keys = stored_keys(manifest.architecture, manifest.config, names)
+    return load_config(manifest.architecture, keys, f"{manifest.name} manifest.json [config]")
 
 
 def load_bundle_model(bundle: Bundle) -> AnyModel:
@@ -28,8 +39,7 @@ def load_bundle_model(bundle: Bundle) -> AnyModel:
         BundleError: the sources or the weights do not fit the configuration; every fault is listed.
     """
     manifest, weights = bundle.manifest, bundle.weights()
-    keys = stored_keys(manifest.architecture, manifest.config, weights)
-    config = load_config(manifest.architecture, keys, f"{manifest.name} manifest.json [config]")
+    config = bundle_config(bundle, weights)
     if feature_widths(config) != bundle.feature_widths:
         widths = f"{list(feature_widths(config))}, but its manifest's vocabularies say {list(bundle.feature_widths)}"
         raise BundleError(bundle.path, [f"the model reads sources with the feature widths {widths}"])

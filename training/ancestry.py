@@ -13,27 +13,41 @@ from models.bundle import Bundle, Corpus, Training
 from models.config import load_dataclass, to_mapping
 from models.errors import CheckpointError, ConfigError
 from models.graphs import AnyModel
-from models.loading import load_bundle_model, model_tensors
+from models.loading import bundle_config, load_bundle_model, model_tensors
+from models.protocol import ModelConfig
 from training.data.dataset import load_vocabularies
+from training.data.summary import differences, listed_differences
 
 FILE = "began.json"
 SCRATCH = Training((), {}, 0, 0)
 """What a run from scratch had learnt before it began."""
 
 
-def start_bundle(path: Path, data: Path) -> Bundle:
-    """The bundle that a run on prepared data begins from.
+def start_bundle(path: Path, data: Path, config: ModelConfig) -> Bundle:
+    """The bundle that a run on prepared data begins from, with a model of a configuration.
 
     Raises:
         BundleError: it is not sound.
-        ConfigError: the data was prepared with other vocabularies than the bundle's.
+        ConfigError: the data was prepared with other vocabularies than the bundle's, or its model is another one: with
+            other heads, say, weights of the same shapes compute something else.
     """
     bundle = Bundle.load(path)
     sources, target = load_vocabularies(data)
     own, given = (*sources, target), (*bundle.source_vocabularies, bundle.target_vocabulary)
     if [v.to_bytes() for v in own] != [v.to_bytes() for v in given]:
         raise ConfigError(f"{data} was prepared with other vocabularies than {path}: use tandem prepare --from {path}")
+    given_config = bundle_config(bundle, bundle.weights())
+    if found := _differences(given_config, config):
+        raise ConfigError(f"{path} holds another model than the recipe describes: {found}; give [model] its values")
     return bundle
+
+
+def _differences(given: ModelConfig, own: ModelConfig) -> str:
+    """What tells two models apart, but for what is dropped in training alone."""
+    if type(given) is not type(own):
+        return f"its weights are those of {type(given).__name__}, not of {type(own).__name__}"
+    found = differences(to_mapping(given), to_mapping(own))
+    return listed_differences([one for one in found if not one.key.endswith("dropout")])
 
 
 def check_start(run: Path, bundle: Bundle) -> None:

@@ -152,7 +152,7 @@ def _say(processes: Processes, line: str) -> None:
 
 def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
     """Begin from a bundle, or with the weights that the model has."""
-    bundle = None if start is None else start_bundle(start, folder / "data")
+    bundle = None if start is None else start_bundle(start, folder / "data", trainer.model.config)
     if bundle is not None:
         tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
         trainer.initialise_from(tensors, str(start))

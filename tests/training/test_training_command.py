@@ -99,3 +99,16 @@ def test_a_run_goes_on_with_the_bundle_that_it_began_from_alone(run: Path, writt
         "train", written(updates=4), "--run", run, "--resume", "--from", other
     )
     assert Run(run).newest == run / "checkpoints/checkpoint-4.safetensors"
+
+
+def test_a_bundle_of_another_model_is_nothing_to_begin_from(run: Path, written: Written, tmp_path: Path) -> None:
+    """For one, weights of the same shapes, which other heads read. What is dropped in training may differ."""
+    recipe, data = toy_recipe(), run / "data"
+    other = bundle_without_graphs(toy_trainer(recipe, data, tmp_path).model, recipe, data, tmp_path / "other").path
+    heads = written(lambda mapping: mapping["model"].update(heads=1))
+    said = fails("train", heads, "--run", run, "--from", other, status=2)
+    assert f"{other} holds another model than the recipe describes: heads is 1, but was 2; give [model] its" in said
+    assert said.count("\n") == 1
+    assert not Run(run).checkpoints.exists()
+    dropout = written(lambda mapping: mapping["model"].update(dropout=0.3))
+    assert "trained after update 3" in succeeds("train", dropout, "--run", run, "--from", other)

@@ -226,7 +226,7 @@ def _mix_in(model: AnyModel, data: Path, start: Path | None, share: float) -> No
     if start is not None and not share:
         raise ConfigError("--from names the bundle that is to be mixed in: say how much of it, such as --share 0.3")
     if start is not None:
-        mix_in_start(model, start_bundle(start, data), share)
+        mix_in_start(model, start_bundle(start, data, model.config), share)
 
 
 def _renew(path: Path, texts: list[Path]) -> None:
