@@ -74,13 +74,10 @@ def _described(training: Training) -> str:
 def mix_in_start(model: AnyModel, bundle: Bundle, share: float) -> None:
     """``share x start + (1 - share) x own`` weights, in place, of a model that is then prepared for inference.
 
-    Raises:
-        ConfigError: the bundle is of another model.
+    ``bundle``: of the same model (:func:`start_bundle`).
     """
     model.prepare_for_inference()  # a bundle's weights have their gains folded in
     own, start = model_tensors(model), model_tensors(load_bundle_model(bundle))
-    if {name: tensor.shape for name, tensor in own.items()} != {name: tensor.shape for name, tensor in start.items()}:
-        raise ConfigError(f"{bundle.path} is of another model than the run: --from takes the bundle that it began from")
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.lerp_(start[name], share)

@@ -48,7 +48,7 @@ def test_weights_lie_between_start_and_own(one: Exported, tuned: AnyModel, share
     [
         (0, False, 0.3, "0.3 of the bundle that the run began from is to be mixed in: name it with --from"),
         (0, True, None, "say how much of it, such as --share 0.3"),
-        (8, True, 0.3, "is of another model than the run"),
+        (8, True, 0.3, "holds another model than the recipe describes"),
     ],
 )
 def test_what_cannot_be_mixed_is_refused(
