@@ -20,7 +20,7 @@ from models.errors import ConfigError
 from service.access.access import ANONYMOUS, Access, Caller
 from service.engine import Draining, Engine
 from service.files.bounds import Bounds, FileRefused
-from service.files.disk import Upload, hold, require_rows, whole
+from service.files.disk import Upload, hold, require_rows
 from service.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
 from service.files.runner import Explain, JobActions, Runner
 from service.files.sandbox import Contents, Sandbox
@@ -172,11 +172,7 @@ class FileJobs:
         """
         if job.status != "done" or (job.expires or 0.0) <= self._clock():
             raise FileRefused("file_gone", _GONE)
-        path = self._store.folder_of(job.id) / "result"
-        try:
-            found = await asyncio.to_thread(whole, path, job.bytes)
-        except OSError as error:
-            raise StorageError.of(f"the result of the file {job.id} cannot be read", error) from error
+        path, found = await asyncio.to_thread(self._store.file, job, "result", "result")
         if found is None:
             self._note_damage(job.id, path)
             raise FileRefused("file_gone", _DAMAGED)

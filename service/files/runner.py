@@ -15,7 +15,7 @@ import structlog
 
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.files.bounds import FileRefused
-from service.files.disk import sync_folder, whole
+from service.files.disk import sync_folder
 from service.files.records import FileJob
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
@@ -209,11 +209,7 @@ class Runner:
 
     async def _require_upload(self, job: FileJob) -> None:
         """Before each slice, not only when all are translated: without the upload there will be no result."""
-        source = self._store.folder_of(job.id) / "source"
-        try:
-            found = await asyncio.to_thread(whole, source, job.bytes)
-        except OSError as error:
-            raise StorageError.of(f"the upload of the file {job.id} cannot be read", error) from error
+        source, found = await asyncio.to_thread(self._store.file, job, "source", "upload")
         if found is None:
             if await asyncio.to_thread(self._store.begin, job.id):  # not cancelled meanwhile
                 _log.error("upload_damaged", job=job.id[:8], path=str(source))

@@ -19,10 +19,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from service.files.disk import remove, sync_folder
+from service.files.disk import remove, sync_folder, whole
 from service.files.records import OPEN, FileJob, Holdings
 from service.files.slices import Slice, joined
-from service.storage.database import Database
+from service.storage.database import Database, StorageError
 
 _COLUMNS = tuple(column.name for column in fields(FileJob))
 
@@ -41,6 +41,23 @@ class JobStore:
     def folder_of(self, job: str) -> Path:
         """Where a job's files are."""
         return self._folder / job
+
+    def file(self, job: FileJob, name: str, what: str) -> tuple[Path, os.stat_result | None]:
+        """Where a job's file lies, and what the system says of it; None where it is missing or damaged.
+
+        Args:
+            job: its ``bytes`` are the file's.
+            name: in the job's folder.
+            what: it is, for a message.
+
+        Raises:
+            StorageError: it cannot be read now.
+        """
+        path = self.folder_of(job.id) / name
+        try:
+            return path, whole(path, job.bytes)
+        except OSError as error:
+            raise StorageError.of(f"the {what} of the file {job.id} cannot be read", error) from error
 
     def new_folder(self) -> str:
         """The id of a job to come; its folder is made."""

@@ -45,8 +45,6 @@ class Masker:
             InvalidOption: looking for what is protected takes too long.
         """
         unasked = always_kept(text, names=self.names)
-        if not (kept or unasked or self.protector.finders or self.glossary):
-            return Masked(text).normalised()
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
         found = merge(merge(always, self.protector.find(text)), unasked)
         masked = Masked(text).hide(found).normalised()

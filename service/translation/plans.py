@@ -15,7 +15,7 @@ from service.text.detection import Guess
 from service.text.languages import base_code
 from service.translation.requests import DecodeRequest, RequestLimits, SummarizeTask, TranslateTask, priority_of
 
-CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
+_CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text
 _CHANGED = ("length_penalty", "coverage_penalty", "min_length", "max_length", "no_repeat_ngram_size")
 
@@ -187,7 +187,7 @@ def guessed_route(
     refused: LanguageNotServed | PairNotServed | None = None
     sure = guesses[0].confidence >= _SURE
     for guess in guesses:
-        close = guess.confidence >= CLOSE * guesses[0].confidence
+        close = is_close(guess, guesses[0])
         if sure and not (close or request.likeliest):
             break
         try:
@@ -208,6 +208,11 @@ def guessed_route(
     raise type(refused)(message, {**facts, "detected": detected})
 
 
+def is_close(guess: Guess, best: Guess) -> bool:
+    """Whether a guess may be taken in the place of the best one."""
+    return guess.confidence >= _CLOSE * best.confidence
+
+
 def summary_route(catalog: Catalog, request: SummarizeTask, guesses: Sequence[Guess], number: int) -> Route:
     """The route of the first likely guess that is summarized; of none, where no guess is sure, the first one served.
 
@@ -221,7 +226,7 @@ def summary_route(catalog: Catalog, request: SummarizeTask, guesses: Sequence[Gu
     """
     best = guesses[0]
     for guess in guesses:
-        if guess.confidence >= CLOSE * best.confidence:
+        if is_close(guess, best):
             with suppress(LanguageNotServed):
                 return catalog.summarizer(guess.language, request.model)
     if best.confidence < _SURE:

@@ -26,7 +26,7 @@ from service.text.html import HtmlDocument
 from service.text.languages import base_code
 from service.text.markup import MarkupError
 from service.translation.masker import Masker
-from service.translation.plans import CLOSE, Plan, check_cost, guessed_route, make_plan, named_route, summary_route
+from service.translation.plans import Plan, check_cost, guessed_route, is_close, make_plan, named_route, summary_route
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
 from service.translation.recall import is_borrowed, look_up, phrase_alone, recall
 from service.translation.requests import (
@@ -255,7 +255,7 @@ class TextService:
         if preferred is None or not request.lexicon or alone is None:
             return guesses
         if base_code(guesses[0].language) == base_code(request.target):
-            close = {guess.language for guess in guesses if guess.confidence >= CLOSE * guesses[0].confidence}
+            close = {guess.language for guess in guesses if is_close(guess, guesses[0])}
             preferred = [code for code in preferred if code in close]
         routes = {code: named_route(self.catalog, request, code) for code in preferred}
         known = [code for code, route in routes.items() if look_up(route, text.strip())]

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from service.files.bounds import Segment, SourceFile
 from service.files.formats.encoding import Text
 from service.text.layout import is_translatable
-from service.text.protect import Protector
+from service.text.protect import KEPT, Protector
 
 Following: TypeAlias = Callable[[], str]
 """The next translation."""
@@ -274,7 +274,7 @@ def text_format(
     return read, write
 
 
-_PROTECTED = Protector.of(("placeholders", "urls", "emails"))
+_PROTECTED = Protector.of(KEPT)
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
 
 

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.files import jobs, runner
+from service.files import store
 from service.settings import Settings
 from service.storage.database import StorageFull
 from tests.service.files.working import BEN, LINES, Recorder, file_jobs, finished, sent
@@ -68,7 +68,7 @@ async def test_a_result_that_cannot_be_read_now_is_not_given_up(
 
     done = await finished(service, await service.client.post("/files", **sent()))
     with monkeypatch.context() as patched, capture_logs() as lines:
-        patched.setattr(jobs, "whole", refused)
+        patched.setattr(store, "whole", refused)
         assert_error(await service.client.get(done["result"]), 503, "storage_unavailable")
     assert any(done["id"] in str(line.get("cause")) for line in lines)
     assert (await service.client.get(done["result"])).status_code == 200
@@ -106,7 +106,7 @@ async def test_a_cancelled_upload_is_not_called_damaged(
         def cancelled_meanwhile(path: Path, size: int) -> None:
             running.store.finish(path.parent.name, "cancelled", 0.0, 1.0)
 
-        monkeypatch.setattr(runner, "whole", cancelled_meanwhile)
+        monkeypatch.setattr(store, "whole", cancelled_meanwhile)
         with capture_logs() as lines:
             job = await running.accept(b"wort\n")
             found = await running.jobs.wait(job, PATIENCE)
