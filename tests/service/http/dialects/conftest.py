@@ -15,7 +15,7 @@ from service.files.bounds import Bounds
 from service.settings import Settings
 from tests.service.files.working import InProcess
 from tests.service.http.dialects.live import Live, live
-from tests.service.support import copying, make_engine, tiny_bundle
+from tests.service.support import copying, make_engine, stop_minutes, tiny_bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ def keyed(both_ways: dict[str, Bundle], tmp_path_factory: pytest.TempPathFactory
     settings = Settings(shutdown_timeout=5, require_key=True, data=tmp_path_factory.mktemp("data"))
     with live(settings, make_engine((bundle, copying(bundle)))) as running:
         access: Access = running.app.state.parts.access
+        stop_minutes(running.app)
         good = access.keys.add("good", CallerLimits())
         slow = access.keys.add("slow", CallerLimits(rate=1))
         poor = access.keys.add("poor", CallerLimits(quota=30))

@@ -126,7 +126,7 @@ def test_keys_rates_and_quotas(keyed: Keyed) -> None:
     with closing(connect(keyed.live.url, keyed.slow)) as slow:
         ask(slow)
         with pytest.raises(openai.RateLimitError) as too_many:
-            [ask(slow) for _ in range(2)]  # a minute may begin before the first
+            ask(slow)
         assert (too_many.value.code, too_many.value.type) == ("rate_limit_exceeded", "rate_limit_error")
         assert int(too_many.value.response.headers["retry-after"]) > 0
     with closing(connect(keyed.live.url, keyed.poor)) as poor:
