@@ -28,12 +28,21 @@ class Hidden:
         target: what stands for it in the translation.
         term: the glossary's entry that it matched; None = the part is to come back as it is.
         asked: whether the request asked for it, so that the reply speaks of it.
+        at_once: whether no model is to read it, though it is a term: it would not write the target.
+        instead_of: words before it that a model made up: the target says what it stands for.
     """
 
     source: str
     target: str
     term: str | None = None
     asked: bool = True
+    at_once: bool = False
+    instead_of: frozenset[str] = frozenset()
+
+    @property
+    def read_first(self) -> bool:
+        """Whether it is read as it is first, and hidden only where a translation lacks the target."""
+        return self.term is not None and not self.at_once
 
     @classmethod
     def kept(cls, text: str, *, asked: bool = True) -> Hidden:

@@ -71,6 +71,7 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
         # Two parts without anything between them, there and here, stay so.
         side_by_side = match.start() == done and place == last + 1 and last >= 0 and not around[place]
         last, done = place, match.end()
+        written = _without_last(written, masked.hidden[place].instead_of)
         put = cased(masked.hidden[place], masked, not any(map(str.isalnum, written)))
         if _run_together(written[-1:], put[:1]) and not (side_by_side or around[place][-1:].isalnum()):
             put = f" {put}"
@@ -81,6 +82,14 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
             done += text[done : done + 1] == " " and around[place + 1][:1].isalnum()
         written += put
     return written + text[done:]
+
+
+def _without_last(written: str, words: Set[str]) -> str:
+    last = _LAST_WORD.search(written) if words else None
+    return written[: last.start()] if last and last[1].casefold() in words else written
+
+
+_LAST_WORD = re.compile(r"(?<!\S)(\w+) \Z")
 
 
 def cased(one: Hidden, masked: Masked, begins: bool) -> str:

@@ -41,8 +41,8 @@ _BEFORE_SMALL = {language: frozenset(words.split()) for language, words in _SOME
 
 # "am 1. Mai", "das 19. Jahrhundert"; but "Er kam am 5. Sie ging."
 _ORDINAL = re.compile(
-    r"(?<!\w)(?:am|an|im|in|beim|bis|vom|zum|zur|de[rmns]|die|das|ih[rn]\w*|sein\w*|mein\w*|unser\w*|jede\w*|und|,)"
-    r"\s+\d{1,3}\.\s+\Z",
+    r"(?:(?<!\w)(?:am|an|im|in|beim|bis|vom|zum|zur|de[rmns]|die|das|ih[rn]\w*|sein\w*|mein\w*|unser\w*|jede\w*|und)"
+    r"|,)\s+\d{1,3}\.\s+\Z",
     re.IGNORECASE,
 )
 _BEGINNING = re.compile(

@@ -23,11 +23,14 @@ from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
+from service.text.amounts import find_amounts
+from service.text.dates import find_dates
 from service.text.foreign import find_foreign
 from service.text.html import HtmlDocument
+from service.text.languages import base_code
 from service.text.layout import Document, is_translatable
 from service.text.loops import cut_loops
-from service.text.masking import Hidden, Masked, merge
+from service.text.masking import Hidden, HiddenPlace, Masked, merge
 from service.text.names import NO_NAMES, Names
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
@@ -188,7 +191,7 @@ class Unit:
             unit.attempt = Attempt((job,), (texts,), ("",) * len(hidden))
         else:
             known = bool(plan.placeholders)
-            covered = frozenset(number for number, part in enumerate(hidden) if known and part.term is None)
+            covered = frozenset(number for number, part in enumerate(hidden) if known and not part.read_first)
             unit.attempt = unit._covering(plan, covered)
         return unit
 
@@ -227,7 +230,7 @@ class Unit:
         every = set(range(len(hidden)))
         missing = {hidden[number] for number in every if not best.kept[number]}
         wanted = covered | {number for number in every if hidden[number] in missing}
-        if wanted == covered or any(hidden[number].term is not None for number in covered):
+        if wanted == covered or any(hidden[number].read_first for number in covered):
             wanted = every
         in_parts = wanted == covered or not plan.placeholders
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, frozenset(wanted))
@@ -373,7 +376,7 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
 
 
 def _without_words(plan: Plan, sentence: Masked) -> Masked:
-    """A sentence in which names are hidden too, and signs and words that its models cannot read.
+    """A sentence in which names and figures are hidden too, and signs and words that its models cannot read.
 
     Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it would be no layout.
     """
@@ -381,7 +384,17 @@ def _without_words(plan: Plan, sentence: Masked) -> Masked:
     looked_up = isinstance(plan.request, TranslateTask) and plan.request.lexicon
     names = Names(route.lexicons) if looked_up else NO_NAMES
     foreign = find_foreign(sentence.text, [model.alphabet for model in route.models])
-    return sentence.hide(merge(foreign, names.find(sentence.text)))
+    whole = merge(_figures(plan, sentence), foreign)  # "€" may be a sign that no model reads
+    return sentence.hide(merge(whole, names.find(sentence.text)))
+
+
+def _figures(plan: Plan, sentence: Masked) -> list[HiddenPlace]:
+    """Dates, times and amounts of a sentence, as many as there are placeholders left; none where models know none."""
+    free = len(plan.placeholders) - len(sentence.hidden)
+    if not isinstance(plan.request, TranslateTask) or free <= 0:
+        return []
+    source, target = base_code(plan.route.languages[0]), base_code(plan.writer.target)
+    return merge(find_dates(sentence.text, source, target), find_amounts(sentence.text, source, target))[:free]
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:

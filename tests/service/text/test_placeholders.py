@@ -26,6 +26,22 @@ def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wan
     assert restored(written, masked, NAMES[: len(masked.hidden)]) == wanted
 
 
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("She logged in the ⟨ph0⟩", "She logged in on May 3"),
+        ("It is of ⟨ph0⟩", "It is on May 3"),
+        ("The ⟨ph0⟩ is it", "On May 3 is it"),
+        ("It is lathe ⟨ph0⟩", "It is lathe on May 3"),
+        ("It is the, ⟨ph0⟩", "It is the, on May 3"),
+    ],
+)
+def test_what_a_part_says_itself_is_not_said_twice(written: str, wanted: str) -> None:
+    part = Hidden("am 3. Mai", "on May 3", "am 3. Mai", at_once=True, instead_of=frozenset(["the", "of"]))
+    masked = Masked.of("Es ist am 3. Mai").hide([(Span(7, 16), part)])
+    assert restored(written, masked, NAMES[:1]) == wanted
+
+
 ONCE, TWICE = ("one", "two"), ("one", "one")
 
 

@@ -1,0 +1,130 @@
+"""Numbers and sums of money in a sentence, as a translation writes them: "1.250,5 km, 20 €" is "1,250.5 km, €20".
+
+Small models copy a number as it stands, and "5.000 €" in an English sentence are five euros. Signs and their places are
+CLDR's, by Babel (BSD). A decimal point of an English sentence may be a version's ("Python 3.8"): there it counts before
+a unit only. Numbers without signs are left to the models, which keep them as often as human translators do, and so are
+those that both languages write alike; not sums, of which models lose the currency.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from babel import Locale
+from babel.numbers import get_decimal_symbol, get_group_symbol
+
+from service.text.masking import Hidden, HiddenPlace
+from service.text.spans import Span
+
+_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
+_SPACES = "[ \u00a0\u202f]"
+_SYMBOLS = "$€£"
+_CURRENCIES = "edy"  # first letters
+_NAMES = {
+    "de": ("Euro", "Dollar", "Yen"),
+    "en": ("euros", "dollars", "yen"),
+    "fr": ("euros", "dollars", "yens"),
+}
+# "$1" is a program's placeholder, and "$2 million" half a sum.
+_PLACEHOLDER = re.compile(r"\$\d")
+_SCALE = re.compile(rf"{_SPACES}?(?:thousand|[mb]illion|trillion|Mio|Mrd|Milli|Tausend|mille)\w*")
+# Before and behind these a number is none, or stands for nothing that is counted: "[0,1]", "+1 206 555", "1:2,5".
+_LEFT, _RIGHT = r"(?<![\w.,:/+%\[{-])", r"(?!\w|[.,:/]\w|-\d|[\]}])"
+_UNIT = re.compile(
+    rf"{_SPACES}?(?:%|°|per ?cent|[mb]illion|trillion|times|x\b|points?\b|[$€£]|EUR|USD"
+    r"|(?:nano|micro|milli|centi|kilo)?(?:seconds?|met(?:er|re)s?|grams?|lit(?:er|re)s?)\b|minutes?|hours?|days?|weeks?"
+    r"|months?|years?|degrees|inch|feet|miles?|pounds|acres|hectares|cubic|square"
+    r"|(?:[mckn]m|m|k?g|mg|m?[lL]|[kMGT]i?B|[kMG]?Hz|[kMm]?[WVA]|kWh|kPa|ms|s|h)\b)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """How a language writes amounts.
+
+    Attributes:
+        group, decimal: the signs between thousands and before decimals.
+        symbol: how a sum is written, with "¤" for the currency and "#" for the number.
+        number: matches one; groups ``left``, ``whole``, ``decimals``, ``right`` and ``name``.
+    """
+
+    group: str
+    decimal: str
+    symbol: str
+    number: re.Pattern[str]
+
+    def written(self, whole: str, decimals: str, *, grouped: bool) -> str:
+        """A number of those digits."""
+        if grouped:
+            first = len(whole) % 3 or 3
+            whole = self.group.join([whole[:first], *(whole[at : at + 3] for at in range(first, len(whole), 3))])
+        return whole + (self.decimal + decimals if decimals else "")
+
+
+def find_amounts(text: str, source: str, target: str) -> list[HiddenPlace]:
+    """The numbers of a normalised sentence that its translation writes otherwise, and sums, in order.
+
+    Args:
+        text: the sentence.
+        source, target: the languages of it and of its translation, as ISO 639 has them; nothing is found for those
+            whose signs are not known.
+    """
+    if source not in _LANGUAGES or target not in _LANGUAGES or not _DIGIT.search(text):
+        return []
+    return [*_found(text, source, target)]
+
+
+_DIGIT = re.compile(r"\d")
+
+
+def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
+    reading, writing = _signs(source), _signs(target)
+    for match in reading.number.finditer(text):
+        if not _is_amount(match, source):
+            continue
+        whole, decimals = re.sub(r"\D", "", match["whole"]), match["decimals"] or ""
+        written = writing.written(whole, decimals, grouped=whole != match["whole"])
+        span = number = Span(match.start("whole"), match.end("decimals" if decimals else "whole"))
+        if match["name"] and target in _NAMES:
+            span = Span(number.start, match.end())
+            name = _NAMES[target][_CURRENCIES.index(match["name"][0].casefold())]
+            written += f" {name.removesuffix('s') if written == '1' else name}"
+        elif currency := match["left"] or match["right"]:
+            span = Span(*match.span())
+            written = writing.symbol.replace("¤", currency).replace("#", written)
+        part = text[span.start : span.end]
+        if span != number or re.sub(_SPACES, " ", written) != re.sub(_SPACES, " ", part):
+            yield span, Hidden(part, written, part, asked=False, at_once=True)
+
+
+def _is_amount(match: re.Match[str], source: str) -> bool:
+    """Whether a number is one that languages write in different ways, and not something else that looks like it."""
+    whole, decimals = match["whole"], match["decimals"]
+    symbol = match["left"] or match["right"]
+    if whole[0] == "0" != whole or (
+        symbol and (_PLACEHOLDER.fullmatch(match[0]) or _SCALE.match(match.string, match.end()))
+    ):
+        return False
+    if decimals and source == "en":  # or else it may be a version
+        return bool(symbol or match["name"] or _UNIT.match(match.string, match.end("decimals")))
+    if decimals and len(decimals) == 3 and source != "fr" and whole != "0":  # thousands as English has them?
+        return False
+    return bool(decimals or symbol or match["name"] or not whole.isdigit())
+
+
+@cache
+def _signs(language: str) -> _Signs:
+    locale = Locale.parse(language)
+    group, decimal = get_group_symbol(locale), get_decimal_symbol(locale)
+    sum_ = re.sub("#[#,.0]*", "#", locale.currency_formats["standard"].pattern.partition(";")[0])
+    sign = _SPACES if group.isspace() else re.escape(group)
+    names = "|".join(name.removesuffix("s") + "s?" for name in _NAMES.get(language, ())) or "(?!)"
+    number = re.compile(
+        rf"{_LEFT}(?:(?P<left>[{_SYMBOLS}]){_SPACES}?)?(?P<whole>\d{{1,3}}(?:{sign}\d{{3}})+|\d+)"
+        rf"(?:{re.escape(decimal)}(?P<decimals>\d+))?{_RIGHT}"
+        rf"(?:{_SPACES}?(?P<right>[{_SYMBOLS}])(?!\w)|{_SPACES}(?P<name>{names})\b)?"
+    )
+    return _Signs(group, decimal, sum_, number)

@@ -1,0 +1,67 @@
+"""Numbers and sums of money in sentences, and what a translation writes for them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.text.amounts import find_amounts
+
+THIN, HARD = "\u202f", "\u00a0"  # spaces that break no line
+
+
+def found(text: str, source: str, target: str) -> list[tuple[str, str]]:
+    places = find_amounts(text, source, target)
+    assert all(text[span.start : span.end] == part.source == part.term for span, part in places)
+    assert not any(part.asked or part.read_first for _, part in places)
+    return [(part.source, part.target) for _, part in places]
+
+
+@pytest.mark.parametrize(
+    ("direction", "text", "wanted"),
+    [
+        ("de-en", "1.250,5 km, 0,125 und 10.000 (3,5 %)", [
+            ("1.250,5", "1,250.5"), ("0,125", "0.125"), ("10.000", "10,000"), ("3,5", "3.5")]),
+        ("de-fr", "1.234.567,8", [("1.234.567,8", f"1{THIN}234{THIN}567,8")]),
+        ("fr-en", f"20 000 et 1{HARD}000,125", [("20 000", "20,000"), (f"1{HARD}000,125", "1,000.125")]),
+        ("en-de", "10,000 people, 3.5%, 1.5 million, 2.5 km", [
+            ("10,000", "10.000"), ("3.5", "3,5"), ("1.5", "1,5"), ("2.5", "2,5")]),
+        ("nl-en", "2.500,50", [("2.500,50", "2,500.50")]),
+        ("en-de", "Python 3.8, 1.2.3, version 2.5 mentions 3.5 kmh", []),  # versions, perhaps
+        ("de-en", "1,000 Leute, [0,1], +1.206, 3.5.2024, 12:30, B2,5, 2024, 000 Dollar", []),
+        ("de-en", "192.168.x.y, 3,5-mal, $3,000, %1$.2f", [("3,5", "3.5")]),
+        ("de-es", "10.000", []),  # is written alike
+        ("de-ja", "1.250,5", []),
+    ],
+)  # fmt: skip
+def test_numbers(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
+    source, target = direction.split("-")
+    assert found(text, source, target) == wanted
+
+
+@pytest.mark.parametrize(
+    ("direction", "text", "wanted"),
+    [
+        ("de-en", "5.000 € oder 20€, 3 Euro, 1 Euro", [
+            ("5.000 €", "€5,000"), ("20€", "€20"), ("3 Euro", "3 euros"), ("1 Euro", "1 euro")]),
+        ("en-de", "$20,000+, $1.50 or 1 dollar", [
+            ("$20,000", f"20.000{HARD}$"), ("$1.50", f"1,50{HARD}$"), ("1 dollar", "1 Dollar")]),
+        ("en-de", "25 euros", [("25 euros", "25 Euro")]),
+        ("en-fr", "£30 and 7 yen", [("£30", f"30{HARD}£"), ("7 yen", "7 yens")]),
+        ("fr-en", "12 345,67 euros", [("12 345,67 euros", "12,345.67 euros")]),
+        ("fr-en", "25 euros", [("25 euros", "25 euros")]),  # models lose what is counted
+        ("de-es", "3,50 Dollar", []),  # whose names of currencies are not known
+        ("en-de", "$1 and $2 are gone, $5 million, 3 Euromaster, $5M", []),  # placeholders of programs, and half a sum
+    ],
+)  # fmt: skip
+def test_sums(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
+    source, target = direction.split("-")
+    assert found(text, source, target) == wanted
+
+
+@given(st.integers(1_000, 10**12), st.integers(1, 99), st.sampled_from(["de", "fr", "es", "it", "pt", "nl"]))
+def test_an_amount_that_goes_there_and_back_is_the_same(whole: int, cents: int, language: str) -> None:
+    english = f"${whole:,}.{cents:02}"
+    ((_, written),) = found(english, "en", language)
+    assert found(f"({written})", language, "en") == [(written, english)]
