@@ -87,7 +87,7 @@ class Lexicon:
             source, target: languages.
             word: of a sentence.
             inside: whether it does not begin one, so that its capital says something.
-            beside: whether another name stands beside it, or a form of address.
+            beside: whether another name stands beside it.
         """
         if len(word) < 2 or not word[0].isupper() or (source, target) not in self.directions:
             return None
