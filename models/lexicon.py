@@ -75,6 +75,12 @@ class Lexicon:
             return tuple(text[0].upper() + text[1:] for text in found)
         return found
 
+    def spelling(self, source: str, target: str, word: str) -> str:
+        """A word with the capitals that it has where it is known; as it is where it is not, or without them too."""
+        if word in self.directions.get((source, target), {}):
+            return word
+        return self._spellings.get((source, target), {}).get(word.casefold(), word)
+
     def name(self, source: str, target: str, word: str, *, inside: bool, beside: bool = False) -> str | None:
         """What stands for a name in the translation; None for what is no name, or may not be one.
 

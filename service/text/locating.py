@@ -1,8 +1,9 @@
 """Where a vocabulary's pieces stand in the text that they were made of, or that was made of them.
 
 The pieces' characters, in order, are the text but for what its clean-up took away or put in: white space, placeholders
-that stand for something else, an unknown word that was replaced, bytes that are no character. What is alike is matched
-from both ends; ``difflib`` (of the standard library, which finds the longest common blocks) matches the rest.
+that stand for something else, an unknown word that was replaced, bytes that are no character, and capitals. What is
+alike is matched from both ends; ``difflib`` (of the standard library, which finds the longest common blocks) matches
+the rest.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _characters(raw: bytes) -> Iterator[tuple[str, int, int]]:
 def _blocks(spelled: str, text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Stretches of both that belong together. Where they are not equally long, all belongs to all."""
     left, right = _unspaced(spelled), _unspaced(text)
-    one, other = "".join(spelled[place] for place in left), "".join(text[place] for place in right)
+    one, other = "".join(_small(spelled[place]) for place in left), "".join(_small(text[place]) for place in right)
     begin = _common(one, other)
     end = _common(one[begin:][::-1], other[begin:][::-1])
     one, other = one[begin : len(one) - end], other[begin : len(other) - end]
@@ -97,6 +98,12 @@ def _blocks(spelled: str, text: str) -> Iterator[tuple[tuple[int, int], tuple[in
             yield from _pairs(left[first:last], right[start:stop])
         elif kind == "replace":
             yield (left[first], left[last - 1] + 1), (right[start], right[stop - 1] + 1)
+
+
+def _small(character: str) -> str:
+    """A letter without regard to its case, in which the pieces may differ from the text; still one character."""
+    small = character.lower()
+    return small if len(small) == 1 else character
 
 
 def _common(one: str, other: str) -> int:

@@ -94,7 +94,7 @@ _LAST_WORD = re.compile(r"(?<!\S)(\w+) \Z")
 
 def cased(one: Hidden, masked: Masked, begins: bool) -> str:
     """A part as it is written: a term at the beginning of a sentence that begins with a capital gets one too."""
-    if one.term is None or not begins:
+    if one.term is None or not begins or (one.source == one.target and not one.asked):
         return one.target
     letter = next(filter(str.isalpha, masked.source), "")
     return capitalised(one.target) if letter.isupper() else one.target

@@ -61,7 +61,9 @@ _IDENTIFIER = re.compile(
     )(?![\w@/\\-]|\.\w)""",
     re.VERBOSE,
 )
-_LIKE_KEPT = re.compile(r"[a-z][A-Z]|[^\W_][._]\w|\(\)|@|://|[{%<]")
+# Names with a digit in them, and what has two points between digits: utf8mb4, F7, W3C, 192.168.0.1, v1.2.3.
+_NUMBERED = re.compile(r"(?<![\w@./\\-])(?:[^\W\d_]++\d\w*+|v?\d++(?:\.\d++){2,})(?![\w@/\\-]|\.\w)")
+_LIKE_KEPT = re.compile(r"[a-z][A-Z]|[^\W_][._]\w|[^\W\d_]\d|\d\.\d|\(\)|@|://|[{%<]")
 # Code points of scripts that put spaces between words: a run of others is a sentence, and no word.
 _SPACED = r"[^\s\u0e00-\u1dff\u2c00-\uabff\ud7b0-\U0010ffff]"
 _ENDLESS = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1},}}+")
@@ -119,8 +121,8 @@ def always_kept(text: str, *, names: bool) -> list[HiddenPlace]:
 
     Endless words, for no model translates encoded data and hostile text: one of 19,000 letters "a" took a worker 36 s,
     and came back as nonsense. Web and e-mail addresses, placeholders, and identifiers of programs, which small models
-    garble or leave out: "max_filesize" and "countryCode" came back one time in four. Placeholders are read as they are
-    first, like terms: models know many, and write what is around them better so.
+    garble or leave out: "max_filesize" and "countryCode" came back one time in four. Placeholders and names with digits
+    are read as they are first, like terms: models know many, and write what is around them better so.
 
     Args:
         text: any.
@@ -132,7 +134,8 @@ def always_kept(text: str, *, names: bool) -> list[HiddenPlace]:
 
 
 def _unasked(part: str) -> Hidden:
-    return Hidden(part, part, part if _PLACEHOLDER.fullmatch(part) else None, asked=False)
+    read = _PLACEHOLDER.fullmatch(part) or _NUMBERED.fullmatch(part)
+    return Hidden(part, part, part if read else None, asked=False)
 
 
 def _bad_entry(number: int, entry: str, bound: str) -> InvalidOption:
@@ -204,7 +207,9 @@ _FINDERS: dict[str, Finder] = {
     "numbers": _matches(_NUMBER),
 }
 _ENDLESS_WORDS = Protector((_matches(_ENDLESS),))
-_WITH_NAMES = Protector((*_ENDLESS_WORDS.finders, *map(_FINDERS.__getitem__, KEPT), _matches(_IDENTIFIER)))
+_WITH_NAMES = Protector(
+    (*_ENDLESS_WORDS.finders, *map(_FINDERS.__getitem__, KEPT), _matches(_IDENTIFIER), _matches(_NUMBERED))
+)
 
 
 def _following(node: _Tree, last: str) -> str:

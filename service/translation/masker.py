@@ -45,6 +45,8 @@ class Masker:
             InvalidOption: looking for what is protected takes too long.
         """
         unasked = always_kept(text, names=self.names)
+        if unasked and self.glossary:  # whose terms may have digits and capitals in them
+            unasked = [one for one in merge(self.glossary.find(text), unasked) if not one[1].asked]
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
         found = merge(merge(always, self.protector.find(text)), unasked)
         masked = Masked(text).hide(found).normalised()

@@ -80,7 +80,7 @@ def _tried(
     progress: Progress, text: ParsedText, unit: Unit, attempt: Attempt, decoded: Sequence[Decoded]
 ) -> FinishedSentence | None:
     """A finished sentence; None where it will be tried again."""
-    best = attempt.candidates(text.plan.writer, unit.masked, decoded)[0]
+    best = unit.candidates_of(text.plan, attempt, decoded)[0]
     return _sentence(progress, text, unit.number, best) if best.complete else None
 
 

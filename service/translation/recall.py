@@ -30,7 +30,7 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
     if request.lexicon:
         for text in parsed:
             for unit in _plain_units(request, text):
-                unit.take(look_up(text.plan.route, unit.masked.source), "lexicon")
+                unit.take(look_up(text.plan.route, unit.sent.source), "lexicon")
     if request.memory is not None:
         _remember(request, parsed)
 
@@ -42,7 +42,7 @@ def _remember(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
     for text in parsed:
         units.setdefault(base_code(text.plan.route.languages[0]), []).extend(_plain_units(request, text))
     for source, some in units.items():
-        sentences = [normalise(unit.masked.source) for unit in some]
+        sentences = [normalise(unit.sent.source) for unit in some]
         found = request.memory(source, base_code(request.target), set(sentences))
         for unit, sentence in zip(some, sentences, strict=True):
             unit.take([found[sentence]] if sentence in found else (), "memory")

@@ -18,12 +18,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice, zip_longest
 
+from models.lexicon import Lexicon
 from models.search import Hypothesis
 from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
 from service.text.amounts import find_amounts
+from service.text.casing import calm, is_shouted, shout
 from service.text.dates import find_dates
 from service.text.foreign import find_foreign
 from service.text.html import HtmlDocument
@@ -158,8 +160,9 @@ class Unit:
     """A sentence of a text on its way.
 
     Attributes:
-        texts: per source of the model, as it was sent.
+        texts: per source of the model, as it is read if nothing of it is hidden.
         masked: the leading source's, with what is hidden in it.
+        sent: the same as it was sent, with what the request hides in it.
         number: its place in the text, or in the block of one in markup, from 0.
         attention: whether hypotheses are to carry theirs, where they can.
         attempt: how it was tried last.
@@ -169,6 +172,7 @@ class Unit:
 
     texts: tuple[str, ...]
     masked: Masked
+    sent: Masked
     number: int
     attention: bool
     attempt: Attempt
@@ -177,11 +181,19 @@ class Unit:
 
     @classmethod
     def of(
-        cls, plan: Plan, tokens: Tokeniser, masked: Masked, texts: tuple[str, ...], *, number: int, attention: bool
+        cls,
+        plan: Plan,
+        tokens: Tokeniser,
+        masked: Masked,
+        texts: tuple[str, ...],
+        sent: Masked,
+        *,
+        number: int,
+        attention: bool,
     ) -> Unit:
         """A unit, and how it is tried first: terms are read as they are, as many translations have the target term."""
         hidden = masked.hidden
-        unit = cls(texts, masked, number, attention, Attempt((), ()))
+        unit = cls(texts, masked, sent, number, attention, Attempt((), ()))
         if hidden and not is_translatable(masked.text):  # nothing but hidden parts, and what is no word
             text = masked.fill([cased(part, masked, place == 0) for place, part in enumerate(hidden)])
             unit.attempt = Attempt((), (), (), (text,))
@@ -208,7 +220,15 @@ class Unit:
             self.decoded = []
         if self.attempt.jobs and not self.decoded:
             return
-        self.candidates = self.attempt.candidates(plan.writer, self.masked, self.decoded)
+        self.candidates = self.candidates_of(plan, self.attempt, self.decoded)
+
+    def candidates_of(self, plan: Plan, attempt: Attempt, decoded: Sequence[Decoded]) -> list[Candidate]:
+        """What the results of an attempt's jobs say, best first; in capitals, where the sentence was in such."""
+        found = attempt.candidates(plan.writer, self.masked, decoded)
+        if attempt.known_from or self.sent.source == self.texts[0] or not is_shouted(self.sent.text):
+            return found
+        kept = [one.target for one in self.sent.hidden]
+        return [replace(one, text=shout(one.text, kept)) for one in found]
 
     def is_last(self, plan: Plan) -> bool:
         """Whether what its attempt's jobs write is the answer."""
@@ -245,10 +265,11 @@ class Unit:
         """Per source what its tokens and words align with in a translation, whose hypothesis has its attention."""
         attempt = self.attempt
         before, (job,) = attempt.before, attempt.jobs
+        texts = self.texts if len(self.texts) > 1 else (self.sent.source,)
         if before is None:
-            return align_sources(plan.model, self.texts, written, hypothesis, job.sources)
+            return align_sources(plan.model, texts, written, hypothesis, job.sources)
         (read,) = attempt.read
-        (first,) = align_sources(plan.model, self.texts, read[0], before.best[0], before.attempt.jobs[0].sources)
+        (first,) = align_sources(plan.model, texts, read[0], before.best[0], before.attempt.jobs[0].sources)
         (last,) = align_sources(plan.writer, read, written, hypothesis, job.sources)
         return (first.onward(last),)
 
@@ -368,11 +389,21 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         parts = [(own, piece.translatable or bool(own.hidden)) for piece, own in pieces]
         document = Document.of([(own.source, translated) for own, translated in parts], language, target)
         sentences = [own for own, translated in parts if translated]
-    units = [
-        Unit.of(plan, tokens, _without_words(plan, own), (own.source,), number=number, attention=attention)
-        for number, own in enumerate(sentences)
-    ]
+    units = []
+    for number, own in enumerate(sentences):
+        calmed = _calmed(plan, own)
+        hidden, texts = _without_words(plan, calmed), (calmed.source,)
+        units.append(Unit.of(plan, tokens, hidden, texts, own, number=number, attention=attention))
     return SegmentedText(text, document, units, attention)
+
+
+def _calmed(plan: Plan, sentence: Masked) -> Masked:
+    """A sentence as models have read others: not in capitals, nor without any."""
+    if not isinstance(plan.request, TranslateTask):
+        return sentence
+    lexicon, source, target = plan.route.lexicons[0]
+    known = lexicon if plan.request.lexicon else Lexicon()
+    return replace(sentence, text=calm(sentence.text, lambda word: known.spelling(source, target, word)))
 
 
 def _without_words(plan: Plan, sentence: Masked) -> Masked:
@@ -432,7 +463,7 @@ def _parse_several(plan: Plan, number: int, masker: Masker, tokens: Tokeniser) -
                 remedy = "shorten the text, or break lines and sentences at the same places in all of them"
                 raise InvalidOption(plan.request.place(number, route.fields[source]), bound, length, remedy)
     units = [
-        Unit.of(plan, tokens, masker.mask(sentence[route.lead]), sentence, number=index, attention=False)
+        Unit.of(plan, tokens, lead := masker.mask(sentence[route.lead]), sentence, lead, number=index, attention=False)
         for index, sentence in enumerate(parallel.sentences)
     ]
     return SegmentedText(row[route.lead], parallel.document, units)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -256,8 +256,11 @@ async def ask(bundle: Bundle, path: str, *others: Bundle, **fields: Any) -> http
 
 
 @pytest.mark.anyio
-async def test_replies_carry_alignments_with_offsets_into_both_texts(bundles: dict[str, Bundle]) -> None:
-    text = "Wo ist der Bahnhof?\n\n - Guten  Morgen, wie geht es?"
+@pytest.mark.parametrize("case", [str, str.upper])
+async def test_replies_carry_alignments_with_offsets_into_both_texts(
+    bundles: dict[str, Bundle], case: Callable[[str], str]
+) -> None:
+    text = case("Wo ist der Bahnhof?\n\n - Guten  Morgen, wie geht es?")
     response = await ask(bundles["de-en"], "/translate", q=text, source="de", target="en", alignments=True)
     assert response.status_code == 200, response.text
     reply = response.json()
@@ -275,7 +278,9 @@ async def test_replies_carry_alignments_with_offsets_into_both_texts(bundles: di
         assert tokens["target"] == sentence["tokens"] == tokens["source"]
         assert np.array_equal(tokens["weights"], np.eye(len(tokens["source"])))
         assert "others" not in alignment
-    assert {"Bahnhof", "?"} <= {text[slice(*pair["source"].values())] for pair in sentences[0]["alignment"]["words"]}
+    assert {case("Bahnhof"), "?"} <= {
+        text[slice(*pair["source"].values())] for pair in sentences[0]["alignment"]["words"]
+    }
 
 
 @pytest.mark.anyio

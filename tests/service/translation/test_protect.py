@@ -66,6 +66,7 @@ def test_literals_stand_at_word_boundaries_and_the_longest_counts() -> None:
         ("Hallo {userName} von %(brand)s und a@b.de", "{userName} %(brand)s a@b.de"),
         ("z.B. das Haus.Der Hund d.h. e.g. 3.5 U.S. K.o. __init__ ____ und/oder_so iPhone-Hülle", ""),
         ("GitHub MitarbeiterInnen WLAN f() 1.a Ende.", "f()"),
+        ("utf8mb4 (F7), W3C auf 192.168.0.1 und v1.2.3; 2.5 1.a B2-Kurs 3D", "utf8mb4 F7 W3C 192.168.0.1 v1.2.3"),
     ],
 )
 def test_identifiers_and_placeholders_are_kept_unasked(text: str, wanted: str) -> None:
@@ -103,6 +104,12 @@ async def test_what_no_model_can_read_comes_back(service: Served, text: str, rea
     assert reply.json() == {"translatedText": text}
     decoded = [service.bundle.source_vocabularies[0].decode(ids) for ids in service.graphs.encoded]
     assert sorted(" ".join(re.sub("⟨ph[0-9]⟩", " ", seen).split()) for seen in decoded) == sorted(read)
+
+
+@pytest.mark.parametrize("term", ["countryCode", "utf8mb4", "das utf8mb4"])
+async def test_terms_go_before_what_nobody_asked_for(service: Served, term: str) -> None:
+    body = (await service.translate(f"wo ist {term}?", glossary={term: "it"})).json()
+    assert body["translatedText"] == "wo ist it?"
 
 
 async def test_dates_times_and_amounts_are_written_as_the_target_does(service: Served) -> None:

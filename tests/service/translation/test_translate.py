@@ -41,6 +41,22 @@ async def test_models_do_not_read_where_lines_may_break_and_which_way_text_runs(
     assert sentence["source"] == {"start": 0, "end": len(text)}
 
 
+@pytest.mark.parametrize("markup", [False, True])
+async def test_sentences_in_capitals_are_read_like_others(service: Served, markup: bool) -> None:
+    text = "<b>WO IST</b> DER {name}? DAS HAUS" if markup else "WO IST DER {name}? DAS HAUS"
+    body = (await service.translate(text, alternatives=1, format="html" if markup else "text")).json()
+    assert body["translatedText"] == text
+    read = [service.bundle.source_vocabularies[0].decode(ids) for ids in service.graphs.encoded]
+    assert {one.replace("⟨ph0⟩", "{name}") for one in read} == {"Wo ist der {name}?", "Das haus"}
+
+
+async def test_a_stream_of_capitals_is_in_capitals(service: Served) -> None:
+    body = {"q": "WO IST DAS HAUS?", "source": "de", "target": "en", "stream": True}
+    async with service.client.stream("POST", "/translate", json=body) as reply:
+        lines = [line async for line in reply.aiter_lines() if line.startswith("data:")]
+    assert len(lines) == 2 and all("WO IST DAS HAUS?" in line for line in lines)
+
+
 async def test_reserved_strings_of_users_are_just_text(service: Served) -> None:
     text = "der ⟨ph3⟩ und ⟨de⟩ Morgen"
     assert (await service.translate(text)).json()["translatedText"] == text
