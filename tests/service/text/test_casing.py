@@ -36,6 +36,7 @@ def test_a_sentence_is_read_as_others_are_written(text: str, shouted: bool, calm
 
 def test_parts_stay_as_they_are_among_capitals() -> None:
     assert shout("open {name} at a.b/c now", ["{name}", "a.b/c", "a.b"]) == "OPEN {name} AT a.b/c NOW"
+    assert shout("with it", ["it"]) == "WITH it"
     assert shout("straße", []) == "STRASSE"
 
 
