@@ -1,4 +1,4 @@
-"""Removes from an image's environment what serving does not read: packages' own tests, headers, type stubs.
+"""Removes from an image's environment what serving does not read: packages' tests, headers, type stubs, locales.
 
     python slim.py FOLDER_OF_AN_ENVIRONMENT
 
@@ -14,6 +14,7 @@ from pathlib import Path
 # Folders and files by the package that they lie in. None is imported by the package's other modules, which the image's
 # own tests show: a translation, a file of each kind and the page are asked for.
 _UNUSED = (
+    "babel/messages",
     "lxml/html",
     "lxml/includes",
     "lxml/isoschematron",
@@ -25,6 +26,7 @@ _UNUSED = (
     "onnxruntime/tools",
     "onnxruntime/transformers",
 )
+_LOCALES = ("root", "de", "en", "es", "fr", "it", "nl", "pt")  # of Babel, whose dates and amounts are written
 _LEXERS = ("__init__", "_mapping", "python")  # of pygments, which colours a command's traceback
 _TESTS = ("tests", "test", "_tests")
 _SUFFIXES = (".pyi", ".h", ".hpp", ".pxd", ".pyx", ".a")
@@ -48,6 +50,9 @@ def main(environment: Path) -> None:
             path.unlink()
     for path in (packages / "pygments" / "lexers").rglob("*.py*"):
         if path.name.partition(".")[0] not in _LEXERS:
+            path.unlink()
+    for path in (packages / "babel" / "locale-data").glob("*.dat"):
+        if path.stem not in _LOCALES:
             path.unlink()
     print(
         f"{environment}: {before / 1e6:.0f} MB, {_bytes(environment) / 1e6:.0f} MB without what serving does not read"

@@ -16,10 +16,10 @@ from functools import cache
 from babel import Locale
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
+from service.text.dates import LANGUAGES
 from service.text.masking import Hidden, HiddenPlace
 from service.text.spans import Span
 
-_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 _SPACES = "[ \u00a0\u202f]"
 _SYMBOLS = "$€£"
 _CURRENCIES = "edy"  # first letters
@@ -72,7 +72,7 @@ def find_amounts(text: str, source: str, target: str) -> list[HiddenPlace]:
         source, target: the languages of it and of its translation, as ISO 639 has them; nothing is found for those
             whose signs are not known.
     """
-    if source not in _LANGUAGES or target not in _LANGUAGES or not _DIGIT.search(text):
+    if source not in LANGUAGES or target not in LANGUAGES or not _DIGIT.search(text):
         return []
     return [*_found(text, source, target)]
 

@@ -82,6 +82,8 @@ _HABITS: Mapping[str, _Habits] = {
     "nl": _Habits(),
     "pt": _Habits("º?", " (?:de )?", first="1º"),
 }
+LANGUAGES = frozenset(_HABITS)
+"""In which dates are written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import yaml
 
 from deploy.reference import OF_LIBRARIES, OF_THE_IMAGE
 from service.settings import Settings
+from service.text.dates import LANGUAGES
 from tests.deploy.listening import Handler, listening
 
 ROOT = Path(__file__).parents[2]
@@ -249,7 +250,15 @@ def test_slimming_keeps_what_is_imported(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     kept = [packages / name for name in ("one/__init__.py", "lxml/etree.so", "one-1.dist-info/licenses/LICENSE")]
     kept += [packages / "triton" / "backends" / "nvidia" / "include" / name for name in ("cuda.h", "crt/mma.hpp")]
-    unused = ("one/tests/test_it.py", "one/__init__.pyi", "onnxruntime/tools/a.py", "lxml/objectify.so", "two/a.h")
+    kept += [packages / "babel" / "locale-data" / f"{language}.dat" for language in ("root", *LANGUAGES)]
+    unused = (
+        "babel/locale-data/ja.dat",
+        "one/tests/test_it.py",
+        "one/__init__.pyi",
+        "onnxruntime/tools/a.py",
+        "lxml/objectify.so",
+        "two/a.h",
+    )
     gone = [packages / name for name in unused]
     for path in (*kept, *gone):
         path.parent.mkdir(parents=True, exist_ok=True)

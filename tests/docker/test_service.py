@@ -25,6 +25,13 @@ def test_translation(address: str) -> None:
     assert "station" in reply.json()["translatedText"].lower()
 
 
+def test_dates_and_amounts(address: str) -> None:
+    """The image has the locales that they are written with."""
+    reply = translate(address, "Wir waren am 3. Mai um 15 Uhr da und zahlten 1.250,50 €.")
+    written = reply.json()["translatedText"]
+    assert all(one in written for one in ("on May 3", "at 3 pm", "€1,250.50"))
+
+
 def test_summary(address: str) -> None:
     text = (
         "We present a neural network that translates. It is trained on a large corpus. Results improve by two points."

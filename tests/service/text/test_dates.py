@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.dates import _dates, find_dates
-
-LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
+from service.text.dates import LANGUAGES, _dates, find_dates
 
 
 def found(text: str, source: str, target: str) -> list[tuple[str, str]]:
@@ -73,8 +71,8 @@ def test_times(direction: str, text: str, wanted: list[tuple[str, str]]) -> None
 
 @given(
     st.dates(date(1000, 1, 1), date(2999, 12, 31)),
-    st.sampled_from(LANGUAGES),
-    st.sampled_from(LANGUAGES),
+    st.sampled_from(sorted(LANGUAGES)),
+    st.sampled_from(sorted(LANGUAGES)),
     st.booleans(),
     st.booleans(),
 )
