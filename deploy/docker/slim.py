@@ -21,6 +21,7 @@ _UNUSED = (
     "lxml/objectify*.so",
     "numpy/distutils",
     "numpy/f2py",
+    "onnxruntime/capi/libonnxruntime.so*",  # for C programs: Python's module has all of it in itself
     "onnxruntime/datasets",
     "onnxruntime/quantization",
     "onnxruntime/tools",

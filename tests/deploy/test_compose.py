@@ -250,9 +250,11 @@ def test_slimming_keeps_what_is_imported(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     kept = [packages / name for name in ("one/__init__.py", "lxml/etree.so", "one-1.dist-info/licenses/LICENSE")]
     kept += [packages / "triton" / "backends" / "nvidia" / "include" / name for name in ("cuda.h", "crt/mma.hpp")]
+    kept += [packages / "onnxruntime" / "capi" / f"{name}.so" for name in ("libonnxruntime_providers_cuda", "state")]
     kept += [packages / "babel" / "locale-data" / f"{language}.dat" for language in ("root", *LANGUAGES)]
     unused = (
         "babel/locale-data/ja.dat",
+        "onnxruntime/capi/libonnxruntime.so.1.9",
         "one/tests/test_it.py",
         "one/__init__.pyi",
         "onnxruntime/tools/a.py",
