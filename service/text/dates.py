@@ -18,7 +18,7 @@ from functools import cache
 from babel import Locale
 from babel.dates import format_date, format_skeleton
 
-from service.text.masking import Hidden, HiddenPlace
+from service.text.masking import Hidden, HiddenPlace, apart
 from service.text.spans import Span
 
 _ANY_YEAR, _ANY_DAY = 2000, 1  # of dates without one; that year has every day
@@ -148,7 +148,7 @@ def find_dates(text: str, source: str, target: str) -> list[HiddenPlace]:
         text: the sentence.
         source, target: the languages of it and of its translation, as ISO 639 has them.
     """
-    return _apart(_found(text, source, target)) if _DIGIT.search(text) else []
+    return apart(_found(text, source, target)) if _DIGIT.search(text) else []
 
 
 _DIGIT = re.compile(r"\d")
@@ -181,15 +181,6 @@ def _place(
         start = match.end("before") + 1
     part = match.string[start : match.end()]
     return Span(start, match.end()), Hidden(part, written, part, asked=False, at_once=True, instead_of=instead_of)
-
-
-def _apart(found: Iterable[HiddenPlace]) -> list[HiddenPlace]:
-    """In order; of places that overlap the one that begins first."""
-    kept: list[HiddenPlace] = []
-    for one in sorted(found, key=lambda one: (one[0].start, -one[0].end)):
-        if not kept or kept[-1][0].end <= one[0].start:
-            kept.append(one)
-    return kept
 
 
 @cache

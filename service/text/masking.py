@@ -126,6 +126,15 @@ class Masked:
             yield replace(self, text=text, hidden=tuple(next(remaining) for _ in range(marks)))
 
 
+def apart(places: Iterable[HiddenPlace]) -> list[HiddenPlace]:
+    """Places in order; of those that overlap the one that begins first, then the longest. Empty ones are left out."""
+    kept: list[HiddenPlace] = []
+    for one in sorted(places, key=lambda one: (one[0].start, -one[0].end)):
+        if one[0].end > one[0].start and (not kept or one[0].start >= kept[-1][0].end):
+            kept.append(one)
+    return kept
+
+
 def merge(first: Sequence[HiddenPlace], others: Sequence[HiddenPlace]) -> list[HiddenPlace]:
     """Places in order: the first ones, and those of the others that overlap none of them."""
     ends = sorted(first, key=lambda one: one[0])

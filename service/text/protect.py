@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import re2  # type: ignore[import-untyped]
 
 from service.errors import InvalidOption
-from service.text.masking import Hidden, HiddenPlace
+from service.text.masking import Hidden, HiddenPlace, apart
 from service.text.spans import Span
 
 KEPT = ("placeholders", "urls", "emails")
@@ -108,12 +108,7 @@ class Protector:
             InvalidOption: the expressions have taken too long, in this text and those before it.
         """
         places = {Span(*place) for finder in self.finders for place in finder(text)}
-        found: list[HiddenPlace] = []
-        for span in sorted(places, key=lambda one: (one.start, -one.end)):
-            if span.end > span.start and (not found or span.start >= found[-1][0].end):
-                part = text[span.start : span.end]
-                found.append((span, Hidden.kept(part)))
-        return found
+        return apart((span, Hidden.kept(text[span.start : span.end])) for span in places)
 
 
 def always_kept(text: str, *, names: bool) -> list[HiddenPlace]:
