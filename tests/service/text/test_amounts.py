@@ -7,15 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.amounts import find_amounts
+from tests.service.text.figures import found
 
 THIN, HARD = "\u202f", "\u00a0"  # spaces that break no line
-
-
-def found(text: str, source: str, target: str) -> list[tuple[str, str]]:
-    places = find_amounts(text, source, target)
-    assert all(text[span.start : span.end] == part.source == part.term for span, part in places)
-    assert not any(part.asked or part.read_first for _, part in places)
-    return [(part.source, part.target) for _, part in places]
 
 
 @pytest.mark.parametrize(
@@ -36,8 +30,7 @@ def found(text: str, source: str, target: str) -> list[tuple[str, str]]:
     ],
 )  # fmt: skip
 def test_numbers(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
-    source, target = direction.split("-")
-    assert found(text, source, target) == wanted
+    assert found(find_amounts, text, direction) == wanted
 
 
 @pytest.mark.parametrize(
@@ -56,12 +49,11 @@ def test_numbers(direction: str, text: str, wanted: list[tuple[str, str]]) -> No
     ],
 )  # fmt: skip
 def test_sums(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
-    source, target = direction.split("-")
-    assert found(text, source, target) == wanted
+    assert found(find_amounts, text, direction) == wanted
 
 
 @given(st.integers(1_000, 10**12), st.integers(1, 99), st.sampled_from(["de", "fr", "es", "it", "pt", "nl"]))
 def test_an_amount_that_goes_there_and_back_is_the_same(whole: int, cents: int, language: str) -> None:
     english = f"${whole:,}.{cents:02}"
-    ((_, written),) = found(english, "en", language)
-    assert found(f"({written})", language, "en") == [(written, english)]
+    ((_, written),) = found(find_amounts, english, f"en-{language}")
+    assert found(find_amounts, f"({written})", f"{language}-en") == [(written, english)]

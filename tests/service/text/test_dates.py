@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.dates import LANGUAGES, _dates, find_dates
-
-
-def found(text: str, source: str, target: str) -> list[tuple[str, str]]:
-    places = find_dates(text, source, target)
-    assert all(text[span.start : span.end] == part.source == part.term for span, part in places)
-    assert not any(part.asked or part.read_first for _, part in places)
-    return [(part.source, part.target) for _, part in places]
+from tests.service.text.figures import found
 
 
 @pytest.mark.parametrize(
@@ -41,8 +35,7 @@ def found(text: str, source: str, target: str) -> list[tuple[str, str]]:
     ],
 )  # fmt: skip
 def test_dates(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
-    source, target = direction.split("-")
-    assert found(text, source, target) == wanted
+    assert found(find_dates, text, direction) == wanted
 
 
 @pytest.mark.parametrize(
@@ -65,8 +58,7 @@ def test_dates(direction: str, text: str, wanted: list[tuple[str, str]]) -> None
     ],
 )  # fmt: skip
 def test_times(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
-    source, target = direction.split("-")
-    assert found(text, source, target) == wanted
+    assert found(find_dates, text, direction) == wanted
 
 
 @given(
@@ -83,7 +75,9 @@ def test_a_date_that_one_language_writes_another_reads(
     ours, theirs = _dates(source), _dates(target)
     assert ours and theirs
     written = ours.day_written(day, weekday, year=year)
-    assert found(f"({written})", source, target) == [(written, theirs.day_written(day, weekday, year=year))]
+    assert found(find_dates, f"({written})", f"{source}-{target}") == [
+        (written, theirs.day_written(day, weekday, year=year))
+    ]
 
 
 def test_every_day_of_a_year_is_written() -> None:
