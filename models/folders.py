@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -29,6 +29,24 @@ def write_text(path: Path, text: str) -> None:
     """Write a file in UTF-8; an error of the disk names it."""
     with named(path):
         path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a folder's entries on disk, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def complete_file(unfinished: Path, path: Path) -> None:
+    """Put a written file in the place of ``path``: after a power cut what was there is, or the new one as a whole."""
+    with named(unfinished), unfinished.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+    sync_folder(path.parent)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ weights, and ``scaler.<name>``, the loss scale of fp16. Metadata: the progress a
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from models.errors import CheckpointError
+from models.folders import complete_file
 from models.loading import fill, model_tensors
 from models.registry import stored_keys
 
@@ -69,7 +69,7 @@ def save_checkpoint(
     recipe: dict[str, Any],
     further: Mapping[str, Tensor] = _NOTHING,
 ) -> None:
-    """Write a checkpoint so that a reader sees either the old file or the whole new one.
+    """Write a checkpoint so that a reader, and who resumes after a power cut, finds the old file or the whole new one.
 
     ``further`` are tensors by their names in the file: moving averages, loss scale, other processes' generators.
     """
@@ -79,9 +79,7 @@ def save_checkpoint(
             f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items() if value is not None
         }
     tensors |= {**random_states(), **further}
-    temporary = path.with_suffix(".partial")
-    _save(temporary, {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, progress, recipe)
-    os.replace(temporary, path)
+    _save(path, {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, progress, recipe)
 
 
 def save_weights(
@@ -104,11 +102,13 @@ def _save(path: Path, tensors: dict[str, Tensor], progress: TrainingProgress, re
     """Write a file; what could be written of it is removed where there is no room for all. Raises CheckpointError."""
     metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
     path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".partial")
     try:
-        save_file(tensors, path, metadata)
+        save_file(tensors, unfinished, metadata)
+        complete_file(unfinished, path)
     except (OSError, SafetensorError) as error:
         with suppress(OSError):
-            path.unlink()
+            unfinished.unlink()
         raise CheckpointError(f"{path} cannot be written: {error}") from error
 
 

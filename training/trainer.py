@@ -182,7 +182,7 @@ class Trainer:
         training = self.recipe.training
         groups = self.stream.updates(self.progress.epoch, self.progress.batch)
         with interruptible(self.processes.launched) as interruption, closing(groups):
-            while self.progress.update < training.updates:
+            while not self._done():
                 group = next(groups)
                 own = sum(batch.target_tokens for batch in group.batches)
                 tokens, interrupted = self.processes.total(own, interruption.asked)
@@ -191,8 +191,7 @@ class Trainer:
                 with determinism(training.deterministic):
                     self._update(group, int(tokens))
                 self.progress = replace(self.progress, seconds=previous + time.monotonic() - started)
-                if self._after_update():
-                    break
+                self._after_update()
             self._save()
         return self.progress
 
@@ -224,16 +223,20 @@ class Trainer:
                 self.reporter.update(self.progress, values)
             self._window = Window()
 
-    def _after_update(self) -> bool:
-        """Validate and save where due; true where training should end."""
+    def _done(self) -> bool:
+        """Whether training is over, by what is known of it: also of a run that is resumed."""
+        training, progress = self.recipe.training, self.progress
+        exhausted = bool(training.patience) and progress.stale >= training.patience
+        return exhausted or progress.update >= training.updates or spent(self.recipe.optimiser, progress.plateaus)
+
+    def _after_update(self) -> None:
+        """Validate and save where due."""
         training, update = self.recipe.training, self.progress.update
-        done = update >= training.updates or spent(self.recipe.optimiser, self.progress.plateaus)
-        stop = False
+        done = self._done()
         if update % training.validate_every == 0 or done:
-            stop = self._validate()
+            self._validate()
         if update % training.save_every == 0 and not done:
             self._save()
-        return stop
 
     def validation_loss(self) -> float:
         """Mean negative log-likelihood per target symbol of the validation set, of the weights to be exported."""
@@ -255,7 +258,7 @@ class Trainer:
                 tokens += batch.target_tokens
         return float(total) / max(tokens, 1)
 
-    def _validate(self) -> bool:
+    def _validate(self) -> None:
         training, config = self.recipe.training, self.recipe.optimiser
         values = self._validation_values() if self.processes.first else {}
         value = -values.get("loss", 0.0) if training.metric == "loss" else values.get(training.metric, 0.0)
@@ -270,8 +273,6 @@ class Trainer:
             self.reporter.validation(self.progress, values)
         if improved:
             self._write(self.run.best)
-        exhausted = bool(training.patience) and stale >= training.patience
-        return exhausted or spent(config, plateaus)
 
     def _validation_values(self) -> dict[str, float]:
         """Loss and scores; random numbers drawn meanwhile leave no trace."""

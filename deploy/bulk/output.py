@@ -21,8 +21,8 @@ from deploy.bulk.lines import LineResult
 from deploy.bulk.sources import CHUNK
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError
-from models.folders import named
-from service.files.disk import DataInUse, hold, sync_folder
+from models.folders import complete_file, named, sync_folder
+from service.files.disk import DataInUse, hold
 
 FORMAT = 2  # of the journal
 _PACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
@@ -72,10 +72,7 @@ class Journal:
         unfinished = path.with_name(f"{path.name}.new")
         with named(unfinished), unfinished.open("w", encoding="utf-8") as file:
             file.write(json.dumps(to_mapping(self), indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-        sync_folder(path.parent)
+        complete_file(unfinished, path)
 
     def check(self, now: Mapping[str, str]) -> None:
         """Refuse to go on where something is not as it was.

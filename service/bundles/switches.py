@@ -7,12 +7,12 @@ delete it to start with what the settings say.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError
+from models.folders import complete_file
 
 _FILE = "models.json"
 
@@ -84,6 +84,4 @@ class Switches:
         unfinished = self._path.with_name(f".{_FILE}.part")
         with unfinished.open("w", encoding="utf-8") as file:
             json.dump({alias: to_mapping(switch) for alias, switch in self._switches.items()}, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self._path)
+        complete_file(unfinished, self._path)

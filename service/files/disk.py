@@ -14,6 +14,7 @@ from typing import IO
 import structlog
 
 from models.errors import ConfigError, TandemError
+from models.folders import sync_folder
 
 _log = structlog.get_logger("tandem.files")
 
@@ -39,16 +40,6 @@ def hold(path: Path) -> BufferedWriter:
         lock.close()
         raise DataInUse(f"{path.parent}: another server works on the files here; give each its own data") from error
     return lock
-
-
-def sync_folder(folder: Path) -> None:
-    """Put a folder's entries on disk, where the system can."""
-    if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def require_rows(database: Path, folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
@@ -13,9 +12,9 @@ from pathlib import Path
 
 import structlog
 
+from models.folders import complete_file
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.files.bounds import FileRefused
-from service.files.disk import sync_folder
 from service.files.records import FileJob
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
@@ -224,7 +223,7 @@ class Runner:
         try:
             await asyncio.to_thread(_prepare, texts, translations)
             await self._sandbox.write(job.format, job.target, folder / "source", translations, unfinished)
-            await asyncio.to_thread(_complete, unfinished, folder / "result")
+            await asyncio.to_thread(complete_file, unfinished, folder / "result")
         except OSError as error:
             raise StorageError.of(f"the result of the file {job.id} cannot be written", error) from error
 
@@ -247,10 +246,3 @@ def _cause_of(error: BaseException) -> str:
 
 def _prepare(texts: list[str], translations: Path) -> None:
     translations.write_text(json.dumps(texts), encoding="utf-8")
-
-
-def _complete(unfinished: Path, result: Path) -> None:
-    with unfinished.open("rb") as file:
-        os.fsync(file.fileno())
-    os.replace(unfinished, result)
-    sync_folder(result.parent)

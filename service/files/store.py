@@ -19,7 +19,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from service.files.disk import remove, sync_folder, whole
+from models.folders import sync_folder
+from service.files.disk import remove, whole
 from service.files.records import OPEN, FileJob, Holdings
 from service.files.slices import Slice, joined
 from service.storage.database import Database, StorageError

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -150,10 +152,28 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         raise SafetensorError("IoError: No space left on device")
 
     monkeypatch.setattr(checkpoint, "save_file", full_disk)
-    with pytest.raises(CheckpointError, match=r"checkpoint-7.partial cannot be written: .*No space left"):
+    with pytest.raises(CheckpointError, match=r"checkpoint-7.safetensors cannot be written: .*No space left"):
         save_checkpoint(path, model, optimiser, TrainingProgress(), RECIPE)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_checkpoint_has_its_name_only_once_it_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, optimiser = trained(CASE)
+    path = tmp_path / "checkpoint-7.safetensors"
+    real = os.fsync
+
+    def full_disk(file: int) -> None:
+        assert not path.exists()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(CheckpointError, match=r"checkpoint-7.safetensors cannot be written: .*No space left"):
+        save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(os, "fsync", real)
+    save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    assert read_progress(path) == (PROGRESS, RECIPE)
 
 
 def damaged(path: Path, how: str) -> None:

@@ -380,6 +380,9 @@ def test_patience_ends_training(prepared: Path, tmp_path: Path) -> None:
     trainer = toy_trainer(recipe, prepared, tmp_path, validator=scripted([1.0, 2.0, 1.5, 1.0, 9.0]))
     assert trainer.train().update == 8
     assert [path.stem for path in checkpoints(trainer.run.checkpoints)] == ["checkpoint-8"]
+    assert resumed(recipe, prepared, tmp_path).train().update == 8
+    longer = toy_recipe(updates=9, validate_every=2, patience=3, metric="bleu", validation_sentences=1)
+    assert resumed(longer, prepared, tmp_path).train().update == 9
 
 
 @pytest.mark.parametrize(

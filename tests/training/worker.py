@@ -38,10 +38,10 @@ def work(
         if processes.rank == term[0]:
             whole = trainer._after_update
 
-            def signalled() -> bool:
+            def signalled() -> None:
                 if trainer.progress.update == term[1]:
                     os.kill(os.getpid(), signal.SIGTERM)
-                return whole()
+                whole()
 
             trainer._after_update = signalled  # type: ignore[method-assign]
         if resume:
