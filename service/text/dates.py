@@ -21,7 +21,7 @@ from babel.dates import format_date, format_skeleton
 from service.text.masking import Hidden, HiddenPlace, apart
 from service.text.spans import Span
 
-_ANY_YEAR, _ANY_DAY = 2000, 1  # of dates without one; that year has every day
+ANY_YEAR, _ANY_DAY = 2000, 1  # of dates without one; that year has every day
 _DAY = r"(?<![\w.,:/-])(?P<day>3[01]|[12]\d|0?[1-9])"
 _YEAR = r"(?P<year>[12]\d{3})(?![.,:]?\d)"
 _HOUR, _MINUTE = r"(?<![\w.,:/-])(?P<hour>2[0-3]|1\d|0?\d)", r"(?P<minute>[0-5]\d)"
@@ -47,13 +47,14 @@ _BEFORE_TIMES = {
     "en": ("at", "around", "until", "from"),
     "fr": ("à", "vers", "jusqu'à", "à partir de"),
 }
-# What models write before a placeholder that says it itself, and no verb may need ("to log in on May 3").
+# No verb may need them ("to log in on May 3").
 _WRITTEN_BEFORE = {
     "de": "am auf bei das dem den der die für im um vom von zum zur",
     "en": "at by for of the to",
     "fr": "au dans de des du en la le les par pour sur à",
 }
-_LOOSE = {language: frozenset(words.split()) for language, words in _WRITTEN_BEFORE.items()}
+LOOSE = {language: frozenset(words.split()) for language, words in _WRITTEN_BEFORE.items()}
+"""Words that a model writes before the place of a date or time, which says itself what stands before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ LANGUAGES = frozenset(_HABITS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Dates:
+class Dates:
     """How a language writes dates.
 
     Attributes:
@@ -95,6 +96,7 @@ class _Dates:
         habits: what CLDR does not say.
         days: patterns of a date, with the groups ``before``, ``weekday``, ``day``, ``month`` and ``year``.
         month: of a month in a year, with the groups ``before``, ``month`` and ``year``.
+        name: pattern of a month's name.
         months: their numbers by name, folded where case does not count.
         weekdays: likewise.
     """
@@ -103,6 +105,7 @@ class _Dates:
     habits: _Habits
     days: tuple[re.Pattern[str], ...]
     month: re.Pattern[str]
+    name: str
     months: Mapping[str, int]
     weekdays: Mapping[str, int]
 
@@ -119,7 +122,11 @@ class _Dates:
             yield match, self._date(match, _ANY_DAY)
 
     def _date(self, match: re.Match[str], day: int) -> date:
-        return date(int(match["year"] or _ANY_YEAR), self.months[self._folded(match["month"])], day)
+        return date(int(match["year"] or ANY_YEAR), self.number(match["month"]), day)
+
+    def number(self, month: str) -> int:
+        """Of a month, from 1, by its name."""
+        return self.months[self._folded(month)]
 
     def _folded(self, name: str) -> str:
         return name if self.habits.cased else name.casefold()
@@ -148,15 +155,12 @@ def find_dates(text: str, source: str, target: str) -> list[HiddenPlace]:
         text: the sentence.
         source, target: the languages of it and of its translation, as ISO 639 has them.
     """
-    return apart(_found(text, source, target)) if _DIGIT.search(text) else []
-
-
-_DIGIT = re.compile(r"\d")
+    return apart(_found(text, source, target))
 
 
 def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
     languages = source, target
-    reading, writing = _dates(source), _dates(target)
+    reading, writing = dates_of(source), dates_of(target)
     if reading and writing:
         for match, day, weekday in reading.find_days(text):
             written = writing.day_written(day, weekday, year=match["year"] is not None)
@@ -176,7 +180,7 @@ def _place(
     start, instead_of = match.start(), frozenset[str]()
     if match["before"] and target in before:
         word = before[source].index(match["before"].replace("’", "'").casefold())
-        written, instead_of = f"{before[target][word]} {written}", _LOOSE[target]
+        written, instead_of = f"{before[target][word]} {written}", LOOSE[target]
     elif match["before"]:
         start = match.end("before") + 1
     part = match.string[start : match.end()]
@@ -184,7 +188,8 @@ def _place(
 
 
 @cache
-def _dates(language: str) -> _Dates | None:
+def dates_of(language: str) -> Dates | None:
+    """How a language writes dates; None where that is not known."""
     habits = _HABITS.get(language)
     if habits is None:
         return None
@@ -192,20 +197,22 @@ def _dates(language: str) -> _Dates | None:
     wide, short = (locale.months["format"][width].items() for width in ("wide", "abbreviated"))
     months = {name.rstrip("."): number for number, name in (*short, *wide)}
     weekdays = {name: number for number, name in locale.days["format"]["wide"].items()}
-    month = rf"\b(?P<month>{_any_of(months)})\b(?:\.(?= \S))?"
+    name = rf"(?:{any_of(months)})"
+    month = rf"\b(?P<month>{name})\b(?:\.(?= \S))?"
     in_year = f"{habits.of}{_YEAR}"
-    before = _before(_BEFORE_DAYS, language) + rf"(?:\b(?P<weekday>{_any_of(weekdays)}),? (?:de[mn] )?)?"
+    before = _before(_BEFORE_DAYS, language) + rf"(?:\b(?P<weekday>{any_of(weekdays)}),? (?:de[mn] )?)?"
     days = [f"{before}{_DAY}{habits.ordinal}{habits.of}{month}(?:{in_year})?"]
     if language == "en":
         days.append(f"{before}{month} {_DAY}{habits.ordinal}(?:{in_year})?")
     case = 0 if habits.cased else re.IGNORECASE
     if not habits.cased:
         months, weekdays = ({name.casefold(): number for name, number in one.items()} for one in (months, weekdays))
-    return _Dates(
+    return Dates(
         locale,
         habits,
         tuple(re.compile(rf"{day}(?!\w| ?[-–] ?\d)", case) for day in days),
         re.compile(rf"{_before(_BEFORE_MONTHS, language)}{month}{in_year}(?!\w)", case),
+        name,
         months,
         weekdays,
     )
@@ -220,10 +227,11 @@ def _times(language: str) -> re.Pattern[str]:
 
 
 def _before(words: Mapping[str, Sequence[str]], language: str) -> str:
-    return rf"(?:(?<!\w)(?i:(?P<before>{_any_of(words.get(language, ()))})) )?"
+    return rf"(?:(?<!\w)(?i:(?P<before>{any_of(words.get(language, ()))})) )?"
 
 
-def _any_of(words: Iterable[str]) -> str:
+def any_of(words: Iterable[str]) -> str:
+    """Pattern of any of these words; of none it matches nothing."""
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True)).replace("'", "['’]") or "(?!)"
 
 
@@ -240,4 +248,9 @@ def _time_written(match: re.Match[str], target: str) -> str:
         return f"{hour} heure{'s' * (hour > 1)}" if minute == "00" else f"{hour} h {minute}"
     if hour <= 12 and match["hour"][0] != "0":  # of which half of the day is not said
         return f"{hour} o'clock" if minute == "00" else f"{hour}:{minute}"
+    return half_day(hour, minute)
+
+
+def half_day(hour: int, minute: str) -> str:
+    """An hour of 24 as English counts them."""
     return f"{hour % 12 or 12}{'' if minute == '00' else f':{minute}'} {'pm' if hour > 11 else 'am'}"

@@ -12,6 +12,7 @@ and what was missing is looked for in what comes of that.
 from __future__ import annotations
 
 import math
+import re
 import string
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -36,12 +37,15 @@ from service.text.masking import Hidden, HiddenPlace, Masked, merge
 from service.text.names import NO_NAMES, Names
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
+from service.text.ranges import find_ranges
 from service.text.splitting import Measure, split_long
 from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
 from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
+
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,10 +426,10 @@ def _without_words(plan: Plan, sentence: Masked) -> Masked:
 def _figures(plan: Plan, sentence: Masked) -> list[HiddenPlace]:
     """Dates, times and amounts of a sentence, as many as there are placeholders left; none where models know none."""
     free = len(plan.placeholders) - len(sentence.hidden)
-    if not isinstance(plan.request, TranslateTask) or free <= 0:
+    if not isinstance(plan.request, TranslateTask) or free <= 0 or not _DIGIT.search(sentence.text):
         return []
-    source, target = base_code(plan.route.languages[0]), base_code(plan.writer.target)
-    return merge(find_dates(sentence.text, source, target), find_amounts(sentence.text, source, target))[:free]
+    where = sentence.text, base_code(plan.route.languages[0]), base_code(plan.writer.target)
+    return merge(merge(find_ranges(*where), find_dates(*where)), find_amounts(*where))[:free]
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:

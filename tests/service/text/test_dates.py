@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.dates import LANGUAGES, _dates, find_dates
+from service.text.dates import LANGUAGES, dates_of, find_dates
 from tests.service.text.figures import found
 
 
@@ -72,7 +72,7 @@ def test_a_date_that_one_language_writes_another_reads(
     day: date, source: str, target: str, year: bool, named: bool
 ) -> None:
     weekday = day.weekday() if named else None
-    ours, theirs = _dates(source), _dates(target)
+    ours, theirs = dates_of(source), dates_of(target)
     assert ours and theirs
     written = ours.day_written(day, weekday, year=year)
     assert found(find_dates, f"({written})", f"{source}-{target}") == [
@@ -81,7 +81,7 @@ def test_a_date_that_one_language_writes_another_reads(
 
 
 def test_every_day_of_a_year_is_written() -> None:
-    english = _dates("en")
+    english = dates_of("en")
     assert english
     days = {english.day_written(date(2023, 1, 1) + timedelta(number), None, year=True) for number in range(365)}
     assert len(days) == 365
