@@ -11,12 +11,29 @@ from models.lexicon import WORD, Lexicon
 from service.text.masking import Hidden, HiddenPlace
 from service.text.spans import Span
 
-# How men and women are addressed: as it is read, and as it is written. Much of what models learn from is older or more
-# solemn than letters are, and "Herr Müller" was "Lord Müller".
+# How men, women and couples are addressed: as it is read, and as it is written. Much of what models learn from is older
+# or more solemn than letters are, and "Herr Müller" was "Lord Müller".
 _BEFORE_WIFE = ("eine", "einer", "hre", "hrer", "nsere", "nserer", "eure", "eurer", "deren", "dessen")
 _NO_WIFE = "".join(f"(?<!{end} )" for end in _BEFORE_WIFE)
-_READ = {"de": ("Herrn?", f"{_NO_WIFE}Frau"), "en": (r"Mr\.?", r"Mrs\.?|Ms\.?"), "fr": (r"M\.|Monsieur", "Mme|Madame")}
-_WRITTEN = {"de": ("Herr", "Frau"), "en": ("Mr.", "Ms."), "fr": ("M.", "Mme")}
+_READ = {
+    "de": ("Herrn?", f"{_NO_WIFE}Frau", "Herrn? und Frau"),
+    "en": (r"Mr\.?", r"Mrs\.?|Ms\.?", r"Mr\.? and Mrs\.?"),
+    "fr": (r"M\.|Monsieur", "Mme|Madame", r"(?:M\.|Monsieur) et (?:Mme|Madame)"),
+}
+_WRITTEN = {
+    "de": ("Herr", "Frau", "Herr und Frau"),
+    "en": ("Mr.", "Ms.", "Mr. and Mrs."),
+    "fr": ("M.", "Mme", "M. et Mme"),
+}
+# How letters to them begin; to somebody without an address, a man, a woman, or whom English does not tell apart.
+_DEAR = {"de": "Sehr geehrter?|Lieber?", "en": "Dear", "fr": "Ch(?:ère?|er)s?"}
+_DEAR_WRITTEN = {
+    "de": ("Sehr geehrter Herr", "Sehr geehrte Frau", "Sehr geehrte Eheleute"),
+    "en": ("Dear Mr.", "Dear Ms.", "Dear Mr. and Mrs."),
+    "fr": ("Cher Monsieur", "Chère Madame", "Chers Monsieur et Madame"),
+}
+_DEAR_ALONE = {"de": ("Lieber", "Liebe", "Hallo"), "en": ("Dear", "Dear", "Dear"), "fr": ("Cher", "Chère", "Bonjour")}
+_MEN, _WOMEN = ("Lieber", "Cher"), ("Liebe", "Chère")
 # What is addressed so and has no name.
 _OFFICES = re.compile(
     "Abgeordnete|Bürgermeister|Christus|Direktor|Doktor|Gott|Jesus|Kanzler|Kolleg|Minister|Nachbar|Pfarrer|Präsident"
@@ -31,12 +48,14 @@ def _words(language: str, target: str) -> re.Pattern[str]:
     What stands before one inside a sentence is another one, and nothing that ends or opens one. A word that a full stop
     follows there is an abbreviation.
     """
-    man, woman = _READ.get(language, ("(?!)", "(?!)"))
+    man, woman, couple = _READ.get(language, ("(?!)", "(?!)", "(?!)"))
     # "Anna's" is of Anna; but German writes it much alike, and whole it is translated better (0.3 BLEU).
     whole = language != "en" or target == "de"
     word = WORD if whole else WORD.replace("['’-]", "(?!['’]s\\b)['’-]")
     return re.compile(
-        rf"(?P<inside>(?<=[\w,;)] ))?(?<![\w@/.-])(?:(?:(?P<man>{man})|(?P<woman>{woman})) )?"
+        rf"(?P<inside>(?<=[\w,;)] ))?(?<![\w@/.-])"
+        rf"(?:(?<![\w,;)] )(?P<dear>{_DEAR.get(language, '(?!)')}) )?"
+        rf"(?:(?:(?P<couple>{couple})|(?P<man>{man})|(?P<woman>{woman})) )?"
         rf"(?P<title>(?:(?:Dr|Prof)\. )*)(?P<word>{word})(?![\w@/]|\.\w|\.\s+\S)"
     )
 
@@ -69,30 +88,29 @@ class Names:
             addressed = self._address(match)
             beside = match.end() + 1 in begins or match.start() - 1 in ends
             if addressed is not None:
-                yield self._place(match, addressed + name, at_once=True)
+                yield _place(match, match.start(), addressed + name, at_once=True)
             elif beside or self._name(match, beside=False) is not None:
-                yield self._place(match, name, at_once=False)
-
-    def _place(self, match: re.Match[str], name: str, *, at_once: bool) -> HiddenPlace:
-        part = match[0]
-        return Span(*match.span()), Hidden(part, name, part, asked=False, at_once=at_once)
+                yield _place(match, match.start("title"), name, at_once=False)
 
     def _address(self, match: re.Match[str]) -> str | None:
         """How the last translation addresses whom the text does; empty where a title does."""
-        written = _WRITTEN.get(self.hops[-1][2])
-        if not (match["man"] or match["woman"]):
-            return None
-        if match["title"]:
-            return ""
-        address = (match["man"] or match["woman"]) if written is None else written[match["man"] is None]
-        return f"{address} "
+        target, dear = self.hops[-1][2], match["dear"]
+        addresses = match["man"], match["woman"], match["couple"]
+        if not any(addresses):
+            return _greeting(match, target) if dear else None
+        number = next(number for number, address in enumerate(addresses) if address)
+        if match["title"] and not match["couple"] and (target == "en" or not dear):
+            return "Dear " if dear else ""
+        if target not in _WRITTEN:
+            return match[0][: match.start("title") - match.start()]
+        return f"{(_DEAR_WRITTEN if dear else _WRITTEN)[target][number]} "
 
     def _name(self, match: re.Match[str], *, beside: bool) -> str | None:
         """What stands for a word in the last translation, None if it is no name in all languages on the way."""
-        name, inside = match["word"], match["inside"] is not None
+        name, inside = match["word"], bool(match["inside"] is not None or match["dear"])
         if title := match["title"]:
             return title + name
-        if match["man"] or match["woman"]:
+        if match["man"] or match["woman"] or match["couple"]:
             return None if _OFFICES.match(name) else name
         for lexicon, source, target in self.hops:
             found = lexicon.name(source, target, name, inside=inside, beside=beside)
@@ -100,6 +118,20 @@ class Names:
                 return None
             name, inside, beside = found, True, True  # what is a name in one language is one in the next
         return name
+
+
+def _place(match: re.Match[str], start: int, name: str, *, at_once: bool) -> HiddenPlace:
+    part = match.string[start : match.end()]
+    return Span(start, match.end()), Hidden(part, name, part, asked=False, at_once=at_once)
+
+
+def _greeting(match: re.Match[str], target: str) -> str | None:
+    """How a letter to a first name begins; None where no letter does."""
+    dear, end = match["dear"], match.end()
+    greeted = dear in (*_MEN, *_WOMEN, "Dear") and match.string[end : end + 1] in ("", ",", "!")
+    if not greeted or target not in _DEAR_ALONE:
+        return None
+    return f"{_DEAR_ALONE[target][0 if dear in _MEN else 1 if dear in _WOMEN else 2]} "
 
 
 NO_NAMES = Names(())

@@ -30,7 +30,8 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
     if request.lexicon:
         for text in parsed:
             for unit in _plain_units(request, text):
-                unit.take(look_up(text.plan.route, unit.sent.source), "lexicon")
+                if not any(one.at_once for one in unit.masked.hidden):  # what is no model's is no lexicon's
+                    unit.take(look_up(text.plan.route, unit.sent.source), "lexicon")
     if request.memory is not None:
         _remember(request, parsed)
 

@@ -32,6 +32,7 @@ from service.text.foreign import find_foreign
 from service.text.html import HtmlDocument
 from service.text.languages import base_code
 from service.text.layout import Document, is_translatable
+from service.text.letters import find_formulae
 from service.text.loops import cut_loops
 from service.text.masking import Hidden, HiddenPlace, Masked, merge
 from service.text.names import NO_NAMES, Names
@@ -424,12 +425,15 @@ def _without_words(plan: Plan, sentence: Masked) -> Masked:
 
 
 def _figures(plan: Plan, sentence: Masked) -> list[HiddenPlace]:
-    """Dates, times and amounts of a sentence, as many as there are placeholders left; none where models know none."""
+    """Dates, times and amounts of a sentence and what begins or ends a letter, as many as placeholders are left."""
     free = len(plan.placeholders) - len(sentence.hidden)
-    if not isinstance(plan.request, TranslateTask) or free <= 0 or not _DIGIT.search(sentence.text):
+    if not isinstance(plan.request, TranslateTask) or free <= 0:
         return []
     where = sentence.text, base_code(plan.route.languages[0]), base_code(plan.writer.target)
-    return merge(merge(find_ranges(*where), find_dates(*where)), find_amounts(*where))[:free]
+    found = find_formulae(*where)
+    if _DIGIT.search(sentence.text):
+        found = merge(found, merge(merge(find_ranges(*where), find_dates(*where)), find_amounts(*where)))
+    return found[:free]
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:

@@ -34,7 +34,7 @@ GERMAN = Lexicon(
 DE_EN, EN_DE, EN_FR = (GERMAN, "de", "en"), (ENGLISH, "en", "de"), (ENGLISH, "en", "fr")
 
 
-ADDRESSES = ("Herr", "Herrn", "Frau", "Mr", "Mr.", "Mrs", "M.")
+ADDRESSES = ("Sehr", "Liebe", "Lieber", "Dear", "Herr", "Herrn", "Frau", "Mr", "Mr.", "Mrs", "M.")
 
 
 def found(names: Names, text: str) -> list[tuple[str, str]]:
@@ -54,6 +54,23 @@ def found(names: Names, text: str) -> list[tuple[str, str]]:
         ([DE_EN], "Da wohnt Frau Müller", [("Frau Müller", "Ms. Müller")]),
         ([DE_EN], "Da ist meine Frau Anna", [("Anna", "Anna")]),
         ([DE_EN], "Herrn Haus, Herr Präsident, der Herr", [("Herrn Haus", "Mr. Haus")]),  # surnames are words, too
+        (
+            [DE_EN],
+            "Herr und Frau Kowalski, Herrn und Frau Dr. Nowak, Herr und Frau",
+            [
+                ("Herr und Frau Kowalski", "Mr. and Mrs. Kowalski"),
+                ("Herrn und Frau Dr. Nowak", "Mr. and Mrs. Dr. Nowak"),
+            ],
+        ),
+        ([DE_EN], "Sehr geehrter Herr Dr. Nowak, sehr", [("Sehr geehrter Herr Dr. Nowak", "Dear Dr. Nowak")]),
+        ([DE_EN], "Liebe Anna, lieber Bruno", [("Liebe Anna", "Dear Anna")]),
+        ([DE_EN], "Liebe Anna ist da. Liebe Haus, Sehr geehrte Anna", [("Anna", "Anna")] * 2),
+        ([DE_EN, EN_FR], "Liebe Anna!", [("Liebe Anna", "Chère Anna")]),
+        ([DE_EN, EN_FR], "Lieber Herr Dr. Nowak", [("Lieber Herr Dr. Nowak", "Cher Monsieur Dr. Nowak")]),
+        ([EN_DE], "Dear Anna,", [("Dear Anna", "Hallo Anna")]),
+        ([EN_DE], "Dear Mr. and Mrs. Nowak,", [("Dear Mr. and Mrs. Nowak", "Sehr geehrte Eheleute Nowak")]),
+        ([EN_FR], "Mr and Mrs. Nowak", [("Mr and Mrs. Nowak", "M. et Mme Nowak")]),
+        ([EN_DE], "Mr. and Mrs. Nowak", [("Mr. and Mrs. Nowak", "Herr und Frau Nowak")]),
         ([EN_FR], "Mrs Kowalski and Mr. Nowak", [("Mrs Kowalski", "Mme Kowalski"), ("Mr. Nowak", "M. Nowak")]),
         ([DE_EN, EN_FR], "Herr Müller", [("Herr Müller", "M. Müller")]),
         ([DE_EN], "Da, Anna, Müller und Bruno", [("Anna", "Anna")]),

@@ -30,6 +30,7 @@ WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
         "chat": ("Chat", "cat"),
         "Londres": ("London",),
         "au revoir": ("goodbye", "bye"),
+        "cordialement": ("regards",),
         "l'eau qui dort n'est pas": ("still water",),
     },
     ("en", "de"): {
@@ -157,6 +158,17 @@ async def test_the_memory_goes_before_a_lexicon(client: httpx.AsyncClient) -> No
     remembered, looked_up = (text.sentences[0] for text in result.texts)
     assert (remembered.match, remembered.lexicon) == (100, None)
     assert (looked_up.match, looked_up.lexicon) == (None, True)
+
+
+async def test_letters_begin_and_end_as_letters_do(client: httpx.AsyncClient) -> None:
+    """Neither the model reads it, which copies, nor is it looked up; a caller's own correction goes before it."""
+    letter = "Cher Monsieur Kowalski,\n\nle chien.\n\nCordialement\n\nMadame, Monsieur, au revoir!"
+    written = "Dear Mr. Kowalski,\n\nle chien.\n\nKind regards\n\nDear Sir or Madam, au revoir!"
+    assert (await translated(client, letter))["translatedText"] == written
+    texts = client._transport.app.state.parts.texts  # type: ignore[attr-defined]
+    own = {"Cordialement": "Cheers"}
+    task = TranslateTask(texts=[*own], source="fr", target="en", memory=lambda source, target, sentences: own)
+    assert [text.text for text in (await texts.translate(task)).texts] == ["Cheers"]
 
 
 async def test_a_name_that_was_lost_is_put_back(client: httpx.AsyncClient) -> None:
