@@ -1,6 +1,7 @@
 """How letters to nobody by name begin, and how letters end, in German, English and French.
 
-They mean what they say in no language, so small models make nothing of them ("Yours sincerely" was "Deine Sünde ist gut").
+They mean what they say in no language, and small models make nothing of them: "Yours sincerely" was "Deine Sünde ist
+gut".
 """
 
 from __future__ import annotations
