@@ -26,7 +26,7 @@ from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
 from service.text.amounts import find_amounts
-from service.text.casing import calm, is_shouted, shout
+from service.text.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 from service.text.dates import find_dates
 from service.text.foreign import find_foreign
 from service.text.html import HtmlDocument
@@ -228,12 +228,13 @@ class Unit:
         self.candidates = self.candidates_of(plan, self.attempt, self.decoded)
 
     def candidates_of(self, plan: Plan, attempt: Attempt, decoded: Sequence[Decoded]) -> list[Candidate]:
-        """What the results of an attempt's jobs say, best first; in capitals, where the sentence was in such."""
+        """What the results of an attempt's jobs say, best first; in capitals, where the sentence or its label was."""
         found = attempt.candidates(plan.writer, self.masked, decoded)
-        if attempt.known_from or self.sent.source == self.texts[0] or not is_shouted(self.sent.text):
+        whole = is_shouted(self.sent.text)
+        if attempt.known_from or self.sent.source == self.texts[0] or not (whole or has_loud_label(self.sent.text)):
             return found
-        kept = [one.target for one in self.sent.hidden]
-        return [replace(one, text=shout(one.text, kept)) for one in found]
+        loud, kept = shout if whole else shout_label, [one.target for one in self.sent.hidden]
+        return [replace(one, text=loud(one.text, kept)) for one in found]
 
     def is_last(self, plan: Plan) -> bool:
         """Whether what its attempt's jobs write is the answer."""
@@ -408,7 +409,8 @@ def _calmed(plan: Plan, sentence: Masked) -> Masked:
         return sentence
     lexicon, source, target = plan.route.lexicons[0]
     known = lexicon if plan.request.lexicon else Lexicon()
-    return replace(sentence, text=calm(sentence.text, lambda word: known.spelling(source, target, word)))
+    emphasised = EMPHASISED.get(source, frozenset()) if known.directions.get((source, target)) else frozenset()
+    return replace(sentence, text=calm(sentence.text, lambda word: known.spelling(source, target, word), emphasised))
 
 
 def _without_words(plan: Plan, sentence: Masked) -> Masked:

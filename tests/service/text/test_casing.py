@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.lexicon import Lexicon
-from service.text.casing import calm, is_shouted, shout
+from service.text.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 
-LEXICON = Lexicon({("de", "en"): {"Haus": ("house",), "weg": ("away",), "Weg": ("way",), "USB": ("USB",)}})
+WORDS = ("Haus", "weg", "Weg", "USB", "ist", "nicht", "NICHT", "keine")
+LEXICON = Lexicon({("de", "en"): dict.fromkeys(WORDS, ("word",))})
 
 
 def spelling(word: str) -> str:
@@ -32,6 +33,32 @@ def spelling(word: str) -> str:
 )
 def test_a_sentence_is_read_as_others_are_written(text: str, shouted: bool, calmed: str) -> None:
     assert (is_shouted(text), calm(text, spelling)) == (shouted, calmed)
+
+
+@pytest.mark.parametrize(
+    ("text", "calmed"),
+    [
+        ("Das ist NICHT weg, KEINE USB-Tür", "Das ist nicht weg, keine USB-Tür"),
+        ("Das Haus IST NICHT WEG", "Das Haus ist nicht weg"),
+        ("NICHT das Haus", "Nicht das Haus"),
+        ("(HAUS WEG: das)", "(Haus weg: das)"),
+        ("HAUS : das", "Haus : das"),
+        ("NIE weg", "Nie weg"),  # not in the lexicon, but in no other way a word
+        ("USB: NICHT_weg, NICHT.weg, NICHT/WEG, HAUS", "USB: NICHT_weg, NICHT.weg, NICHT/WEG, HAUS"),
+        ("das NICHT UND weg, HAUS:WEG", "das NICHT UND weg, HAUS:WEG"),
+    ],
+)
+def test_loud_words_are_read_as_others_are_written(text: str, calmed: str) -> None:
+    assert calm(text, spelling, EMPHASISED["de"]) == calmed
+
+
+@pytest.mark.parametrize(
+    ("text", "loud"), [("WEG DA: x", True), ("(WEG : x", True), ("Weg: x", False), ("WEG:x", False)]
+)
+def test_labels_are_loud_again(text: str, loud: bool) -> None:
+    assert has_loud_label(text) is loud
+    assert shout_label("way: {x}: y", ["{x}"]) == "WAY: {x}: y"
+    assert shout_label("way", []) == "way"
 
 
 def test_parts_stay_as_they_are_among_capitals() -> None:

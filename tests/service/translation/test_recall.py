@@ -171,6 +171,14 @@ async def test_letters_begin_and_end_as_letters_do(client: httpx.AsyncClient) ->
     assert [text.text for text in (await texts.translate(task)).texts] == ["Cheers"]
 
 
+@pytest.mark.parametrize("text", ["MAISON : le CHIEN n'est PAS là.", "<p>MAISON : le <b>CHIEN n'est</b> PAS là.</p>"])
+async def test_loud_words_are_read_like_others_and_labels_are_loud_again(client: httpx.AsyncClient, text: str) -> None:
+    body = await translated(client, text, format="html" if text.startswith("<") else "text")
+    assert body["translatedText"] == text.replace("PAS", "pas")
+    body = await translated(client, text, format="html" if text.startswith("<") else "text", lexicon=False)
+    assert body["translatedText"] == text
+
+
 async def test_a_name_that_was_lost_is_put_back(client: httpx.AsyncClient) -> None:
     """The model copies, so that it writes "Londres": then a placeholder stands for it."""
     text = "le chien de Londres est chez Kowalski."
