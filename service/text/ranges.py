@@ -7,18 +7,16 @@ English and French, whose words for it stand here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from typing import Literal
 
 from service.text.dates import ANY_YEAR, LOOSE, Dates, dates_of, half_day
 from service.text.masking import Hidden, HiddenPlace, apart
 from service.text.spans import Span
 
-_Kind = Literal["from", "between", "bare", "dash"]
 _APART = r"(?<![\w.,:/–-])"
 _HOUR, _MINUTE = r"(?P<hour{0}>2[0-3]|1\d|0?\d)", r"(?P<minute{0}>[0-5]\d)"
 _DAY, _YEAR = r"(?P<day{0}>3[01]|[12]\d|0?[1-9])", r"(?P<year{0}>[12]\d{{3}})(?![.,:]?\d)"
@@ -28,53 +26,38 @@ _HALF = r"(?i:[ap]m|[ap]\.m(?:\.(?= |,))?)"
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What opens a range, and what stands between its ends; patterns of what is read, and what is written.
+    """What opens a range, and what stands between its ends; as patterns of what is read, then as it is written.
 
     Attributes:
         opening, until: from one to another.
         among, and_: between two.
-        written: the ends go where the braces are; ``bare`` is of those that nothing opens.
+        opened, between, bare: with its ends in the braces; ``bare`` where nothing opens it.
     """
 
     opening: str
     until: str
     among: str
     and_: str
-    written: Mapping[_Kind, str]
+    opened: str
+    between: str
+    bare: str
 
 
-def _written(opened: str, between: str, bare: str) -> Mapping[_Kind, str]:
-    return {"from": opened, "between": between, "bare": bare}
-
-
+# fmt: off
 _OF_DAYS = {
-    "de": _Words(
-        "vom|von|am", "bis(?: zum)?", "zwischen dem", "und(?: dem)?",
-        _written("vom {} bis {}", "zwischen dem {} und dem {}", "{} bis {}"),
-    ),
-    "en": _Words(
-        "from|on", "to|until|till|through", "between", "and",
-        _written("from {} to {}", "between {} and {}", "{} to {}"),
-    ),
-    "fr": _Words(
-        "du|les?", "au|jusqu['’]au", "entre le", "et(?: le)?",
-        _written("du {} au {}", "entre le {} et le {}", "du {} au {}"),
-    ),
-}  # fmt: skip
+    "de": _Words("vom|von|am", "bis(?: zum)?", "zwischen dem", "und(?: dem)?",
+                 "vom {} bis {}", "zwischen dem {} und dem {}", "{} bis {}"),
+    "en": _Words("from|on", "to|until|till|through", "between", "and",
+                 "from {} to {}", "between {} and {}", "{} to {}"),
+    "fr": _Words("du|les?", "au|jusqu['’]au", "entre le", "et(?: le)?",
+                 "du {} au {}", "entre le {} et le {}", "du {} au {}"),
+}
 _OF_HOURS = {
-    "de": _Words(
-        "von", "bis", "zwischen", "und",
-        _written("von {} bis {}", "zwischen {} und {}", "{} bis {}"),
-    ),
-    "en": _Words(
-        "from", "to|until|till", "between", "and",
-        _written("from {} to {}", "between {} and {}", "{} to {}"),
-    ),
-    "fr": _Words(
-        "de", "à", "entre", "et",
-        _written("de {} à {}", "entre {} et {}", "de {} à {}"),
-    ),
-}  # fmt: skip
+    "de": _Words("von", "bis", "zwischen", "und", "von {} bis {}", "zwischen {} und {}", "{} bis {}"),
+    "en": _Words("from", "to|until|till", "between", "and", "from {} to {}", "between {} and {}", "{} to {}"),
+    "fr": _Words("de", "à", "entre", "et", "de {} à {}", "entre {} et {}", "de {} à {}"),
+}
+# fmt: on
 
 
 def find_ranges(text: str, source: str, target: str) -> list[HiddenPlace]:
@@ -93,29 +76,27 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
     for match in (match for pattern in _days(source) for match in pattern.finditer(text)):
         with suppress(ValueError):  # the 31st of a short month is no date
             if ends := _days_written(match, reading, writing, target):
-                yield _place(match, ends, _OF_DAYS[target].written, target)
+                yield _place(match, ends, _OF_DAYS[target], target)
     for match in _hours(source).finditer(text):
         if ends := _hours_written(match, target):
-            yield _place(match, ends, _OF_HOURS[target].written, target)
+            yield _place(match, ends, _OF_HOURS[target], target)
 
 
-def _place(match: re.Match[str], ends: tuple[str, str], written: Mapping[_Kind, str], target: str) -> HiddenPlace:
-    kind = _kind(match)
-    if kind == "dash":
-        spaced = all(any(map(str.isalpha, end)) for end in ends)  # "3.–5. Mai", "3. Mai – 7. Juni"
-        text = (" – " if spaced else "–").join(ends)
-    else:
-        text = written[kind].format(*ends)
-    instead_of = LOOSE[target] if kind in ("from", "between") else frozenset[str]()
+def _place(match: re.Match[str], ends: tuple[str, str], words: _Words, target: str) -> HiddenPlace:
+    text, opens = _form(match, ends, words).format(*ends), match["among"] or match["opening"]
+    instead_of = LOOSE[target] if opens else frozenset[str]()
     return Span(*match.span()), Hidden(match[0], text, match[0], asked=False, at_once=True, instead_of=instead_of)
 
 
-def _kind(match: re.Match[str]) -> _Kind:
+def _form(match: re.Match[str], ends: tuple[str, str], words: _Words) -> str:
+    """How a range is written that is read so."""
     if match["among"]:
-        return "between"
+        return words.between
     if match["opening"]:
-        return "from"
-    return "dash" if match["dash"] else "bare"
+        return words.opened
+    if match["dash"] is None:
+        return words.bare
+    return "{} – {}" if all(any(map(str.isalpha, end)) for end in ends) else "{}–{}"  # "3.–5. Mai", "3. Mai – 7. Juni"
 
 
 @cache
