@@ -1,9 +1,9 @@
-"""Numbers and sums of money in a sentence, as a translation writes them: "1.250,5 km, 20 €" is "1,250.5 km, €20".
+"""Numbers, measures and sums of money in a sentence, as a translation writes them: "1.250,5 km" is "1,250.5 km".
 
 Small models copy a number as it stands, and "5.000 €" in an English sentence are five euros. Signs and their places are
 CLDR's, by Babel (BSD). A decimal point of an English sentence may be a version's ("Python 3.8"): there it counts before
 a unit only. Numbers without signs are left to the models, which keep them as often as human translators do, and so are
-those that both languages write alike; not sums, of which models lose the currency.
+those that both languages write alike; not sums and measures, of which models lose the currency and the unit.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ _NAMES = {
     "en": ("euros", "dollars", "yen"),
     "fr": ("euros", "dollars", "yens"),
 }
+# Symbols of units, the same in each language but for French bytes. "A", "h" and "s" may be something else.
+_MEASURES = (
+    "[kcmnµ]?m[²³]?|km/h|[kmµ]?g|[mcd]?l|[mc]?L|[kKMGT](?:i?B|o)|[kMG]?Hz|[kM]?[WV]|m[AW]|kWh|[kh]Pa|°[CF]|px|dpi|ms"
+)
+_BYTES = re.compile("([kKMGT])[Bo]")
 # "$1" is a program's placeholder, and "$2 million" half a sum.
 _PLACEHOLDER = re.compile(r"\$\d")
 _SCALE = re.compile(rf"{_SPACES}?(?:thousand|[mb]illion|trillion|Mio|Mrd|Milli|Tausend|mille)\w*")
@@ -48,7 +53,7 @@ class _Signs:
     Attributes:
         group, decimal: the signs between thousands and before decimals.
         symbol: how a sum is written, with "¤" for the currency and "#" for the number.
-        number: matches one; groups ``left``, ``whole``, ``decimals``, ``right`` and ``name``.
+        number: matches one; groups ``left``, ``whole``, ``decimals``, ``right``, ``name`` and ``unit``.
     """
 
     group: str
@@ -89,6 +94,9 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
             span = Span(number.start, match.end())
             name = _NAMES[target][_CURRENCIES.index(match["name"][0].casefold())]
             written += f" {name.removesuffix('s') if written == '1' else name}"
+        elif unit := match["unit"]:
+            span = Span(number.start, match.end("unit"))
+            written += text[number.end : match.start("unit")] + _unit_written(unit, target)
         elif currency := match["left"] or match["right"]:
             span = Span(*match.span())
             written = writing.symbol.replace("¤", currency).replace("#", written)
@@ -100,7 +108,7 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
 def _is_amount(match: re.Match[str], source: str) -> bool:
     """Whether a number is one that languages write in different ways, and not something else that looks like it."""
     whole, decimals = match["whole"], match["decimals"]
-    symbol = match["left"] or match["right"]
+    symbol = match["left"] or match["right"] or match["unit"]
     if whole[0] == "0" != whole or (
         symbol and (_PLACEHOLDER.fullmatch(match[0]) or _SCALE.match(match.string, match.end()))
     ):
@@ -110,6 +118,13 @@ def _is_amount(match: re.Match[str], source: str) -> bool:
     if decimals and len(decimals) == 3 and source != "fr" and whole != "0":  # thousands as English has them?
         return False
     return bool(decimals or symbol or match["name"] or not whole.isdigit())
+
+
+def _unit_written(unit: str, target: str) -> str:
+    """A unit's symbol as a language writes it: a byte is French's octet."""
+    if match := _BYTES.fullmatch(unit):
+        return f"{match[1].replace('K', 'k')}o" if target == "fr" else f"{match[1]}B"
+    return unit
 
 
 @cache
@@ -122,6 +137,6 @@ def _signs(language: str) -> _Signs:
     number = re.compile(
         rf"{_LEFT}(?:(?P<left>[{_SYMBOLS}]){_SPACES}?)?(?P<whole>\d{{1,3}}(?:{sign}\d{{3}})+|\d+)"
         rf"(?:{re.escape(decimal)}(?P<decimals>\d+))?{_RIGHT}"
-        rf"(?:{_SPACES}?(?P<right>[{_SYMBOLS}])(?!\w)|{_SPACES}(?P<name>{names})\b)?"
+        rf"(?:{_SPACES}?(?P<right>[{_SYMBOLS}])(?!\w)|{_SPACES}(?P<name>{names})\b|{_SPACES}?(?P<unit>{_MEASURES})(?![\w²³/-]))?"
     )
     return _Signs(group, decimal, sum_, number)

@@ -16,11 +16,11 @@ THIN, HARD = "\u202f", "\u00a0"  # spaces that break no line
     ("direction", "text", "wanted"),
     [
         ("de-en", "1.250,5 km, 0,125 und 10.000 (3,5 %)", [
-            ("1.250,5", "1,250.5"), ("0,125", "0.125"), ("10.000", "10,000"), ("3,5", "3.5")]),
+            ("1.250,5 km", "1,250.5 km"), ("0,125", "0.125"), ("10.000", "10,000"), ("3,5", "3.5")]),
         ("de-fr", "1.234.567,8", [("1.234.567,8", f"1{THIN}234{THIN}567,8")]),
         ("fr-en", f"20 000 et 1{HARD}000,125", [("20 000", "20,000"), (f"1{HARD}000,125", "1,000.125")]),
         ("en-de", "10,000 people, 3.5%, 1.5 million, 2.5 km", [
-            ("10,000", "10.000"), ("3.5", "3,5"), ("1.5", "1,5"), ("2.5", "2,5")]),
+            ("10,000", "10.000"), ("3.5", "3,5"), ("1.5", "1,5"), ("2.5 km", "2,5 km")]),
         ("nl-en", "2.500,50", [("2.500,50", "2,500.50")]),
         ("en-de", "Python 3.8, 1.2.3, version 2.5 mentions 3.5 kmh", []),  # versions, perhaps
         ("de-en", "1,000 Leute, [0,1], +1.206, 3.5.2024, 12:30, B2,5, 2024, 000 Dollar", []),
@@ -49,6 +49,22 @@ def test_numbers(direction: str, text: str, wanted: list[tuple[str, str]]) -> No
     ],
 )  # fmt: skip
 def test_sums(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
+    assert found(find_amounts, text, direction) == wanted
+
+
+@pytest.mark.parametrize(
+    ("direction", "text", "wanted"),
+    [
+        ("de-en", "250 ml Milch, 1,5 l, 20 °C, 3 m², 120 km/h", [
+            ("250 ml", "250 ml"), ("1,5 l", "1.5 l"), ("20 °C", "20 °C"), ("3 m²", "3 m²"), ("120 km/h", "120 km/h")]),
+        ("en-fr", "500 MB, 10 KB, 2.5 GB, 2 GiB", [
+            ("500 MB", "500 Mo"), ("10 KB", "10 ko"), ("2.5 GB", "2,5 Go"), ("2 GiB", "2 GiB")]),
+        ("fr-de", "1 Ko et 1,5 Go", [("1 Ko", "1 KB"), ("1,5 Go", "1,5 GB")]),
+        ("en-de", "5 miles, 3 mg/l, 4 more, 5 Wh, 2 A, 24 h, 3 m-high", []),
+        ("de-ja", "250 ml", []),
+    ],
+)  # fmt: skip
+def test_measures(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
     assert found(find_amounts, text, direction) == wanted
 
 
