@@ -63,7 +63,16 @@ _IDENTIFIER = re.compile(
 )
 # Names with a digit in them, and what has two points between digits: utf8mb4, F7, W3C, 192.168.0.1, v1.2.3.
 _NUMBERED = re.compile(r"(?<![\w@./\\-])(?:[^\W\d_]++\d\w*+|v?\d++(?:\.\d++){2,})(?![\w@/\\-]|\.\w)")
-_LIKE_KEPT = re.compile(r"[a-z][A-Z]|[^\W_][._]\w|[^\W\d_]\d|\d\.\d|\(\)|@|://|[{%<]")
+# Paths and a command's options: /etc/fonts, ~/.profile, ../x, C:\Windows, \\server\share, --force, -v.
+_PATH = re.compile(
+    r"""(?<![\w@./\\:<~-])
+    (?: (?:~|\.{1,2})?(?:/[\w.+@%~-]*\w)++/?+
+      | (?:[A-Za-z]:|\\(?=\\))\\(?:[^\s\\/:*?"<>|]++\\)*+[^\s\\/:*?"<>|]*\w\\?+
+      | (?<!\S)--?(?:[A-Za-z]|(?<=--)[a-z][\w-]*\w)(?:=[^\s,;]*\w)?
+    )(?![\w@/\\-])""",
+    re.VERBOSE,
+)
+_LIKE_KEPT = re.compile(r"[a-z][A-Z]|[^\W_][._]\w|[^\W\d_]\d|\d\.\d|\(\)|@|://|[{%<]|[/\\]\w|(?<!\S)--?[A-Za-z]")
 # Code points of scripts that put spaces between words: a run of others is a sentence, and no word.
 _SPACED = r"[^\s\u0e00-\u1dff\u2c00-\uabff\ud7b0-\U0010ffff]"
 _ENDLESS = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1},}}+")
@@ -203,7 +212,7 @@ _FINDERS: dict[str, Finder] = {
 }
 _ENDLESS_WORDS = Protector((_matches(_ENDLESS),))
 _WITH_NAMES = Protector(
-    (*_ENDLESS_WORDS.finders, *map(_FINDERS.__getitem__, KEPT), _matches(_IDENTIFIER), _matches(_NUMBERED))
+    (*_ENDLESS_WORDS.finders, *map(_FINDERS.__getitem__, KEPT), *map(_matches, (_IDENTIFIER, _NUMBERED, _PATH)))
 )
 
 

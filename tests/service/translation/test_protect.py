@@ -67,6 +67,10 @@ def test_literals_stand_at_word_boundaries_and_the_longest_counts() -> None:
         ("z.B. das Haus.Der Hund d.h. e.g. 3.5 U.S. K.o. __init__ ____ und/oder_so iPhone-Hülle", ""),
         ("GitHub MitarbeiterInnen WLAN f() 1.a Ende.", "f()"),
         ("utf8mb4 (F7), W3C auf 192.168.0.1 und v1.2.3; 2.5 1.a B2-Kurs 3D", "utf8mb4 F7 W3C 192.168.0.1 v1.2.3"),
+        ("/etc/fonts/, (~/.profile) und ../x oder ./run.sh. POST /a", "/etc/fonts/ ~/.profile ../x ./run.sh /a"),
+        (r"von C:\Windows\System32 nach \\server\d.", r"C:\Windows\System32 \\server\d"),
+        ("ls -l --all-files --size=2.", "-l --all-files --size=2"),
+        ("und/oder A/B 24/7 km/h / Ein- und -ung -- 5 - 3 -- so --", ""),
     ],
 )
 def test_identifiers_and_placeholders_are_kept_unasked(text: str, wanted: str) -> None:
@@ -75,7 +79,10 @@ def test_identifiers_and_placeholders_are_kept_unasked(text: str, wanted: str) -
     assert always_kept(text, names=False) == []
 
 
-@pytest.mark.parametrize("word", ["a_" * 20_000, "aB" * 20_000, "ab.cd" * 20_000, "Ab_c.d" * 20_000 + "-"])
+@pytest.mark.parametrize(
+    "word",
+    ["a_" * 20_000, "aB" * 20_000, "ab.cd" * 20_000, "Ab_c.d" * 20_000 + "-", "/a" * 20_000 + "-", "/-" * 20_000],
+)
 def test_identifiers_are_found_in_linear_time(word: str) -> None:
     """Each would take minutes, were it tried from all of its parts."""
     assert [part.source for _, part in always_kept(word, names=True)] == [word]
