@@ -33,8 +33,8 @@ _MEASURES = (
     "[kcmnµ]?m[²³]?|km/h|[kmµ]?g|[mcd]?l|[mc]?L|[kKMGT](?:i?B|o)|[kMG]?Hz|[kM]?[WV]|m[AW]|kWh|[kh]Pa|°[CF]|px|dpi|ms"
 )
 _BYTES = re.compile("([kKMGT])[Bo]")
-# "$1" is a program's placeholder, and "$2 million" half a sum.
-_PLACEHOLDER = re.compile(r"\$\d")
+# "$1" is a program's placeholder, as few as have more than four, and "$2 million" half a sum.
+_PLACEHOLDER = re.compile(r"\$[0-4]")
 _SCALE = re.compile(rf"{_SPACES}?(?:thousand|[mb]illion|trillion|Mio|Mrd|Milli|Tausend|mille)\w*")
 # Before and behind these a number is none, or stands for nothing that is counted: "[0,1]", "+1 206 555", "1:2,5".
 _LEFT, _RIGHT = r"(?<![\w.,:/+%\[{-])", r"(?!\w|[.,:/]\w|-\d|[\]}])"

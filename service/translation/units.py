@@ -38,6 +38,7 @@ from service.text.masking import Hidden, HiddenPlace, Masked, merge
 from service.text.names import NO_NAMES, Names
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
+from service.text.quotes import with_even_quotes
 from service.text.ranges import find_ranges
 from service.text.splitting import Measure, split_long
 from service.translation.alignment import Alignment, align_sources
@@ -229,11 +230,15 @@ class Unit:
 
     def candidates_of(self, plan: Plan, attempt: Attempt, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of an attempt's jobs say, best first; in capitals, where the sentence or its label was."""
-        found = attempt.candidates(plan.writer, self.masked, decoded)
-        whole = is_shouted(self.sent.text)
-        if attempt.known_from or self.sent.source == self.texts[0] or not (whole or has_loud_label(self.sent.text)):
+        found, source = attempt.candidates(plan.writer, self.masked, decoded), self.sent.source
+        if attempt.known_from:
             return found
-        loud, kept = shout if whole else shout_label, [one.target for one in self.sent.hidden]
+        kept = [one.target for one in self.sent.hidden]
+        found = [replace(one, text=with_even_quotes(one.text, source, kept)) for one in found]
+        whole = is_shouted(self.sent.text)
+        if source == self.texts[0] or not (whole or has_loud_label(self.sent.text)):
+            return found
+        loud = shout if whole else shout_label
         return [replace(one, text=loud(one.text, kept)) for one in found]
 
     def is_last(self, plan: Plan) -> bool:

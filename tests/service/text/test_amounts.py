@@ -40,7 +40,7 @@ def test_numbers(direction: str, text: str, wanted: list[tuple[str, str]]) -> No
             ("5.000 €", "€5,000"), ("20€", "€20"), ("3 Euro", "3 euros"), ("1 Euro", "1 euro")]),
         ("en-de", "$20,000+, $1.50 or 1 dollar", [
             ("$20,000", f"20.000{HARD}$"), ("$1.50", f"1,50{HARD}$"), ("1 dollar", "1 Dollar")]),
-        ("en-de", "25 euros", [("25 euros", "25 Euro")]),
+        ("en-de", "25 euros or $5", [("25 euros", "25 Euro"), ("$5", f"5{HARD}$")]),
         ("en-fr", "£30 and 7 yen", [("£30", f"30{HARD}£"), ("7 yen", "7 yens")]),
         ("fr-en", "12 345,67 euros", [("12 345,67 euros", "12,345.67 euros")]),
         ("fr-en", "25 euros", [("25 euros", "25 euros")]),  # models lose what is counted
