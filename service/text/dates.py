@@ -53,8 +53,6 @@ _WRITTEN_BEFORE = {
     "en": "at by for of the to",
     "fr": "au dans de des du en la le les par pour sur à",
 }
-LOOSE = {language: frozenset(words.split()) for language, words in _WRITTEN_BEFORE.items()}
-"""Words that a model writes before the place of a date or time, which says itself what stands before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,8 @@ _HABITS: Mapping[str, _Habits] = {
 }
 LANGUAGES = frozenset(_HABITS)
 """In which dates are written."""
+LOOSE = {language: frozenset(_WRITTEN_BEFORE.get(language, "").split()) for language in LANGUAGES}
+"""Words that a model writes before the place of a date or time, which says itself what stands before it."""
 
 
 @dataclass(frozen=True, slots=True)

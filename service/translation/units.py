@@ -40,6 +40,7 @@ from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
 from service.text.quotes import with_even_quotes
 from service.text.ranges import find_ranges
+from service.text.relative import find_relative
 from service.text.splitting import Measure, split_long
 from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
@@ -439,7 +440,8 @@ def _figures(plan: Plan, sentence: Masked) -> list[HiddenPlace]:
     where = sentence.text, base_code(plan.route.languages[0]), base_code(plan.writer.target)
     found = find_formulae(*where)
     if _DIGIT.search(sentence.text):
-        found = merge(found, merge(merge(find_ranges(*where), find_dates(*where)), find_amounts(*where)))
+        for find in (find_ranges, find_dates, find_relative, find_amounts):
+            found = merge(found, find(*where))
     return found[:free]
 
 
