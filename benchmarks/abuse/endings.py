@@ -34,6 +34,7 @@ _UNTIL_SIGNAL = 3.0  # seconds of load before the signal
 _ENDS_WITHIN = 35.0  # seconds: 30 for running work, and the last replies
 _LOADED_FOR = 60.0  # seconds, at most
 _ENDINGS = {"503": "refused", "ClientConnectorError:": "not accepted"}
+_UNSENT = "write request body"  # aiohttp's words
 _FILES, _LINES = 8, 40
 _DONE_WITHIN = 300.0
 
@@ -120,8 +121,10 @@ async def _clients(url: str, setting: Setting) -> Counter[str]:
         async def client() -> None:
             while time.perf_counter() < until:
                 outcome = await send(session, url, next(bodies))
-                # A fault begins with a status, or with the name of the client's exception.
+                # A fault begins with a status, or with the name of the client's exception. A connection that only the
+                # system's queue had accepted ends before the request is sent.
                 ending = _ENDINGS.get(outcome.fault.partition(" ")[0], outcome.fault) or outcome.ending
+                ending = "not accepted" if _UNSENT in ending else ending
                 endings[ending] += 1
                 if ending == "not accepted":
                     return
