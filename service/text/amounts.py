@@ -17,7 +17,7 @@ from babel import Locale
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
 from service.text.dates import LANGUAGES
-from service.text.masking import Hidden, HiddenPlace
+from service.text.masking import Hidden, HiddenPlace, merge
 from service.text.spans import Span
 
 _SPACES = "[ \u00a0\u202f]"
@@ -28,6 +28,19 @@ _NAMES = {
     "en": ("euros", "dollars", "yen"),
     "fr": ("euros", "dollars", "yens"),
 }
+# A million, a thousand and a million times as much: as they are read, and as they are written of one. "2,5 Mrd. Euro"
+# are 2.5 billion.
+_SCALES = {
+    "de": (r"Million(?:en)?|Mio\.?", r"Milliarden?|Mrd\.?", "Billion(?:en)?"),
+    "en": ("million", "billion|bn", "trillion"),
+    "fr": ("millions?", "milliards?", "billions?"),
+}
+_ONE = {
+    "de": ("Million", "Milliarde", "Billion"),
+    "en": ("million", "billion", "trillion"),
+    "fr": ("million", "milliard", "billion"),
+}
+_OF_SYMBOLS = {"de": ("Dollar", "Euro", "Pfund"), "fr": ("dollars", "euros", "livres")}
 # Symbols of units, the same in each language but for French bytes. "A", "h" and "s" may be something else.
 _MEASURES = (
     "[kcmnµ]?m[²³]?|km/h|[kmµ]?g|[mcd]?l|[mc]?L|[kKMGT](?:i?B|o)|[kMG]?Hz|[kM]?[WV]|m[AW]|kWh|[kh]Pa|°[CF]|px|dpi|ms"
@@ -53,12 +66,14 @@ class _Signs:
     Attributes:
         group, decimal: the signs between thousands and before decimals.
         symbol: how a sum is written, with "¤" for the currency and "#" for the number.
-        number: matches one; groups ``left``, ``whole``, ``decimals``, ``right``, ``name`` and ``unit``.
+        large: matches a sum of millions, with the groups of ``number`` and ``scale0`` to ``scale2``.
+        number: matches a number; groups ``left``, ``whole``, ``decimals``, ``right``, ``name`` and ``unit``.
     """
 
     group: str
     decimal: str
     symbol: str
+    large: re.Pattern[str]
     number: re.Pattern[str]
 
     def written(self, whole: str, decimals: str, *, grouped: bool) -> str:
@@ -79,7 +94,34 @@ def find_amounts(text: str, source: str, target: str) -> list[HiddenPlace]:
     """
     if source not in LANGUAGES or target not in LANGUAGES:
         return []
-    return [*_found(text, source, target)]
+    return merge([*_large(text, source, target)], [*_found(text, source, target)])
+
+
+def _large(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
+    """Sums of millions and more, in languages whose names for those are known."""
+    if source not in _SCALES or target not in _SCALES:
+        return
+    for match in _signs(source).large.finditer(text):
+        if bool(match["left"] or match["right"]) != bool(match["name"]):
+            written = _large_written(match, target)
+            yield Span(*match.span()), Hidden(match[0], written, match[0], asked=False, at_once=True)
+
+
+def _large_written(match: re.Match[str], target: str) -> str:
+    whole, decimals = re.sub(r"\D", "", match["whole"]), match["decimals"] or ""
+    written = _signs(target).written(whole, decimals, grouped=whole != match["whole"])
+    scale = _ONE[target][next(number for number in range(3) if match[f"scale{number}"])]
+    if target == "de" and written != "1":
+        scale += "n" if scale.endswith("e") else "en"
+    elif target == "fr" and int(whole) > 1:  # "1,5 million d'euros"
+        scale += "s"
+    symbol = match["left"] or match["right"]
+    if symbol and target == "en":
+        return f"{symbol}{written} {scale}"
+    names = _OF_SYMBOLS if symbol else _NAMES
+    currency = names[target][_SYMBOLS.index(symbol) if symbol else _CURRENCIES.index(match["name"][0].casefold())]
+    of = "" if target != "fr" else "d'" if currency[0] == "e" else "de "
+    return f"{written} {scale} {of}{currency}"
 
 
 def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
@@ -134,9 +176,17 @@ def _signs(language: str) -> _Signs:
     sum_ = re.sub("#[#,.0]*", "#", locale.currency_formats["standard"].pattern.partition(";")[0])
     sign = _SPACES if group.isspace() else re.escape(group)
     names = "|".join(name.removesuffix("s") + "s?" for name in _NAMES.get(language, ())) or "(?!)"
-    number = re.compile(
+    digits = (
         rf"{_LEFT}(?:(?P<left>[{_SYMBOLS}]){_SPACES}?)?(?P<whole>\d{{1,3}}(?:{sign}\d{{3}})+|\d+)"
-        rf"(?:{re.escape(decimal)}(?P<decimals>\d+))?{_RIGHT}"
+        rf"(?:{re.escape(decimal)}(?P<decimals>\d+))?"
+    )
+    scale = "|".join(f"(?P<scale{number}>{words})" for number, words in enumerate(_SCALES.get(language, ["(?!)"] * 3)))
+    large = re.compile(
+        rf"{digits}{_SPACES}?(?:{scale})"
+        rf"(?:{_SPACES}(?:de |d['’])?(?P<name>{names})|{_SPACES}?(?P<right>[{_SYMBOLS}]))?(?!\w)"
+    )
+    number = re.compile(
+        rf"{digits}{_RIGHT}"
         rf"(?:{_SPACES}?(?P<right>[{_SYMBOLS}])(?!\w)|{_SPACES}(?P<name>{names})\b|{_SPACES}?(?P<unit>{_MEASURES})(?![\w²³/-]))?"
     )
-    return _Signs(group, decimal, sum_, number)
+    return _Signs(group, decimal, sum_, large, number)

@@ -45,10 +45,31 @@ def test_numbers(direction: str, text: str, wanted: list[tuple[str, str]]) -> No
         ("fr-en", "12 345,67 euros", [("12 345,67 euros", "12,345.67 euros")]),
         ("fr-en", "25 euros", [("25 euros", "25 euros")]),  # models lose what is counted
         ("de-es", "3,50 Dollar", []),  # whose names of currencies are not known
-        ("en-de", "$1 and $2 are gone, $5 million, 3 Euromaster, $5M", []),  # placeholders of programs, and half a sum
+        ("en-de", "$1 and $2 are gone, $5 thousand, 3 Euromaster, $5M", []),  # placeholders of programs, and half a sum
     ],
 )  # fmt: skip
 def test_sums(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
+    assert found(find_amounts, text, direction) == wanted
+
+
+@pytest.mark.parametrize(
+    ("direction", "text", "wanted"),
+    [
+        ("de-en", "5 Millionen Euro, 2,5 Mrd. Euro, 1 Million €, 2 Billionen $", [
+            ("5 Millionen Euro", "5 million euros"), ("2,5 Mrd. Euro", "2.5 billion euros"),
+            ("1 Million €", "€1 million"), ("2 Billionen $", "$2 trillion")]),
+        ("en-de", "$5 million, $1.5bn, £1 million, 2 trillion euros", [
+            ("$5 million", "5 Millionen Dollar"), ("$1.5bn", "1,5 Milliarden Dollar"),
+            ("£1 million", "1 Million Pfund"), ("2 trillion euros", "2 Billionen Euro")]),
+        ("en-fr", "$1.5 million or 5,000 billion euros", [
+            ("$1.5 million", "1,5 million de dollars"), ("5,000 billion euros", f"5{THIN}000 milliards d'euros")]),
+        ("fr-en", "2,5 milliards de dollars", [("2,5 milliards de dollars", "2.5 billion dollars")]),
+        ("de-en", "3 Millionen Menschen, 3 Milliarden, 5 Millionäre Euro", []),
+        ("en-de", "$5 million dollars", []),
+        ("de-es", "5 Millionen Euro", []),
+    ],
+)  # fmt: skip
+def test_sums_of_millions(direction: str, text: str, wanted: list[tuple[str, str]]) -> None:
     assert found(find_amounts, text, direction) == wanted
 
 
