@@ -17,7 +17,7 @@ from babel import Locale
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
 from service.text.dates import LANGUAGES
-from service.text.masking import Hidden, HiddenPlace, merge
+from service.text.masking import HiddenPlace, merge, rewritten
 from service.text.spans import Span
 
 _SPACES = "[ \u00a0\u202f]"
@@ -103,8 +103,7 @@ def _large(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
         return
     for match in _signs(source).large.finditer(text):
         if bool(match["left"] or match["right"]) != bool(match["name"]):
-            written = _large_written(match, target)
-            yield Span(*match.span()), Hidden(match[0], written, match[0], asked=False, at_once=True)
+            yield rewritten(text, Span(*match.span()), _large_written(match, target))
 
 
 def _large_written(match: re.Match[str], target: str) -> str:
@@ -144,7 +143,7 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
             written = writing.symbol.replace("¤", currency).replace("#", written)
         part = text[span.start : span.end]
         if span != number or re.sub(_SPACES, " ", written) != re.sub(_SPACES, " ", part):
-            yield span, Hidden(part, written, part, asked=False, at_once=True)
+            yield rewritten(text, span, written)
 
 
 def _is_amount(match: re.Match[str], source: str) -> bool:

@@ -18,7 +18,7 @@ from functools import cache
 from babel import Locale
 from babel.dates import format_date, format_skeleton
 
-from service.text.masking import Hidden, HiddenPlace, apart
+from service.text.masking import HiddenPlace, apart, rewritten
 from service.text.spans import Span
 
 ANY_YEAR, _ANY_DAY = 2000, 1  # of dates without one; that year has every day
@@ -183,8 +183,7 @@ def _place(
         written, instead_of = f"{before[target][word]} {written}", LOOSE[target]
     elif match["before"]:
         start = match.end("before") + 1
-    part = match.string[start : match.end()]
-    return Span(start, match.end()), Hidden(part, written, part, asked=False, at_once=True, instead_of=instead_of)
+    return rewritten(match.string, Span(start, match.end()), written, instead_of)
 
 
 @cache

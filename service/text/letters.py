@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from service.text.masking import Hidden, HiddenPlace
+from service.text.masking import HiddenPlace, rewritten
 from service.text.spans import Span
 
 # Of each as it is read and, first, as it is written: the beginning, then ends from the formal to the warm.
@@ -47,8 +47,7 @@ def find_formulae(text: str, source: str, target: str) -> list[HiddenPlace]:
     if match is None:
         return []
     found = next(number for number, forms in enumerate(_folded(source)) if match["formula"].casefold() in forms)
-    formula = Hidden(match["formula"], _FORMULAE[target][found][0], match["formula"], asked=False, at_once=True)
-    return [(Span(*match.span("formula")), formula)]
+    return [rewritten(text, Span(*match.span("formula")), _FORMULAE[target][found][0])]
 
 
 @cache

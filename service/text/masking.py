@@ -54,6 +54,12 @@ HiddenPlace = tuple[Span, Hidden]
 """A place in a text, and what is hidden there."""
 
 
+def rewritten(text: str, span: Span, target: str, instead_of: frozenset[str] = frozenset()) -> HiddenPlace:
+    """A place of a text that no model is to read, and what is written for it; the reply does not speak of it."""
+    part = text[span.start : span.end]
+    return span, Hidden(part, target, part, asked=False, at_once=True, instead_of=instead_of)
+
+
 @dataclass(frozen=True, slots=True)
 class Masked:
     """A text with marks in the place of what is hidden.

@@ -14,7 +14,7 @@ from datetime import date
 from functools import cache
 
 from service.text.dates import ANY_YEAR, LOOSE, Dates, dates_of, half_day
-from service.text.masking import Hidden, HiddenPlace, apart
+from service.text.masking import HiddenPlace, apart, rewritten
 from service.text.spans import Span
 
 _APART = r"(?<![\w.,:/–-])"
@@ -85,7 +85,7 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
 def _place(match: re.Match[str], ends: tuple[str, str], words: _Words, target: str) -> HiddenPlace:
     text, opens = _form(match, ends, words).format(*ends), match["among"] or match["opening"]
     instead_of = LOOSE[target] if opens else frozenset[str]()
-    return Span(*match.span()), Hidden(match[0], text, match[0], asked=False, at_once=True, instead_of=instead_of)
+    return rewritten(match.string, Span(*match.span()), text, instead_of)
 
 
 def _form(match: re.Match[str], ends: tuple[str, str], words: _Words) -> str:

@@ -14,7 +14,7 @@ from typing import Literal
 from babel.dates import format_timedelta
 
 from service.text.dates import LANGUAGES, LOOSE
-from service.text.masking import Hidden, HiddenPlace, apart
+from service.text.masking import HiddenPlace, apart, rewritten
 from service.text.spans import Span
 
 _Unit = Literal["year", "month", "week", "day", "hour", "minute", "second"]
@@ -43,8 +43,7 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
     for (unit, sign), pattern in _patterns(source).items():
         for match in pattern.finditer(text):
             written = _written(int(match["count"]), unit, sign, target)
-            hidden = Hidden(match[0], written, match[0], asked=False, at_once=True, instead_of=LOOSE[target])
-            yield Span(*match.span()), hidden
+            yield rewritten(text, Span(*match.span()), written, LOOSE[target])
 
 
 @cache
