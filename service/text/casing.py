@@ -20,6 +20,7 @@ _CAPITALS = "[A-ZÀ-ÖØ-ÞŒŸ]"
 _LOUD = rf"{_CAPITALS}{{2,}}(?:['’-]{_CAPITALS}+)*"
 _LOUD_WORDS = re.compile(rf"(?<![\w@/.<-]){_LOUD}(?: {_LOUD})*(?![\w@/-]|\.\w)")
 _LABEL_END = re.compile(r" ?:(?!\S)")
+_MOST_SPACES = 3  # in a label
 _LABEL = re.compile(rf"\W*{_LOUD}(?: {_LOUD})*{_LABEL_END.pattern}")
 
 _EMPHASISED = {
@@ -74,9 +75,11 @@ def _calm_words(match: re.Match[str], spelling: Callable[[str], str], emphasised
 
 
 def shout_label(text: str, kept: Sequence[str]) -> str:
-    """A text in capitals up to its first colon."""
-    label, colon, rest = text.partition(":")
-    return shout(label, kept) + colon + rest if colon else text
+    """A text in capitals up to its first colon, where only a few words stand before it, but for some parts of it."""
+    colon = _LABEL_END.search(text)
+    if colon is None or text.count(" ", 0, colon.start()) > _MOST_SPACES:
+        return text
+    return shout(text[: colon.start()], kept) + text[colon.start() :]
 
 
 def shout(text: str, kept: Sequence[str]) -> str:

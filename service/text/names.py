@@ -126,7 +126,7 @@ def _place(match: re.Match[str], start: int, name: str, *, at_once: bool) -> Hid
 
 
 def _greeting(match: re.Match[str], target: str) -> str | None:
-    """How a letter to a first name begins; None where no letter does."""
+    """How a letter to a first name begins; None where the text is no letter's beginning."""
     dear, end = match["dear"], match.end()
     greeted = dear in (*_MEN, *_WOMEN, "Dear") and match.string[end : end + 1] in ("", ",", "!")
     if not greeted or target not in _DEAR_ALONE:

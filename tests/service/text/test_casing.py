@@ -58,7 +58,8 @@ def test_loud_words_are_read_as_others_are_written(text: str, calmed: str) -> No
 def test_labels_are_loud_again(text: str, loud: bool) -> None:
     assert has_loud_label(text) is loud
     assert shout_label("way: {x}: y", ["{x}"]) == "WAY: {x}: y"
-    assert shout_label("way", []) == "way"
+    for whole in ("way", "see http://x.y: z", "this is so much more: x"):
+        assert shout_label(whole, ["http://x.y"]) == whole.replace("see", "SEE")
 
 
 def test_parts_stay_as_they_are_among_capitals() -> None:
