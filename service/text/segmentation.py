@@ -25,7 +25,7 @@ _CLOSING = re.compile(r"[)\]}»”’]+(?:\s+|\Z)")
 # What the library's lists lack and what stands before something else: never a sentence's end.
 _NEVER_LAST = {
     "de": """abb. abs. allg. anm. art.-nr. aufl. ausg. bd. bes. bsp. bspw. dipl.-ing. einschl. entspr. evtl. exkl. fa.
-        frl. geb. gez. hrsg. inkl. insb. jew. kap. max. mind. staatl. svw. tab. tel. verh. zz. zzgl. ziff. überw.""",
+        frl. geb. gez. hd. hrsg. inh. inkl. insb. jew. kap. max. mind. staatl. svw. tab. tel. verh. zz. zzgl. ziff. überw.""",
     "en": """approx. ch. ed. eds. eq. eqs. est. figs. ft. incl. max. messrs. misc. ms. resp. tab. tbsp. tel. tsp.
         vol.""",
     "fr": """c.-à-d. dr. i.e. m. max. me. mgr. min. mlle. mme. nb. op. pr. réf. st. ste. trad.""",
@@ -34,7 +34,7 @@ _NEVER_LAST = {
 _SOMETIMES_LAST = {
     "de": """hbf. jh. okt. pkt. sek.""",
     "en": """a.m. b.a. m.d. p.m. ph.d.""",
-    "fr": """avr. bd. cit. déc. févr. j.-c. janv. juil. nov. oct. qqch. qqn. sept.""",
+    "fr": """avr. bd. cit. déc. févr. j.-c. janv. juil. n. no. nos. nov. oct. qqch. qqn. sept.""",
 }
 _ALWAYS = {language: frozenset(words.split()) for language, words in _NEVER_LAST.items()}
 _BEFORE_SMALL = {language: frozenset(words.split()) for language, words in _SOMETIMES_LAST.items()}

@@ -11,7 +11,7 @@ from service.text.segmentation import split_sentences
 ABBREVIATIONS = {
     "de": """z. B.|z.B.|d. h.|d.h.|u. a.|i. d. R.|z. T.|v. a.|s. o.|bzw.|ca.|evtl.|ggf.|inkl.|zzgl.|vgl.|Dr.|Prof.|Nr.
         |Abs.|Art.|Kap.|Abb.|Tab.|S.|Bd.|Hr.|Fr.|St.|Str.|Tel.|Mio.|Mrd.|max.|min.|mind.|geb.|Hrsg.|sog.|insb.|Aufl.
-        |Dipl.-Ing.|Fa.|Anm.|bspw.|einschl.|Ziff.|Art.-Nr.""",
+        |Dipl.-Ing.|Fa.|Anm.|bspw.|einschl.|Ziff.|Art.-Nr.|Inh.|z. Hd.""",
     "en": """e.g.|i.e.|Mr.|Mrs.|Ms.|Dr.|Prof.|St.|vs.|cf.|et al.|Fig.|Figs.|Eq.|Sec.|No.|vol.|Vol.|pp.|ca.|approx.|dept.
         |Gen.|Col.|Capt.|Lt.|Rev.|Gov.|Sen.|Mt.|Ft.|ch.|ed.|est.|min.|max.|Tel.|resp.|incl.|tbsp.""",
     "fr": """p. ex.|c.-à-d.|M.|MM.|Mme.|Mlle.|Dr.|Pr.|Me.|St.|Ste.|cf.|env.|éd.|fig.|chap.|vol.|p.|art.|tél.|boul.|ex.
@@ -44,6 +44,7 @@ def test_no_sentence_ends_with_an_abbreviation_of_what_follows(language: str, wo
         ("en", "Call System.Out now. Use Node.Js then.", 2),
         ("fr", "Mme. Durand est née en 50 av. J.-C. Elle est là, p. ex. ici.", 2),
         ("fr", "Il vient le 3 oct. 2020 avec Mgr. Martin. Oui.", 2),
+        ("fr", "La commande n. 12 et le no. 3. Oui. Dites non. Merci.", 4),
         ("xx", "Here it is. Yes.", 2),
         ("de", "Er wohnt z. B. in der Königstr. 5. Dr. Müller kommt am 3. Oktober.", 2),
         ("en", "Dr. Smith paid $3.50. He left at 5 p.m. and went home. See e.g. Fig. 3.", 3),
