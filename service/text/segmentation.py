@@ -25,7 +25,8 @@ _CLOSING = re.compile(r"[)\]}»”’]+(?:\s+|\Z)")
 # What the library's lists lack and what stands before something else: never a sentence's end.
 _NEVER_LAST = {
     "de": """abb. abs. allg. anm. art.-nr. aufl. ausg. bd. bes. bsp. bspw. dipl.-ing. einschl. entspr. evtl. exkl. fa.
-        frl. geb. gez. hd. hrsg. inh. inkl. insb. jew. kap. max. mind. staatl. svw. tab. tel. verh. zz. zzgl. ziff. überw.""",
+        frl. geb. gez. hd. hrsg. inh. inkl. insb. jew. kap. max. mind. staatl. svw. tab. tel. verh. zz. zzgl. ziff.
+        überw.""",
     "en": """approx. ch. ed. eds. eq. eqs. est. figs. ft. incl. max. messrs. misc. ms. resp. tab. tbsp. tel. tsp.
         vol.""",
     "fr": """c.-à-d. dr. i.e. m. max. me. mgr. min. mlle. mme. nb. op. pr. réf. st. ste. trad.""",
