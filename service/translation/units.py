@@ -12,7 +12,6 @@ and what was missing is looked for in what comes of that.
 from __future__ import annotations
 
 import math
-import re
 import string
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -25,30 +24,24 @@ from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
-from service.text.amounts import find_amounts
 from service.text.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
-from service.text.dates import find_dates
+from service.text.conventions import find_conventional
 from service.text.foreign import find_foreign
 from service.text.html import HtmlDocument
 from service.text.languages import base_code
 from service.text.layout import Document, is_translatable
-from service.text.letters import find_formulae
 from service.text.loops import cut_loops
 from service.text.masking import Hidden, HiddenPlace, Masked, merge
 from service.text.names import NO_NAMES, Names
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
 from service.text.quotes import with_even_quotes
-from service.text.ranges import find_ranges
-from service.text.relative import find_relative
 from service.text.splitting import Measure, split_long
 from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
 from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
-
-_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +413,7 @@ def _calmed(plan: Plan, sentence: Masked) -> Masked:
 
 
 def _without_words(plan: Plan, sentence: Masked) -> Masked:
-    """A sentence in which names and figures are hidden too, and signs and words that its models cannot read.
+    """A sentence in which names, what the service writes itself, and signs and words no model reads are hidden too.
 
     Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it would be no layout.
     """
@@ -428,21 +421,17 @@ def _without_words(plan: Plan, sentence: Masked) -> Masked:
     looked_up = isinstance(plan.request, TranslateTask) and plan.request.lexicon
     names = Names(route.lexicons) if looked_up else NO_NAMES
     foreign = find_foreign(sentence.text, [model.alphabet for model in route.models])
-    whole = merge(_figures(plan, sentence), foreign)  # "€" may be a sign that no model reads
+    whole = merge(_conventional(plan, sentence), foreign)  # "€" may be a sign that no model reads
     return sentence.hide(merge(whole, names.find(sentence.text)))
 
 
-def _figures(plan: Plan, sentence: Masked) -> list[HiddenPlace]:
-    """Dates, times and amounts of a sentence and what begins or ends a letter, as many as placeholders are left."""
+def _conventional(plan: Plan, sentence: Masked) -> list[HiddenPlace]:
+    """Dates, amounts and the like of a sentence, as many as placeholders are left; none where models know none."""
     free = len(plan.placeholders) - len(sentence.hidden)
     if not isinstance(plan.request, TranslateTask) or free <= 0:
         return []
-    where = sentence.text, base_code(plan.route.languages[0]), base_code(plan.writer.target)
-    found = find_formulae(*where)
-    if _DIGIT.search(sentence.text):
-        for find in (find_ranges, find_dates, find_relative, find_amounts):
-            found = merge(found, find(*where))
-    return found[:free]
+    languages = base_code(plan.route.languages[0]), base_code(plan.writer.target)
+    return find_conventional(sentence.text, *languages)[:free]
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:

@@ -18,7 +18,7 @@ import yaml
 
 from deploy.reference import OF_LIBRARIES, OF_THE_IMAGE
 from service.settings import Settings
-from service.text.dates import LANGUAGES
+from service.text.conventions.dates import LANGUAGES
 from tests.deploy.listening import Handler, listening
 
 ROOT = Path(__file__).parents[2]

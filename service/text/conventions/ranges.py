@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
-from service.text.dates import ANY_YEAR, LOOSE, Dates, dates_of, half_day
+from service.text.conventions.dates import ANY_YEAR, LOOSE, Dates, dates_of, half_day
 from service.text.masking import HiddenPlace, apart, rewritten
 from service.text.spans import Span
 

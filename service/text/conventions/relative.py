@@ -13,7 +13,7 @@ from typing import Literal
 
 from babel.dates import format_timedelta
 
-from service.text.dates import LANGUAGES, LOOSE
+from service.text.conventions.dates import LANGUAGES, LOOSE
 from service.text.masking import HiddenPlace, apart, rewritten
 from service.text.spans import Span
 

@@ -1,4 +1,4 @@
-"""What tests of dates and of amounts share."""
+"""What the tests of conventions share."""
 
 from __future__ import annotations
 

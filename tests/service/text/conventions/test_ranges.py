@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.text.ranges import find_ranges
-from tests.service.text.figures import found
+from service.text.conventions.ranges import find_ranges
+from tests.service.text.conventions.found import found
 
 
 @pytest.mark.parametrize(

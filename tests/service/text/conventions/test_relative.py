@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.dates import LANGUAGES
-from service.text.relative import _SECONDS, _written, find_relative
-from tests.service.text.figures import found
+from service.text.conventions.dates import LANGUAGES
+from service.text.conventions.relative import _SECONDS, _written, find_relative
+from tests.service.text.conventions.found import found
 
 
 @pytest.mark.parametrize(
