@@ -324,7 +324,8 @@ def test_the_rate(keyed: Keyed) -> None:
 
 
 @pytest.mark.usefixtures("quick_retries")
-def test_a_full_queue_is_waited_for(both_ways: dict[str, Bundle]) -> None:
+def test_a_full_queue_is_waited_for(both_ways: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepl.http_client.max_network_retries", 3000)  # its five are over in 50 ms here
     bundle = both_ways["de-en"]
     graphs = copying(bundle)
     engine = make_engine((bundle, graphs), max_queue_tokens=100)
