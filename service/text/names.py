@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from models.lexicon import WORD, Lexicon
-from service.text.masking import Hidden, HiddenPlace
+from service.text.masking import Hidden, HiddenPlace, rewritten
 from service.text.spans import Span
 
 # How men, women and couples are addressed: as it is read, and as it is written. Much of what models learn from is older
@@ -88,9 +88,10 @@ class Names:
             addressed = self._address(match)
             beside = match.end() + 1 in begins or match.start() - 1 in ends
             if addressed is not None:
-                yield _place(match, match.start(), addressed + name, at_once=True)
+                yield rewritten(text, Span(*match.span()), addressed + name)
             elif beside or self._name(match, beside=False) is not None:
-                yield _place(match, match.start("title"), name, at_once=False)
+                part = text[match.start("title") : match.end()]
+                yield Span(match.start("title"), match.end()), Hidden(part, name, part, asked=False)
 
     def _address(self, match: re.Match[str]) -> str | None:
         """How the last translation addresses whom the text does; empty where a title does."""
@@ -118,11 +119,6 @@ class Names:
                 return None
             name, inside, beside = found, True, True  # what is a name in one language is one in the next
         return name
-
-
-def _place(match: re.Match[str], start: int, name: str, *, at_once: bool) -> HiddenPlace:
-    part = match.string[start : match.end()]
-    return Span(start, match.end()), Hidden(part, name, part, asked=False, at_once=at_once)
 
 
 def _greeting(match: re.Match[str], target: str) -> str | None:

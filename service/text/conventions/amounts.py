@@ -76,9 +76,10 @@ class _Signs:
     large: re.Pattern[str]
     number: re.Pattern[str]
 
-    def written(self, whole: str, decimals: str, *, grouped: bool) -> str:
-        """A number of those digits."""
-        if grouped:
+    def written(self, match: re.Match[str]) -> str:
+        """A number as this language writes it, with signs between thousands where the one that was found has them."""
+        whole, decimals = re.sub(r"\D", "", match["whole"]), match["decimals"]
+        if whole != match["whole"]:
             first = len(whole) % 3 or 3
             whole = self.group.join([whole[:first], *(whole[at : at + 3] for at in range(first, len(whole), 3))])
         return whole + (self.decimal + decimals if decimals else "")
@@ -107,12 +108,11 @@ def _large(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
 
 
 def _large_written(match: re.Match[str], target: str) -> str:
-    whole, decimals = re.sub(r"\D", "", match["whole"]), match["decimals"] or ""
-    written = _signs(target).written(whole, decimals, grouped=whole != match["whole"])
+    written = _signs(target).written(match)
     scale = _ONE[target][next(number for number in range(3) if match[f"scale{number}"])]
     if target == "de" and written != "1":
         scale += "n" if scale.endswith("e") else "en"
-    elif target == "fr" and int(whole) > 1:  # "1,5 million d'euros"
+    elif target == "fr" and int(re.sub(r"\D", "", match["whole"])) > 1:  # "1,5 million d'euros"
         scale += "s"
     symbol = match["left"] or match["right"]
     if symbol and target == "en":
@@ -128,9 +128,8 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
     for match in reading.number.finditer(text):
         if not _is_amount(match, source):
             continue
-        whole, decimals = re.sub(r"\D", "", match["whole"]), match["decimals"] or ""
-        written = writing.written(whole, decimals, grouped=whole != match["whole"])
-        span = number = Span(match.start("whole"), match.end("decimals" if decimals else "whole"))
+        written = writing.written(match)
+        span = number = Span(match.start("whole"), match.end("decimals" if match["decimals"] else "whole"))
         if match["name"] and target in _NAMES:
             span = Span(number.start, match.end())
             name = _NAMES[target][_CURRENCIES.index(match["name"][0].casefold())]
