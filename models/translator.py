@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from models.rendering import Renderer
+from models.reranking import Reranker
 from models.search.graphs import Array
-from models.search.offline import Failed, OfflineDecoder
+from models.search.offline import Failed, NBest, OfflineDecoder
 from models.text import as_read, normalise
 from models.vocabulary import EOS, Vocabulary
 
@@ -40,6 +41,7 @@ def translate_lines(
     *,
     max_source_tokens: int,
     renderer: Renderer | None = None,
+    reranker: Reranker | None = None,
 ) -> list[str]:
     """The best hypothesis of every line, as text.
 
@@ -51,6 +53,7 @@ def translate_lines(
         max_source_tokens: longer lines are cut there (EOS included).
         renderer: how hypotheses become text, ``Renderer.of(bundle)`` for a bundle; by default they are text, and
             unknown words are copied from the source.
+        reranker: chooses among the decoder's n best; by default the first of them is the best.
     """
     sources, target = vocabularies
     renderer = renderer or Renderer(tuple(sources), target)
@@ -60,7 +63,9 @@ def translate_lines(
     wanted = [index for index, line in enumerate(written) if no_text or any(map(str.strip, line))]
     texts = [""] * len(written)
     decoder = replace(decoder, options=renderer.options(decoder.options))
-    outcomes = decoder.decode(tuple(column[index] for column in columns) for index in wanted)
+    outcomes: Iterable[NBest] = decoder.decode(tuple(column[index] for column in columns) for index in wanted)
+    if reranker is not None:
+        outcomes = reranker.ranked([written[index][0] for index in wanted], outcomes, renderer)
     for index, hypotheses in zip(wanted, outcomes, strict=True):
         if not isinstance(hypotheses, Failed):
             texts[index] = renderer.text(hypotheses[0], (), written[index])

@@ -99,6 +99,12 @@ class Settings(BaseSettings):
         description="Languages that such pairs may go through, the preferred first, separated by commas; none = any,"
         " English before the others.",
     )
+    rerank: Literal["never", "bulk", "always"] = Field(
+        default="never",
+        description="Let the model of the other direction, where it is loaded, choose among the hypotheses of a"
+        " translation, unless a request says otherwise: better, and more than twice the work; bulk = of files and large"
+        " requests.",
+    )
     threads: int = Field(
         default=1, ge=1, le=256, description="Threads of one model call; more than 1 gives up byte-identical answers."
     )

@@ -15,6 +15,7 @@ from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle
 from models.command import BeamSize, Limit, WrittenLanguage
 from models.rendering import Renderer
+from models.reranking import Reranker
 from models.search import Graphs, OfflineDecoder, SearchOptions, translate_batch
 from models.shortlist import Shortlist
 from models.translator import Column, encode_columns, translate_lines, written_lines
@@ -56,15 +57,19 @@ def decode_lines(
     options: SearchOptions,
     columns: Sequence[Column],
     shortlist: Shortlist | None = None,
+    reranker: Reranker | None = None,
 ) -> list[str]:
     """All lines, with a progress bar on the terminal."""
+    options = options if reranker is None else replace(options, n_best=options.beam_size)
     console = Console(stderr=True)
     limit = bundle.manifest.limits.max_source_tokens + 1  # and EOS
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("decoding", total=len(columns[0]))
         decoder = OfflineDecoder(graphs, options, shortlist, progress=lambda count: bar.advance(task, count))
         vocabularies, renderer = (bundle.sources, bundle.target_vocabulary), Renderer.of(bundle)
-        return translate_lines(decoder, vocabularies, columns, max_source_tokens=limit, renderer=renderer)
+        return translate_lines(
+            decoder, vocabularies, columns, max_source_tokens=limit, renderer=renderer, reranker=reranker
+        )
 
 
 def timed_lines(
@@ -73,11 +78,12 @@ def timed_lines(
     options: SearchOptions,
     columns: Sequence[Column],
     shortlist: Shortlist | None = None,
+    reranker: Reranker | None = None,
 ) -> tuple[list[str], float]:
     """All lines decoded, and how many a second; what only the first sentences cost is not counted."""
-    decode_lines(bundle, graphs, options, [column[:4] for column in columns], shortlist)
+    decode_lines(bundle, graphs, options, [column[:4] for column in columns], shortlist, reranker)
     started = time.perf_counter()
-    texts = decode_lines(bundle, graphs, options, columns, shortlist)
+    texts = decode_lines(bundle, graphs, options, columns, shortlist, reranker)
     return texts, round(len(texts) / (time.perf_counter() - started), 2)
 
 

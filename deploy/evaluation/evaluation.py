@@ -26,6 +26,7 @@ from models.bundle import Bundle, Score, extend_bundle
 from models.command import AsJson, BundleFolder, command_line, console, say
 from models.errors import ConfigError, CorpusError
 from models.folders import write_text
+from models.reranking import RERANKED
 from models.shortlist import WITH_SHORTLIST
 from models.translator import Column, encode_columns
 from training.analysis.decoding import length_classes, source_lengths
@@ -50,6 +51,10 @@ class EvaluationOptions:
     heat_maps: Annotated[int, typer.Option(min=0, help="Segments there whose attention is drawn.")] = 3
     record: Annotated[str, typer.Option(help="Store the scores in the manifest under this test set's name.")] = ""
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Also with the bundle's shortlist.")] = False
+    rerank: Annotated[
+        Path | None,
+        typer.Option(metavar="BUNDLE", help="Also with this bundle, which translates back, choosing the hypotheses."),
+    ] = None
     as_json: AsJson = False
 
 
@@ -110,9 +115,11 @@ def _evaluate(
         further.insert(0, _hypotheses(against, {name, *(one.name for one in further)}, references[0], len(gold)))
     with_list = f"{name}{WITH_SHORTLIST}"
     listed = [decode_system(with_list, bundle, columns, decoding, with_shortlist=True)] if wanted.shortlist else []
+    channel = None if wanted.rerank is None else _channel(wanted.rerank, bundle)
+    ranked = [] if channel is None else [decode_system(f"{name}{RERANKED}", bundle, columns, decoding, channel=channel)]
     own, *others = (decode_system(each, one, tests[each], decoding) for each, one in bundles.items())
     rivals = others or (further if against is not None or bundle.manifest.task == "postedit" else [])
-    systems = [own, *listed, *others, *further]
+    systems = [own, *listed, *ranked, *others, *further]
     return Evaluation(
         name=name,
         bundle=bundle,
@@ -124,6 +131,14 @@ def _evaluate(
         decoding=decoding,
         files={"sources": ", ".join(map(str, files.paths)), "references": ", ".join(map(str, references))},
     )
+
+
+def _channel(path: Path, bundle: Bundle) -> Bundle:
+    """The bundle that translates back. Raises ConfigError where it does not, or there is no translating back."""
+    manifest = bundle.manifest
+    if manifest.task != "translate" or len(bundle.feature_widths) > 1 or len(manifest.source_languages) > 1:
+        raise ConfigError(f"--rerank: {manifest.name} does not translate one language, so that nothing translates back")
+    return Bundle.load(path).direction(manifest.target_language, manifest.source_languages[0])
 
 
 def _measure(
@@ -190,7 +205,7 @@ def _record(done: Evaluation, name: str, listed: Sequence[MeasuredScore]) -> Non
     scores = done.measured.scores
     measured: dict[str, list[MeasuredScore | ComparedScore]] = {
         f"{name}{ending}": [score for score in scores[f"{done.name}{ending}"] if score.metric in own]
-        for ending in ("", WITH_SHORTLIST)
+        for ending in ("", WITH_SHORTLIST, RERANKED)
         if f"{done.name}{ending}" in scores
     }
     if listed:
@@ -211,8 +226,9 @@ def store_scores(path: Path, scores: Sequence[Score]) -> None:
 
 
 def _speeds(done: Evaluation) -> dict[str, float]:
-    """Segments a second of the bundle, and of the bundle with its shortlist."""
-    names = {"segments_per_s": done.name, "segments_per_s_with_shortlist": f"{done.name}{WITH_SHORTLIST}"}
+    """Segments a second of the bundle, and of the bundle with its shortlist or a channel model."""
+    ways = {"": "", "_with_shortlist": WITH_SHORTLIST, "_reranked": RERANKED}
+    names = {f"segments_per_s{key}": f"{done.name}{ending}" for key, ending in ways.items()}
     found = {key: done.systems[name].decoding_speed for key, name in names.items() if name in done.systems}
     return {key: speed for key, speed in found.items() if speed is not None}
 

@@ -13,6 +13,7 @@ from deploy.bulk.translator import check_shortlist
 from deploy.evaluation.decoding import Decoding, timed_lines
 from models.bundle import Bundle, Manifest
 from models.errors import ConfigError
+from models.reranking import Reranker
 from models.translator import Column
 from training.data.features import read_columns
 from training.describe import bundle_parameters
@@ -171,16 +172,23 @@ def read_tests(
 
 
 def decode_system(
-    name: str, bundle: Bundle, columns: Sequence[Column], decoding: Decoding, *, with_shortlist: bool = False
+    name: str,
+    bundle: Bundle,
+    columns: Sequence[Column],
+    decoding: Decoding,
+    *,
+    with_shortlist: bool = False,
+    channel: Bundle | None = None,
 ) -> System:
-    """What a bundle writes, with the bundle's shortlist where asked, and how fast.
+    """What a bundle writes, with the bundle's shortlist or a channel model where asked, and how fast.
 
     Raises:
         ConfigError: the bundle has no shortlist, or its graphs read none.
     """
     graphs, options = decoding.prepare(bundle)
     shortlist = check_shortlist(bundle, graphs) if with_shortlist else None
-    texts, decoding_speed = timed_lines(bundle, graphs, options, columns, shortlist)
+    reranker = None if channel is None else Reranker(channel, decoding.open_graphs(channel))
+    texts, decoding_speed = timed_lines(bundle, graphs, options, columns, shortlist, reranker)
     training = bundle.manifest.training
     speed = round(training.target_tokens / training.seconds, 1) if training.seconds else None
     return System(name, texts, bundle_parameters(bundle.manifest), speed, decoding_speed)

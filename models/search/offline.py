@@ -27,6 +27,8 @@ TOKEN_BUDGET = 8192
 WINDOW = 2048
 Sources: TypeAlias = tuple[Array, ...]
 """A sentence in every source of a model: ids ending with EOS (S), or features (S x D)."""
+Asked: TypeAlias = tuple[Sources, SearchOptions]
+"""A sentence and how it is decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,11 @@ class OfflineDecoder:
             SentenceError: probabilities that are not finite, and no isolation; its ids count the sentences from 0.
             DeviceLost: isolation or not, since no other sentence can be decoded either.
         """
-        numbered = enumerate(sources)
+        return self.decode_each((one, self.options) for one in sources)
+
+    def decode_each(self, asked: Iterable[Asked]) -> Iterator[NBest]:
+        """As ``decode`` does, with options for each sentence, which all have the decoder's beam size."""
+        numbered = enumerate(asked)
         while held := dict(islice(numbered, self.window)):
             ended: dict[int, NBest] = {}
             for index, outcome in self._decode_window(held):
@@ -87,8 +93,8 @@ class OfflineDecoder:
                 self.progress(1)
             yield from (ended[index] for index in held)
 
-    def _decode_window(self, held: Mapping[int, Sources]) -> Iterator[tuple[int, NBest]]:
-        lengths = {index: max(map(len, sources)) for index, sources in held.items()}
+    def _decode_window(self, held: Mapping[int, Asked]) -> Iterator[tuple[int, NBest]]:
+        lengths = {index: max(map(len, sources)) for index, (sources, _) in held.items()}
         waiting = deque(sorted(held, key=lambda index: -lengths[index]))
         while waiting:
             batch, running = self._batch(), dict[int, int]()  # the length of each sentence in it
@@ -96,7 +102,7 @@ class OfflineDecoder:
                 while waiting or running:
                     if joining := self._joining(waiting, running, lengths):
                         running |= {index: lengths[index] for index in joining}
-                        batch.join([Sentence(index, held[index], self.options) for index in joining])
+                        batch.join([Sentence(index, *held[index]) for index in joining])
                     for index, outcome in _step(batch):
                         del running[index]
                         yield index, outcome
@@ -106,7 +112,7 @@ class OfflineDecoder:
                 if not self.isolate:
                     raise
                 for index in running:
-                    yield index, self._decode_alone(held[index])
+                    yield index, self._decode_alone(*held[index])
             finally:
                 self.counters += batch.counters
 
@@ -126,10 +132,10 @@ class OfflineDecoder:
             joining.append(waiting.popleft())
         return joining
 
-    def _decode_alone(self, sources: Sources) -> NBest:
+    def _decode_alone(self, sources: Sources, options: SearchOptions) -> NBest:
         batch = self._batch()
         try:
-            batch.join([Sentence(0, sources, self.options)])
+            batch.join([Sentence(0, sources, options)])
             while True:
                 for _, outcome in _step(batch):
                     return outcome

@@ -184,6 +184,11 @@ class TranslateRequest(DecodingFields):
         description="Whether the bundle's lexicon, if it has one, translates words and short phrases that stand "
         "alone, and keeps names.",
     )
+    rerank: bool | None = Field(
+        default=None,
+        description="Whether the model of the other direction chooses among the hypotheses: better, and more than "
+        "twice the work. An error where a pair has none; where not given the server's way.",
+    )
     stream: bool = Field(default=False, description=STREAM)
 
     @property

@@ -124,6 +124,18 @@ class Catalog:
         through = self._through(_served("translate", models)[0]) if pivot else {}
         raise _not_served("translate", (source, *others), target, model, models, through)
 
+    def channel(self, route: Route) -> ServedModel | None:
+        """What translates back what a route's first model writes; its own bundle, where that does it.
+
+        None also where several languages are read at once, or edits are written: neither can be translated back.
+        """
+        if len(route.languages) > 1 or route.model.bundle.manifest.target_form != "text":
+            return None
+        for served in sorted(_all(self._chosen("translate", None)), key=lambda one: one.name != route.model.name):
+            if match_language(route.languages[0], [served.target]) and _route(served, route.model.target, ()):
+                return served
+        return None
+
     def posteditor(self, source: str | None, target: str | None, model: str | None) -> Route:
         """The bundle that corrects translations, of a pair where it is named: its sources are text and translation.
 

@@ -24,7 +24,7 @@ from service.api.schemas import DecodingFields, PosteditRequest, SamplingFields,
 from service.http.credentials import Sender
 from service.text.markup import MarkupOptions
 from service.translation.progress import Event
-from service.translation.requests import PosteditTask, Recall, SummarizeTask, TranslateTask
+from service.translation.requests import PosteditTask, Recall, Rerank, SummarizeTask, TranslateTask
 from service.translation.results import DecodeResult, FinishedSentence
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -33,6 +33,7 @@ _SHARED = (
     "alternatives", "details", "scores", "alignments", "model", "beam_size", "length_penalty", "coverage_penalty",
     "min_length", "max_length", "no_repeat_ngram_size", "prefix", "timeout", "priority",
 )  # fmt: skip
+_RERANK: Mapping[bool | None, Rerank | None] = {None: None, True: "always", False: "never"}
 
 
 def translate_task(fields: TranslateRequest, sender: Sender, memory: Recall | None) -> TranslateTask:
@@ -48,6 +49,7 @@ def translate_task(fields: TranslateRequest, sender: Sender, memory: Recall | No
         pivot=fields.pivot,
         memory=memory if fields.memory else None,
         lexicon=fields.lexicon,
+        rerank=_RERANK[fields.rerank],
         **_shared(fields, sender),
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -25,14 +25,19 @@ tracer_of_request: ContextVar[Tracer | None] = ContextVar("tandem_tracer", defau
 """Makes the spans of the request that is worked on; None = it is not traced."""
 
 
+def span(name: str) -> AbstractContextManager[object]:
+    """A span around what is done with it, where the request is traced."""
+    tracer = tracer_of_request.get()
+    return nullcontext() if tracer is None else tracer.start_as_current_span(name, record_exception=False)
+
+
 def traced(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A function whose runs are spans, where it is called for a request that is traced."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-            tracer = tracer_of_request.get()
-            with nullcontext() if tracer is None else tracer.start_as_current_span(name, record_exception=False):
+            with span(name):
                 return function(*args, **kwargs)
 
         return wrapper

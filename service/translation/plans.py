@@ -32,6 +32,8 @@ class Plan:
         aligned: the same two, with attention where the model can give it: made once, and not for each sentence.
         deadline: on the engine's clock.
         placeholders: strings that can stand for parts of a text, all the way.
+        wanted: hypotheses of a sentence that are needed; more are searched where they are ranked once more.
+        channel: the model of the other direction, which ranks the hypotheses too; None = none does.
         onward: how what is written is decoded in its turn, where it is in a language between; None = it is the answer.
     """
 
@@ -44,6 +46,8 @@ class Plan:
     priority: Priority
     deadline: float
     placeholders: tuple[str, ...]
+    wanted: int
+    channel: ServedModel | None = None
     onward: Plan | None = None
 
     @property
@@ -72,7 +76,9 @@ class Plan:
         return Job(self.model.name, ids, options, self.priority, self.deadline, tag=self.request.tag)
 
 
-def make_plan(request: DecodeRequest, route: Route, limits: RequestLimits, characters: int, deadline: float) -> Plan:
+def make_plan(
+    request: DecodeRequest, route: Route, catalog: Catalog, limits: RequestLimits, characters: int, deadline: float
+) -> Plan:
     """Check a request's options against server and models.
 
     They are for what writes the answer; on the way to another language only the beam size counts, and there is one
@@ -92,13 +98,16 @@ def make_plan(request: DecodeRequest, route: Route, limits: RequestLimits, chara
     known = tuple(name for name in route.model.placeholders if name in route.models[-1].placeholders)
 
     def hop(route: Route, options: SearchOptions, prefix: str | None, onward: Plan | None) -> Plan:
+        wanted, channel = options.n_best, find_channel(request, route, catalog, limits, priority)
         options = replace(options, attention=options.attention or request.alignments or judged)
+        if channel is not None:
+            options = replace(options, n_best=options.beam_size)
         first = options
         if prefix:
             written = route.model.bundle.target_vocabulary.encode(prefix)
             first = replace(options, prefix=(*options.prefix, *written))
         aligned = (replace(options, attention=True), replace(first, attention=True)) if marked else (options, first)
-        return Plan(request, route, given, options, first, aligned, priority, deadline, known, onward)
+        return Plan(request, route, given, options, first, aligned, priority, deadline, known, wanted, channel, onward)
 
     last = hop(route.onward or route, search_options(request, route.models[-1], limits), request.prefix, None)
     if route.onward is None:
@@ -134,6 +143,30 @@ def search_options(request: DecodeRequest, model: ServedModel, limits: RequestLi
     return replace(defaults, **given)
 
 
+def find_channel(
+    request: DecodeRequest, route: Route, catalog: Catalog, limits: RequestLimits, priority: Priority
+) -> ServedModel | None:
+    """The channel model of a route's first model, if the request or else the server wants hypotheses ranked by it.
+
+    Raises:
+        InvalidOption: the request insists, and there is none, or it asks for draws, among which nobody chooses.
+    """
+    if not isinstance(request, TranslateTask):
+        return None
+    own = limits.rerank == "always" or (limits.rerank == "bulk" and priority is Priority.BULK)
+    asked = request.rerank or ("possible" if own else "never")
+    if asked == "never" or (asked == "possible" and request.sampling is not None):
+        return None
+    if request.sampling is not None:
+        raise InvalidOption("rerank", "must be false where sampling is asked for", True)
+    channel = catalog.channel(route)
+    if channel is None and asked == "always":
+        languages = ", ".join(route.languages)
+        bound = f"must be false for {route.model.name}: nothing served translates {route.model.target} into {languages}"
+        raise InvalidOption("rerank", bound, True, f"load a model of that direction beside {route.model.name}")
+    return channel
+
+
 def _attentive(route: Route) -> bool:
     """Whether the answer's confidence depends on attention: all models were calibrated, and some with it."""
     known = [model.bundle.manifest.confidence for model in route.models]
@@ -146,12 +179,14 @@ def check_cost(work: Iterable[tuple[Plan, Job]], limits: RequestLimits) -> None:
     What a language between is translated from counts as long as the text.
 
     Raises:
-        InvalidOption: beam size x (alternatives + 1) x target tokens at most, summed over the sentences, is too much.
+        InvalidOption: beam size x (alternatives + 1) x target tokens at most, summed over the sentences, is too much;
+            twice that where hypotheses are reranked.
     """
     cost = 0
     for plan, job in work:
-        for options in (job.options, plan.onward.options) if plan.onward else (job.options,):
-            cost += options.beam_size * options.n_best * options.bounds(job.length - 1)[1]
+        for hop, options in ((plan, job.options), *([(plan.onward, plan.onward.options)] if plan.onward else [])):
+            longest = options.bounds(job.length - 1)[1]
+            cost += options.beam_size * hop.wanted * longest * (1 if hop.channel is None else 2)
     if cost > limits.max_decoding_cost:
         bound = (
             f"beam_size x (alternatives + 1) x max_length over all sentences may be at most {limits.max_decoding_cost}"

@@ -21,6 +21,8 @@ AUTO = "auto"
 Postprocess: TypeAlias = Callable[[str, str], str]
 Recall: TypeAlias = Callable[[str, str, Collection[str]], Mapping[str, str]]
 PriorityName: TypeAlias = Literal["interactive", "bulk"]
+Rerank: TypeAlias = Literal["always", "possible", "never"]
+"""Whether the model of the other direction ranks hypotheses: an error where there is none, or only where there is."""
 
 
 class RequestLimits(Protocol):
@@ -39,6 +41,7 @@ class RequestLimits(Protocol):
     text_threads: int
     pivot: bool
     pivot_languages: tuple[str, ...]
+    rerank: Literal["never", "bulk", "always"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,7 @@ class TranslateTask(DecodeRequest):
         memory: of the languages and sentences that it is asked for, the translations that the caller wants for some;
             None = there is none, or it is not to be used. It may block.
         lexicon: whether words and phrases that stand alone and names are looked up in the bundle's lexicon.
+        rerank: None = the server's way.
     """
 
     target: str
@@ -124,6 +128,7 @@ class TranslateTask(DecodeRequest):
     pivot: bool = True
     memory: Recall | None = None
     lexicon: bool = True
+    rerank: Rerank | None = None
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:

@@ -5,6 +5,7 @@ A request goes through three stages, the first two in one text thread, the last 
     plan      which model, and how it is to search                ``plans``
     units     texts in sentences, tokenised: jobs                 ``units``; ``summaries`` for texts as a whole
               ... the engine decodes the jobs; from a language between, it does so once more ...
+    ranked    where that is asked for, by a model back            ``reranking``
     written   the sentences in their places, and details          ``candidates``, ``writing``
 """
 
@@ -39,6 +40,7 @@ from service.translation.requests import (
     check_size,
     request_seconds,
 )
+from service.translation.reranking import decode_ranked
 from service.translation.results import DecodeResult, Time, Usage, WrittenText
 from service.translation.summaries import SummarizedText, write_summaries
 from service.translation.turns import TurnThreads
@@ -132,9 +134,9 @@ class TextService:
                 units = [(text, unit) for text in parsed for unit in text.units]
                 rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
-                    jobs = [job for _, unit in units for job in unit.attempt.jobs]
+                    work = [one for text, unit in units for one in unit.work(text.plan)]
                     watch = watch_sentences(progress, units)
-                    rounds.append(await tracing.decode(self._engine, jobs, watch, begun=bool(rounds)))
+                    rounds.append(await decode_ranked(self._engine, self._threads, work, watch, begun=bool(rounds)))
                     units, written = await self._threads.run(request.caller, _write, request, parsed, units, rounds[-1])
                     if not units:
                         break
@@ -194,7 +196,7 @@ class TextService:
     ) -> dict[Route, Plan]:
         """How each way is decoded."""
         return {
-            route: make_plan(request, route, self._limits, admission.characters, admission.deadline)
+            route: make_plan(request, route, self.catalog, self._limits, admission.characters, admission.deadline)
             for route in dict.fromkeys(filter(None, routes))
         }
 

@@ -235,6 +235,12 @@ class Unit:
         loud = shout if whole else shout_label
         return [replace(one, text=loud(one.text, kept)) for one in found]
 
+    def work(self, plan: Plan) -> list[tuple[Plan, Job]]:
+        """The jobs of its attempt, each with how it is decoded."""
+        hop = plan if self.attempt.before is None else plan.onward
+        assert hop is not None
+        return [(hop, job) for job in self.attempt.jobs]
+
     def is_last(self, plan: Plan) -> bool:
         """Whether what its attempt's jobs write is the answer."""
         return plan.onward is None or self.attempt.before is not None

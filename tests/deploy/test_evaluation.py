@@ -233,6 +233,20 @@ def test_names_are_shown_as_they_are(make: Make, text: Write, tmp_path: Path) ->
     assert "tokenised BLEU, lower case" in shown
 
 
+def test_a_model_of_the_other_direction_chooses_too(make: Make, text: Write, tmp_path: Path) -> None:
+    """It stands beside the bundle alone, with its own speed, and its scores are recorded under a name of their own."""
+    bundle, back = make("one", "de"), make("back", "en", seed=2, target_language="de")
+    files = (bundle, "--source", text("de"), "--references", text("en"), "--rerank", back, "--beam-size", 6)
+    found = found_by(*files, "--record", "test")
+    alone, ranked = found["scores"]["one"], found["scores"]["one, reranked"]
+    assert by_metric(alone) != by_metric(ranked)
+    assert all(0 <= p <= 1 for p in by_metric(ranked, "p_value").values())
+    assert found["segments_per_s"] > 0 and found["segments_per_s_reranked"] > 0
+    recorded = {score.test_set for score in Bundle.load(bundle).manifest.scores}
+    assert recorded == {"test", "test, reranked"}
+    assert "one, reranked" in run(*files)
+
+
 def test_what_cannot_be_evaluated(make: Make, text: Write, tmp_path: Path) -> None:
     bundle = make("one", "de")
     files = (bundle, "--source", text("de"), "--references", text("en"))
@@ -248,6 +262,9 @@ def test_what_cannot_be_evaluated(make: Make, text: Write, tmp_path: Path) -> No
     assert "--report must be a file" in message(*files, "--report", tmp_path)
     assert "two reads 2 sources" in message(make("two", "de", "fr"), *files[1:])
     assert "has no shortlist" in message(*files, "--shortlist")
+    assert "one translates de-en, not en-de" in message(*files, "--rerank", bundle)
+    several = (make("three", "de", "fr"), "--source", f"de={text('de')}", "--source", f"fr={text('fr')}")
+    assert "nothing translates back" in message(*several, *files[3:], "--rerank", bundle)
 
 
 def test_the_language_of_the_source_chooses_between_directions_into_one_language(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from models.bundle import Bundle
 from models.errors import ConfigError
 from service.http.tracing import Tracing, open_tracing, trace_to
 from service.settings import Settings
-from tests.service.support import Served, served
+from tests.service.support import Served, served, tiny_bundle
 
 pytest.importorskip("opentelemetry.sdk")
 
@@ -73,6 +74,19 @@ async def test_a_request_is_one_trace_with_its_stages(bundles: dict[str, Bundle]
     assert (
         found["queue"].end_time == found["encode"].start_time <= found["encode"].end_time == found["decode"].start_time
     )
+
+
+async def test_reranking_has_a_span_beside_the_engine_s(tmp_path: Path, spans: Any) -> None:
+    pairs = {"de-en": ("de", "en"), "en-de": ("en", "de")}
+    both = {
+        name: tiny_bundle(tmp_path, name, source_languages=(source,), target_language=target)
+        for name, (source, target) in pairs.items()
+    }
+    async with traced(both, spans) as service:
+        await service.translate("Guten Morgen. Das Haus ist alt.", rerank=True)
+        found = [span for span in spans.get_finished_spans() if span.name in ("engine", "rerank")]
+    assert sorted(span.name for span in found) == ["engine", "rerank"]
+    assert len({span.parent.span_id for span in found}) == 1
 
 
 async def test_no_span_holds_a_text_a_path_or_an_address(bundles: dict[str, Bundle], spans: Any) -> None:

@@ -116,7 +116,8 @@ class DeepLTranslateRequest(StyleFields):
         default=(), max_length=MAX_GLOSSARIES, description="Several, of which the first with a term counts."
     )
     model_type: ModelType = Field(
-        default=None, description="Whichever is asked for, the one model of the pair answers."
+        default=None,
+        description="For quality the model of the other direction, where it is loaded, chooses among the hypotheses.",
     )
     show_billed_characters: Annotated[bool | None, Optional] = Field(default=None, description="They are always shown.")
     context: Ignored = Field(default=None, description="Taken, without effect: no model here reads it.")

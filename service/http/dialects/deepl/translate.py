@@ -23,7 +23,7 @@ from service.text.glossary import Glossary
 from service.text.languages import match_language
 from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
-from service.translation.requests import AUTO, TranslateTask
+from service.translation.requests import AUTO, Rerank, TranslateTask
 from service.translation.results import DecodeResult
 
 _SPLITTING: dict[SplitSentences, Splitting] = {"0": "whole", "1": "lines", "nonewlines": "sentences"}
@@ -33,14 +33,13 @@ NOTICE = "X-Tandem-Notice"
 """A header: what of a request has no effect here, and which language a text was taken to be in."""
 _WITHOUT_EFFECT = {
     "formality": "no model here has formality",
-    "model_type": "one model of a pair answers, whichever is asked for",
     "context": "no model here reads text beside the text",
     "style_id": "there are no style rules here",
     "style": "there are no styles here",
     "custom_instructions": "no model here follows instructions",
     "translation_memory_id": "a key has one memory, which is always looked at",
 }
-_NAMED = ("formality", "model_type")  # whose values are a few words
+_NAMED = ("formality",)  # whose values are a few words
 
 
 async def translate(
@@ -69,6 +68,7 @@ async def translate(
         splitting=_splitting(fields),
         memory=memory_of(parts, owner),
         postprocess=preserve if fields.preserve_formatting else None,
+        rerank=_rerank(fields),
         timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
         tag=sender.tag,
         caller=sender.caller,
@@ -113,6 +113,13 @@ def _taken(fields: DeepLTranslateRequest, result: DecodeResult) -> Iterator[str]
                 f"text.{number}: seems to be in {guess.instead_of}, which is not translated into {fields.target_lang} "
                 f"here, and was taken to be in {guess.language}"
             )
+
+
+def _rerank(fields: DeepLTranslateRequest) -> Rerank | None:
+    """Quality is reranking, where it can be had: a client does not expect that a model type is refused."""
+    if fields.model_type is None:
+        return None
+    return "never" if fields.model_type == "latency_optimized" else "possible"
 
 
 def _splitting(fields: DeepLTranslateRequest) -> Splitting:

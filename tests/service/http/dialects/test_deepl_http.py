@@ -103,7 +103,6 @@ async def test_bad_requests(both: Served, changes: dict[str, Any], words: tuple[
     [
         ({"formality": "MORE"}, ["formality=more: "]),
         ({"formality": "default", "context": "", "custom_instructions": []}, []),
-        ({"model_type": "quality_optimized"}, ["model_type=quality_optimized: "]),
         ({"context": "Why?", "style_id": "x", "custom_instructions": ["y"]}, ["context: ", "style_id: ", "custom_"]),
         ({"style": "business", "translation_memory_id": "x"}, ["style: ", "translation_memory_id: "]),
         ({"ignore_tags": ["x"]}, ["ignore_tags: "]),
