@@ -39,6 +39,10 @@ def found_parts(text: str, hidden: Sequence[Hidden], names: Sequence[str]) -> tu
         if name:
             found.append(text.count(name) == due[name])
             continue
+        if one.accepted:
+            folded = text.casefold()
+            found.append(any(beginning in folded for beginning in one.accepted))
+            continue
         if one.target not in left:
             ways = {one.target, capitalised(one.target)} if one.term is not None else {one.target}
             left[one.target] = sum(1 for _ in literals(ways).finditer(text))

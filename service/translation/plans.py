@@ -60,7 +60,15 @@ class Plan:
         """Writes the answer."""
         return self.route.models[-1]
 
-    def job(self, ids: tuple[Ids, ...], *, first: bool, reserved: Sequence[str] = (), attention: bool = False) -> Job:
+    def job(
+        self,
+        ids: tuple[Ids, ...],
+        *,
+        first: bool,
+        reserved: Sequence[str] = (),
+        attention: bool = False,
+        longest: int | None = None,
+    ) -> Job:
         """A sentence to decode.
 
         Args:
@@ -68,11 +76,15 @@ class Plan:
             first: whether it is a text's first one.
             reserved: placeholders in it, as often as each is to be written.
             attention: whether the hypotheses are to carry theirs, where the model can give it.
+            longest: tokens at which a hypothesis is cut, where that is sooner than the request's.
         """
         others, leading = self.aligned if attention else (self.options, self.first)
         options = leading if first else others
         if reserved:
             options = replace(options, required=tuple(self.model.placeholders[name] for name in reserved))
+        if longest is not None:
+            least = max(1, options.min_length, len(options.prefix) + len(options.required))
+            options = replace(options, max_length=max(least, min(longest, options.max_length)))
         return Job(self.model.name, ids, options, self.priority, self.deadline, tag=self.request.tag)
 
 

@@ -3,7 +3,8 @@
 A unit is decoded as a whole: with a placeholder for each part that is hidden, which the search writes exactly as often
 as it was read, or, where the model knows no placeholders or there are too few, as it was sent. Then the parts are
 looked for in what was written. Where one is missing, the pieces between the parts are translated each by itself, and
-the parts stand between them again: worse as a translation, but complete.
+the parts stand between them again: worse as a translation, but complete. Nouns that the model lost, and that a lexicon
+knows, become placeholders too, once: where that does not bring them, what there was stays.
 
 Where a pair goes through a third language, each job's best hypothesis is a job once more, with the same placeholders,
 and what was missing is looked for in what comes of that.
@@ -21,6 +22,7 @@ from itertools import islice, zip_longest
 from models.lexicon import Lexicon
 from models.search import Hypothesis
 from models.text import normalise
+from models.vocabulary import untagged
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
@@ -33,6 +35,7 @@ from service.text.layout import Document, is_translatable
 from service.text.loops import cut_loops
 from service.text.masking import Hidden, HiddenPlace, Masked, merge
 from service.text.names import NO_NAMES, Names
+from service.text.nouns import Nouns
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
 from service.text.quotes import with_even_quotes
@@ -42,6 +45,9 @@ from service.translation.candidates import Candidate, Known, candidates_in_parts
 from service.translation.masker import Masker
 from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
+
+# How much longer a sentence may get, in tokens, once lost nouns stand behind placeholders.
+_LONGER, _FURTHER = 1.5, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +174,7 @@ class Unit:
         attempt: how it was tried last.
         candidates: its translations, best first; empty until they are there.
         decoded: the results that they come from, one per job.
+        settled: what there was before lost nouns were hidden: attempt, candidates, and results.
     """
 
     texts: tuple[str, ...]
@@ -178,6 +185,7 @@ class Unit:
     attempt: Attempt
     candidates: list[Candidate] = field(default_factory=list)
     decoded: Sequence[Decoded] = ()
+    settled: tuple[Attempt, list[Candidate], Sequence[Decoded]] | None = None
 
     @classmethod
     def of(
@@ -248,23 +256,41 @@ class Unit:
     def goes_on(self, plan: Plan) -> bool:
         """Whether there is more to decode: from a language between, or where something is missing.
 
-        Then first the missing terms become placeholders, then all, then there are only parts. There is no other way
-        where the parts have been tried, or the model reads several texts at once.
+        Then first the missing terms become placeholders, then all, then there are only parts; at last nouns that are
+        missing. There is no other way where the parts have been tried, or the model reads several texts at once.
         """
         if not self.candidates:
             return True
         best = self.candidates[0]
-        if best.complete or len(self.texts) > 1 or self.attempt.pieces is not None:
+        if len(self.texts) > 1 or self.attempt.pieces is not None:
             return False
+        if self.settled is not None:
+            if not best.loses_nothing:
+                self.attempt, self.candidates, self.decoded = self.settled
+            return False
+        if best.complete:
+            return not best.loses_nothing and self._hides_nouns(plan, best)
         hidden = self.masked.hidden
         covered = {number for number, name in enumerate(self.attempt.names) if name}
-        every = set(range(len(hidden)))
+        every = {number for number, one in enumerate(hidden) if not one.accepted}
         missing = {hidden[number] for number in every if not best.kept[number]}
         wanted = covered | {number for number in every if hidden[number] in missing}
         if wanted == covered or any(hidden[number].read_first for number in covered):
             wanted = every
         in_parts = wanted == covered or not plan.placeholders
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, frozenset(wanted))
+        return True
+
+    def _hides_nouns(self, plan: Plan, best: Candidate) -> bool:
+        """Whether it is tried with placeholders for the nouns that are missing in its best translation."""
+        covered = {number for number, name in enumerate(self.attempt.names) if name}
+        lost = {number for number, kept in enumerate(best.kept) if not kept}
+        written = sum(len(one.tokens) for one in best.before or filter(None, [best.hypothesis]))
+        # Where a placeholder has no place, search would go on to the end that the request allows.
+        attempt = self._covering(plan, covered | lost, longest=math.ceil(_LONGER * written) + _FURTHER)
+        if attempt.pieces is not None:
+            return False
+        self.settled, self.attempt = (self.attempt, self.candidates, self.decoded), attempt
         return True
 
     def take(self, translations: Sequence[str], known_from: Known) -> None:
@@ -284,8 +310,11 @@ class Unit:
         (last,) = align_sources(plan.writer, read, written, hypothesis, job.sources)
         return (first.onward(last),)
 
-    def _covering(self, plan: Plan, covered: Set[int]) -> Attempt:
-        """As a whole, some hidden parts placeholders; in pieces where those are too few, or it gets too long."""
+    def _covering(self, plan: Plan, covered: Set[int], longest: int | None = None) -> Attempt:
+        """As a whole, some hidden parts placeholders; in pieces where those are too few, or it gets too long.
+
+        ``longest``: tokens at which hypotheses are cut, where that is sooner than the request's.
+        """
         model, hidden = plan.model, self.masked.hidden
         names = choose_placeholders(plan.placeholders, self.masked, covered)
         if names is None:
@@ -295,14 +324,15 @@ class Unit:
         ids = model.encode((read,), frozenset(used))
         if len(ids[0]) - 1 > model.limit:
             return self._in_parts(plan)
-        job = plan.job(ids, first=self.first, reserved=used, attention=self.attention)
+        job = plan.job(ids, first=self.first, reserved=used, attention=self.attention, longest=longest)
         return Attempt((job,), ((read,),), names)
 
     def _in_parts(self, plan: Plan) -> Attempt:
         """The pieces between its hidden parts."""
         pieces: list[str | int | Hidden] = []
         cores: list[str] = []
-        for text, hidden in zip_longest(self.masked.text.split(self.masked.mark), self.masked.hidden):
+        masked = self.masked.without_words()
+        for text, hidden in zip_longest(masked.text.split(masked.mark), masked.hidden):
             core = text.lstrip(string.punctuation + string.whitespace).rstrip()
             if is_translatable(core):
                 before, _, after = text.partition(core)
@@ -419,7 +449,8 @@ def _calmed(plan: Plan, sentence: Masked) -> Masked:
 
 
 def _without_words(plan: Plan, sentence: Masked) -> Masked:
-    """A sentence in which names, what the service writes itself, and signs and words no model reads are hidden too.
+    """A sentence in which names, what the service writes itself, and signs and words no model reads are hidden too;
+    and nouns that a model may lose.
 
     Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it would be no layout.
     """
@@ -428,7 +459,13 @@ def _without_words(plan: Plan, sentence: Masked) -> Masked:
     names = Names(route.lexicons) if looked_up else NO_NAMES
     foreign = find_foreign(sentence.text, [model.alphabet for model in route.models])
     whole = merge(_conventional(plan, sentence), foreign)  # "€" may be a sign that no model reads
-    return sentence.hide(merge(whole, names.find(sentence.text)))
+    done = sentence.hide(merge(whole, names.find(sentence.text)))
+    free = len(plan.placeholders) - len(done.hidden)
+    if not looked_up or free <= 0:
+        return done
+    nouns = Nouns(route.lexicons, untagged(route.model.bundle.source_vocabularies[0]))
+    hidden = done.hide(nouns.find(done.text)[:free])
+    return hidden if is_translatable(hidden.text) else done  # of words alone something must be decoded
 
 
 def _conventional(plan: Plan, sentence: Masked) -> list[HiddenPlace]:
