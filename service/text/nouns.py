@@ -2,7 +2,7 @@
 
 A small model has read such a word seldom, and writes another one ("Löffel" was "publisher"). Of those that translations
 lacked, references had the lexicon's word in six to seven of ten. Only nouns: they can stand behind a placeholder,
-whereas a verb has to be written where its language wants it.
+whereas a verb has to be written where its language wants it. German compounds count where both parts are known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from service.text.spans import Span
 
 _LEAST = 4  # letters
 _WORD = re.compile(r"(?<![\w@/.-])(?<!\w['’]s)[^\W\d_]+(?:-[^\W\d_]+)*(?![\w@/'’]|\.\w)")
-_CAPITALS = ("de",)  # languages that begin every noun with a capital
+_CAPITALS = ("de",)  # languages that begin every noun with a capital, and write compounds as one word
+_APART = ("en",)  # languages that write the parts of compounds one after another
+_LINKS = ("", "s", "es", "n", "en", "er", "e")  # what German puts between the parts
+_LEAST_PARTS = 3, 4  # letters of a compound's first part, and of its last
 # What stands before a noun, of those that do not.
 _BEFORE = {
     "en": re.compile(
@@ -56,10 +59,36 @@ class Nouns:
             part, before = match[0], text[: match.start()]
             # The first capital of a sentence says nothing: there a word is read as it is written elsewhere.
             word = part if number else lexicon.spelling(source, target, part.casefold())
-            ways = self._ways(word) if len(word) >= _LEAST else ()
-            if ways and self._is_noun(word, before, ways) and len(self.vocabulary.encode(part)) > 1:
+            if len(word) < _LEAST or len(self.vocabulary.encode(part)) < 2:
+                continue
+            first, ways = self._simple(word, before) or self._compound(word)
+            if ways:
                 beginnings = tuple(dict.fromkeys(map(_beginning, ways)))
-                yield Span(*match.span()), Hidden(part, ways[0], part, asked=False, accepted=beginnings)
+                yield Span(*match.span()), Hidden(part, first + ways[0], part, asked=False, accepted=beginnings)
+
+    def _simple(self, word: str, before: str) -> tuple[str, tuple[str, ...]] | None:
+        """Nothing before, and what the lexicons make of it; None where they do not know it, or it is no noun."""
+        ways = self._ways(word)
+        return ("", ways) if ways and self._is_noun(word, before, ways) else None
+
+    def _compound(self, word: str) -> tuple[str, tuple[str, ...]]:
+        """What stands for the first part of a compound that the lexicon does not know, and for the last.
+
+        The shortest first part counts. Nothing where it does not know both, or the translation has no such compounds.
+        """
+        lexicon, source, target = self.hops[0]
+        known = lexicon.directions.get((source, target), {})
+        if source not in _CAPITALS or target not in _APART or len(self.hops) > 1 or not word[0].isupper():
+            return "", ()
+        shortest, shortest_last = _LEAST_PARTS
+        cuts = () if lexicon.translations(source, target, word) else range(shortest, len(word) - shortest_last + 1)
+        for cut in cuts:
+            first, last = word[:cut], word[cut].upper() + word[cut + 1 :]
+            stems = [first.removesuffix(link) for link in _LINKS if first.endswith(link)] if last in known else ()
+            spelled = (way for stem in stems if len(stem) >= shortest for way in (stem, stem.lower()))
+            if (found := next(filter(known.__contains__, spelled), None)) is not None:
+                return f"{known[found][0]} ", self._ways(last)
+        return "", ()
 
     def _ways(self, word: str) -> tuple[str, ...]:
         """What it is in the last translation, best first; nothing where a lexicon does not know it, or repeats it."""
@@ -72,7 +101,7 @@ class Nouns:
         return ways
 
     def _is_noun(self, word: str, before: str, ways: Sequence[str]) -> bool:
-        """Whether a word is taken for one; a capital inside a sentence is a name's, but where nouns have it too."""
+        """Whether a known word is taken for one; a capital inside a sentence is a name's where nouns have none."""
         (lexicon, source, between), target = self.hops[0], self.hops[-1][2]
         if source in _CAPITALS or word[0].isupper():
             # "Gute" may be known as "gute" alone: then it is none.

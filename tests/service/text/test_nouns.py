@@ -83,6 +83,45 @@ def test_elsewhere_they_stand_behind_what_stands_before_nouns(text: str, words: 
     assert [word for word, _, _ in found(text, ("fr", "en", FRENCH))] == words
 
 
+PARTS = {
+    "Regal": ("shelf", "rack"),
+    "Buch": ("book",),
+    "Kunde": ("customer",),
+    "Kunden": ("customers",),
+    "Dienst": ("service",),
+    "rot": ("red",),
+    "Wein": ("wine",),
+    "Bücherregal": ("bookcase",),
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("Kundendienst", "customers service"),
+        ("Dienstbuch", "service book"),
+        ("Dienstesbuch", "service book"),
+        ("Rotwein", "red wine"),
+        ("Bücherregal", "bookcase"),
+        ("Weinzeitung", None),
+        ("Zeitungswein", None),
+        ("Buchung", None),
+        ("weinregal", None),
+    ],
+)
+def test_a_compound_is_its_parts(word: str, said: str | None) -> None:
+    assert [one for _, one, _ in found(f"ein {word}", ("de", "en", PARTS))] == [said][: said is not None]
+
+
+def test_any_way_to_say_the_last_part_of_a_compound_will_do() -> None:
+    assert found("im Weinregal", ("de", "en", PARTS)) == [("Weinregal", "wine shelf", ("shel", "rack"))]
+
+
+def test_a_language_that_has_other_compounds_gets_none() -> None:
+    assert found("im Weinregal", ("de", "fr", PARTS)) == []
+    assert found("im Weinregal", ("de", "en", PARTS), ("en", "fr", {"shelf": ("étagère",)})) == []
+
+
 def test_a_language_of_which_nothing_is_known_has_none() -> None:
     assert found("kupuj noże", ("pl", "en", {"noże": ("knives",)})) == []
 
