@@ -17,6 +17,7 @@ from service.text.masking import Hidden, HiddenPlace
 from service.text.spans import Span
 
 _LEAST = 4  # letters
+_LOOK_BACK = 20  # characters, in which what stands before a noun has its place
 _WORD = re.compile(r"(?<![\w@/.-])(?<!\w['’]s)[^\W\d_]+(?:-[^\W\d_]+)*(?![\w@/'’]|\.\w)")
 _CAPITALS = ("de",)  # languages that begin every noun with a capital, and write compounds as one word
 _APART = ("en",)  # languages that write the parts of compounds one after another
@@ -56,20 +57,26 @@ class Nouns:
     def _found(self, text: str) -> Iterator[HiddenPlace]:
         lexicon, source, target = self.hops[0]
         for number, match in enumerate(_WORD.finditer(text)):
-            part, before = match[0], text[: match.start()]
+            part, before = match[0], text[max(0, match.start() - _LOOK_BACK) : match.start()]
             # The first capital of a sentence says nothing: there a word is read as it is written elsewhere.
             word = part if number else lexicon.spelling(source, target, part.casefold())
-            if len(word) < _LEAST or len(self.vocabulary.encode(part)) < 2:
+            if len(word) < _LEAST:
                 continue
-            first, ways = self._simple(word, before) or self._compound(word)
-            if ways:
+            first, ways = self._simple(word, before, begins=not number) or self._compound(word)
+            if ways and len(self.vocabulary.encode(part)) > 1:
                 beginnings = tuple(dict.fromkeys(map(_beginning, ways)))
                 yield Span(*match.span()), Hidden(part, first + ways[0], part, asked=False, accepted=beginnings)
 
-    def _simple(self, word: str, before: str) -> tuple[str, tuple[str, ...]] | None:
-        """Nothing before, and what the lexicons make of it; None where they do not know it, or it is no noun."""
+    def _simple(self, word: str, before: str, *, begins: bool) -> tuple[str, tuple[str, ...]] | None:
+        """Nothing, and what the lexicons make of a word; None where they do not know it, or it is no noun.
+
+        Args:
+            word: of a sentence.
+            before: what stands before it.
+            begins: whether it is the sentence's first one.
+        """
         ways = self._ways(word)
-        return ("", ways) if ways and self._is_noun(word, before, ways) else None
+        return ("", ways) if ways and self._is_noun(word, before, ways, begins=begins) else None
 
     def _compound(self, word: str) -> tuple[str, tuple[str, ...]]:
         """What stands for the first part of a compound that the lexicon does not know, and for the last.
@@ -100,14 +107,14 @@ class Nouns:
             ways = tuple(dict.fromkeys(way for some in found for way in some))
         return ways
 
-    def _is_noun(self, word: str, before: str, ways: Sequence[str]) -> bool:
+    def _is_noun(self, word: str, before: str, ways: Sequence[str], *, begins: bool) -> bool:
         """Whether a known word is taken for one; a capital inside a sentence is a name's where nouns have none."""
         (lexicon, source, between), target = self.hops[0], self.hops[-1][2]
         if source in _CAPITALS or word[0].isupper():
             # "Gute" may be known as "gute" alone: then it is none.
             return source in _CAPITALS and word[0].isupper() and word in lexicon.directions[source, between]
         if target in _CAPITALS:  # what begins a sentence may be a verb all the same, which asks for something
-            return any(map(str.isalnum, before)) and all(way[0].isupper() for way in ways)
+            return not begins and all(way[0].isupper() for way in ways)
         return source in _BEFORE and bool(_BEFORE[source].search(before))
 
 
