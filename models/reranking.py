@@ -126,4 +126,6 @@ class Reranker:
 
     def _chosen(self, outcome: NBest, answers: Iterator[NBest]) -> NBest:
         best = [one[0] for one in answers if not isinstance(one, Failed)]
-        return outcome if isinstance(outcome, Failed) or not best else self._channel.ranked(outcome, best)
+        if isinstance(outcome, Failed) or len(best) < len(outcome):  # nobody was asked, or not all was answered
+            return outcome
+        return self._channel.ranked(outcome, best)

@@ -114,10 +114,8 @@ class Catalog:
             _require_code(field, code)
         _require_different(source, others)
         models = self._chosen("translate", model)
-        for served in _all(models):
-            route = _route(served, source, others)
-            if route and match_language(target, [served.target]):
-                return route
+        if (route := _direct(_all(models), source, others, target)) is not None:
+            return route
         pivoted = self._pivoted(source, target, models) if pivot and not others else None
         if pivoted is not None:
             return pivoted
@@ -131,10 +129,9 @@ class Catalog:
         """
         if len(route.languages) > 1 or route.model.bundle.manifest.target_form != "text":
             return None
-        for served in sorted(_all(self._chosen("translate", None)), key=lambda one: one.name != route.model.name):
-            if match_language(route.languages[0], [served.target]) and _route(served, route.model.target, ()):
-                return served
-        return None
+        own_first = sorted(_all(self._chosen("translate", None)), key=lambda one: one.name != route.model.name)
+        back = _direct(own_first, route.model.target, (), route.languages[0])
+        return None if back is None else back.model
 
     def posteditor(self, source: str | None, target: str | None, model: str | None) -> Route:
         """The bundle that corrects translations, of a pair where it is named: its sources are text and translation.
@@ -329,6 +326,12 @@ def _route(served: ServedModel, source: str, others: Sequence[str]) -> Route | N
     languages = tuple(code for code in known if code in given)
     fields = tuple(given[code] for code in languages)
     return Route(served, languages, fields, lead=fields.index("q"))
+
+
+def _direct(models: Sequence[ServedModel], source: str, others: Sequence[str], target: str) -> Route | None:
+    """The first of these models that needs exactly the given languages and writes that one."""
+    routes = (_route(served, source, others) for served in models if match_language(target, [served.target]))
+    return next(filter(None, routes), None)
 
 
 def _not_served(

@@ -209,7 +209,7 @@ class Engine(Dispatcher):
         futures = self.submit([jobs[numbers[0]] for numbers in equal.values()], begun=begun)
         if watch is not None:
             for numbers, future in zip(equal.values(), futures, strict=True):
-                future.add_done_callback(partial(_tell, watch, numbers))
+                future.add_done_callback(partial(tell, watch, numbers))
         try:
             decoded = await asyncio.gather(*futures)
             pairs = zip(equal.values(), decoded, strict=True)
@@ -238,7 +238,8 @@ class Engine(Dispatcher):
         return finished
 
 
-def _tell(watch: Watch, numbers: Sequence[int], future: DecodedFuture) -> None:
+def tell(watch: Watch, numbers: Sequence[int], future: DecodedFuture) -> None:
+    """Tell of a sentence that has ended, under each of its numbers; not where it failed or was given up."""
     if not future.cancelled() and future.exception() is None:
         for number in numbers:
             watch(number, future.result())

@@ -100,8 +100,8 @@ class Masked:
             return self.text
         return "".join(chain.from_iterable(zip(self.text.split(self.mark), [*parts, ""], strict=True)))
 
-    def without_words(self) -> Masked:
-        """The same with those words shown that need not be kept."""
+    def showing_words(self) -> Masked:
+        """The same without marks for words that need not be kept."""
         if not any(one.accepted for one in self.hidden):
             return self
         kept = tuple(one for one in self.hidden if not one.accepted)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from models.reranking import ChannelModel
 from service.engine import Decoded, DecodingFailed, Engine, Job, UnknownModel
-from service.engine.engine import Watch
+from service.engine.engine import Watch, tell
 from service.telemetry import tracing
 from service.translation.plans import Plan
 from service.translation.turns import TurnThreads
@@ -49,7 +50,7 @@ async def decode_ranked(
             ranking[id(decoded)] = asyncio.ensure_future(_ranked(engine, threads, *work[number], decoded))
         numbered[number] = ranking[id(decoded)]
         if watch is not None:
-            numbered[number].add_done_callback(lambda task: _tell(watch, number, task))
+            numbered[number].add_done_callback(partial(tell, watch, (number,)))
 
     try:
         unranked = await tracing.decode(engine, jobs, finished, begun=begun)
@@ -59,11 +60,6 @@ async def decode_ranked(
         for task in ranking.values():
             task.cancel()
         await asyncio.gather(*ranking.values(), return_exceptions=True)
-
-
-def _tell(watch: Watch, number: int, task: asyncio.Task[Decoded]) -> None:
-    if not task.cancelled() and task.exception() is None:
-        watch(number, task.result())
 
 
 async def _ranked(engine: Engine, threads: TurnThreads, plan: Plan, job: Job, decoded: Decoded) -> Decoded:

@@ -96,6 +96,11 @@ class Attempt:
         ]
 
     @property
+    def covered(self) -> Set[int]:
+        """Numbers of the hidden parts that placeholders stand for."""
+        return {number for number, name in enumerate(self.names) if name}
+
+    @property
     def longest(self) -> int:
         """Tokens at which the hypotheses of all jobs together are cut."""
         return sum(job.longest for job in self.jobs)
@@ -270,24 +275,22 @@ class Unit:
             return False
         if best.complete:
             return not best.loses_nothing and self._hides_nouns(plan, best)
-        hidden = self.masked.hidden
-        covered = {number for number, name in enumerate(self.attempt.names) if name}
+        hidden, covered = self.masked.hidden, self.attempt.covered
         every = {number for number, one in enumerate(hidden) if not one.accepted}
         missing = {hidden[number] for number in every if not best.kept[number]}
         wanted = covered | {number for number in every if hidden[number] in missing}
         if wanted == covered or any(hidden[number].read_first for number in covered):
             wanted = every
         in_parts = wanted == covered or not plan.placeholders
-        self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, frozenset(wanted))
+        self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, wanted)
         return True
 
     def _hides_nouns(self, plan: Plan, best: Candidate) -> bool:
         """Whether it is tried with placeholders for the nouns that are missing in its best translation."""
-        covered = {number for number, name in enumerate(self.attempt.names) if name}
         lost = {number for number, kept in enumerate(best.kept) if not kept}
         written = sum(len(one.tokens) for one in best.before or filter(None, [best.hypothesis]))
         # Where a placeholder has no place, search would go on to the end that the request allows.
-        attempt = self._covering(plan, covered | lost, longest=math.ceil(_LONGER * written) + _FURTHER)
+        attempt = self._covering(plan, self.attempt.covered | lost, longest=math.ceil(_LONGER * written) + _FURTHER)
         if attempt.pieces is not None:
             return False
         self.settled, self.attempt = (self.attempt, self.candidates, self.decoded), attempt
@@ -331,7 +334,7 @@ class Unit:
         """The pieces between its hidden parts."""
         pieces: list[str | int | Hidden] = []
         cores: list[str] = []
-        masked = self.masked.without_words()
+        masked = self.masked.showing_words()
         for text, hidden in zip_longest(masked.text.split(masked.mark), masked.hidden):
             core = text.lstrip(string.punctuation + string.whitespace).rstrip()
             if is_translatable(core):

@@ -77,7 +77,7 @@ def test_words_that_need_not_be_kept_can_be_shown_again() -> None:
     masked = Masked.of("Das Haus in Rom ist ein Haus").hide(
         [(Span(4, 8), noun), (Span(12, 15), Hidden.kept("Rom")), (Span(24, 28), noun)]
     )
-    shown = masked.without_words()
+    shown = masked.showing_words()
     assert shown.text.replace(shown.mark, "#") == "Das Haus in # ist ein Haus"
     assert shown.hidden == (Hidden.kept("Rom"),) and shown.source == masked.source
-    assert shown.without_words() is shown
+    assert shown.showing_words() is shown
