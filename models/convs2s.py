@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +49,8 @@ class ConvS2SConfig:
         target_positions: add learned positions to the target embeddings.
         max_positions: longest sequence, in symbols, that has a position.
         weight_norm: weight normalisation of everything but look-up tables while training.
+        tied: "none" (as published), "decoder" (target embedding = output layer) or "all" (one table for both sides too;
+            needs a joint vocabulary). Needs ``output_embedding`` = ``embedding``.
         dropout: rate on embeddings, on the inputs of convolutions and on the input of the output layer.
     """
 
@@ -64,6 +67,7 @@ class ConvS2SConfig:
     target_positions: bool = True
     max_positions: int = bounded(1024, at_least=1)
     weight_norm: bool = True
+    tied: Literal["none", "decoder", "all"] = "none"
     dropout: float = bounded(0.1, at_least=0.0, at_most=0.9)
 
     def __post_init__(self) -> None:
@@ -84,6 +88,13 @@ class ConvS2SConfig:
             raise ConfigError("attention must be true in at least one decoder layer: the source is seen nowhere else")
         if len(self.source_vocabularies) != 1:
             raise ConfigError(f"a ConvS2S model has one source, but {len(self.source_vocabularies)} are given")
+        if self.tied != "none" and self.output_embedding != self.embedding:
+            raise ConfigError(
+                f"tied = {self.tied!r} needs output_embedding = embedding, but they are {self.output_embedding} and"
+                f" {self.embedding}"
+            )
+        if self.tied == "all" and self.source_vocabularies[0] != self.target_vocabulary:
+            raise ConfigError('tied = "all" needs one joint vocabulary for source and target')
 
     @property
     def attends(self) -> tuple[bool, ...]:
@@ -211,6 +222,8 @@ class ConvS2S(Seq2SeqModel[ConvS2SMemory, ConvS2SState]):
         self.target_embedding = nn.Parameter(torch.empty(c.target_vocabulary, c.embedding))
         for table in (self.source_embedding, self.target_embedding):
             nn.init.normal_(table, 0.0, 0.1)
+        if c.tied == "all":
+            self.source_embedding = self.target_embedding
         self.source_positions = _positions(c, c.source_positions)
         self.target_positions = _positions(c, c.target_positions)
         self.encoder_input = linear_map(c, c.embedding, c.encoder_widths[0], retain=retain)
@@ -221,7 +234,10 @@ class ConvS2S(Seq2SeqModel[ConvS2SMemory, ConvS2SState]):
         decoder = zip(inputs_of(c.decoder_widths), c.decoder_widths, c.decoder_kernels, c.attends, strict=True)
         self.decoder = nn.ModuleList([DecoderBlock(c, *sizes, attends=attends) for *sizes, attends in decoder])
         self.decoder_output = linear_map(c, c.decoder_widths[-1], c.output_embedding)
-        self.output = linear_map(c, c.output_embedding, c.target_vocabulary, retain=retain)
+        if c.tied == "none":
+            self.output = linear_map(c, c.output_embedding, c.target_vocabulary, retain=retain)
+        else:
+            self.output_bias = nn.Parameter(torch.zeros(c.target_vocabulary))
         self.dropout = Dropout(c.dropout)
 
     def encode(self, sources: tuple[Padded, ...]) -> ConvS2SMemory:
@@ -272,6 +288,8 @@ class ConvS2S(Seq2SeqModel[ConvS2SMemory, ConvS2SState]):
         return self.dropout(self.decoder_output(x)), {"windows": tuple(windows)}
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
+        if self.config.tied != "none":
+            return self.target_embedding, self.output_bias
         return self.output.effective_weight(), self.output.bias
 
     def parameter_parts(self) -> Mapping[str, int]:
@@ -280,7 +298,7 @@ class ConvS2S(Seq2SeqModel[ConvS2SMemory, ConvS2SState]):
             "positions": count_parameters(self.source_positions, self.target_positions),
             "encoder": count_parameters(self.encoder_input, self.encoder, self.encoder_output),
             "decoder": count_parameters(self.decoder_input, self.decoder, self.decoder_output),
-            "output": count_parameters(self.output),
+            "output": count_parameters(self.output if self.config.tied == "none" else self.output_bias),
         }
 
 

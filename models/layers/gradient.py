@@ -21,7 +21,7 @@ class _ScaledGradient(torch.autograd.Function):
 
 def scale_gradient(x: Tensor, factor: float) -> Tensor:
     """``x`` itself; the gradient that flows back through it is multiplied by ``factor`` (ConvS2S section 3.4)."""
-    if not x.requires_grad:
+    if not x.requires_grad or factor == 1:
         return x
     scaled: Tensor = _ScaledGradient.apply(x, factor)  # type: ignore[no-untyped-call]
     return scaled

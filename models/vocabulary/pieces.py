@@ -160,6 +160,7 @@ def train_sentencepiece(
     languages: Sequence[str],
     seed: int,
     further: Sequence[str] = (),
+    required: str = "",
 ) -> SentencePieceVocabulary:
     """Train a vocabulary on normalised lines (see ``models.text.normalise``); the same input gives the same bytes.
 
@@ -170,6 +171,7 @@ def train_sentencepiece(
         languages: codes that get a tag, ``("de", "en")``.
         seed: of the trainer's own sampling.
         further: other reserved pieces that the vocabulary is to have, ``models.vocabulary.EDITS``.
+        required: characters that are pieces however rare they are (``models.vocabulary.alphabets``).
 
     Raises:
         VocabularyError: the text is too small for ``size``, ``size`` too small for the text, or a code is malformed.
@@ -186,6 +188,7 @@ def train_sentencepiece(
             model_type=model_type,
             byte_fallback=True,
             character_coverage=0.9995,
+            required_chars=required,
             split_digits=True,
             normalization_rule_name="identity",  # NFC is ours, so that both sides see the same text
             remove_extra_whitespaces=False,  # otherwise runs of spaces would not come back

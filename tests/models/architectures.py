@@ -92,6 +92,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "no-target-positions": _CONVS2S | {"target_positions": False},
         "no-positions": _CONVS2S | {"source_positions": False, "target_positions": False},
         "plain-weights": _CONVS2S | {"weight_norm": False},
+        "tied-decoder": _CONVS2S | {"tied": "decoder", "output_embedding": 8},
+        "tied-all": _CONVS2S | {"tied": "all", "output_embedding": 8, "source_vocabularies": [TARGET_TYPES]},
     },
     "layerwise": {
         "full": _LAYERWISE,

@@ -137,6 +137,8 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
         {"decoder_kernels": (3, 3, 3)},
         "decoder_kernels must have one entry per layer, but has 3 for 2 widths",
     ),
+    ("convs2s", {"tied": "decoder", "output_embedding": 6}, "output_embedding = embedding, but they are 6 and 8"),
+    ("convs2s", {"tied": "all", "output_embedding": 8, "source_vocabularies": (8,)}, JOINT),
     ("convs2s", {"attention": (True,)}, "one entry per decoder layer, but has 1 for 2"),
     ("convs2s", {"attention": (False, False)}, "true in at least one decoder layer"),
     ("layerwise", {"heads": 3}, "8 is not a multiple of 3"),

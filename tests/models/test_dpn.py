@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from models import dpn
 from models.dpn import (
     DoubleAttention,
     Dpn,
@@ -125,22 +124,19 @@ def test_attention_names_say_decoder_path_layer_and_encoder_path() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("variant", "attentions"), [("both-both", 4), ("both-cnn", 2), ("cnn-san", 2), ("projections", 4)]
-)
-def test_gradients_of_the_cnn_encoder_are_divided_by_twice_the_attentions(
-    variant: str, attentions: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in ConvS2S; those of the SAN encoder, and of what reads the encoders, are whole."""
+@pytest.mark.parametrize("variant", ["both-both", "both-cnn", "cnn-san", "projections"])
+def test_gradients_of_the_cnn_encoder_are_scaled_where_the_configuration_says_so(variant: str) -> None:
+    """Those of the SAN encoder, and of what reads the encoders, are whole; by default all are, as in the paper."""
     model = Case("dpn", variant).build()
     assert isinstance(model, Dpn)
-    scaled = gradients(model)
-    monkeypatch.setattr(dpn, "scale_gradient", lambda x, factor: x)
+    assert model.config.gradient_scale == 1
     whole = gradients(model)
+    model.config = replace(model.config, gradient_scale=0.125)
+    scaled = gradients(model)
     for name, gradient in whole.items():
         if name.startswith("cnn_encoder"):
             assert gradient.abs().max() > 1e-6
-            gradient = gradient / (2 * attentions)
+            gradient = gradient * 0.125
         if not name.startswith("source"):
             torch.testing.assert_close(scaled[name], gradient, atol=1e-10, rtol=1e-10)
 

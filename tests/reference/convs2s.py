@@ -32,6 +32,8 @@ class ConvS2SReference:
         e = self.embed("source", source)
         z = self.encode(e)
         features = self.decode(self.embed("target", target), z, e)
+        if "output_bias" in self.weights:  # tied: the output layer is the target's table
+            return logits(features, self.weights["target_embedding"], self.weights["output_bias"])
         w = self.weights.under("output")
         return logits(features, effective(w), w["bias"])
 

@@ -150,6 +150,9 @@ class VocabularyConfig:
         target_size: entries of the target vocabulary where they are not ``size`` (0 = they are; not if joint).
         joint: one vocabulary for all sources and the target instead of one each.
         model_type: the subword algorithm, ``"bpe"`` or ``"unigram"``; word vocabularies ignore it.
+        alphabets: sets of characters that are pieces even where the text hardly has them, so that a model copies them
+            instead of spelling them in bytes: some of ``"ascii"``, ``"latin"``, ``"greek"``, ``"cyrillic"`` and
+            ``"signs"`` (typography, currencies, mathematics, bullets, arrows). Word vocabularies ignore them.
     """
 
     kind: Literal["sentencepiece", "word"] = "sentencepiece"
@@ -157,6 +160,7 @@ class VocabularyConfig:
     target_size: int = 0
     joint: bool = True
     model_type: Literal["bpe", "unigram"] = "bpe"
+    alphabets: tuple[Literal["ascii", "latin", "greek", "cyrillic", "signs"], ...] = ()
 
     def __post_init__(self) -> None:
         if self.target_size < 8 and self.target_size:

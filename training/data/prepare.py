@@ -18,6 +18,7 @@ from models.bundle import Corpus
 from models.dictionary import Dictionary
 from models.errors import ConfigError, CorpusError
 from models.folders import is_vacant, whole_folder
+from models.text import as_read
 from models.vocabulary import EDITS, Vocabulary, WordVocabulary, untagged
 from training.data.alignment import build_dictionary
 from training.data.config import SPLITS, CorpusConfig, DataConfig
@@ -185,7 +186,7 @@ class _Preparation:
         marks = self.features.read(corpus.name, split, paths, lines)
         first = 0
         for raw in parallel_chunks(texts, most):
-            clean = tuple([clean_line(line) for line in column] for column in raw)
+            clean = _as_trained_on(raw)
             rows = range(first, first + len(raw[-1]))
             yield _Chunk(rows, raw, clean, marks[rows.start : rows.stop])
             first = rows.stop
@@ -302,6 +303,12 @@ class _Chunk:
         """Some of them, by their place here."""
         raw, clean = (tuple([column[index] for index in kept] for column in side) for side in (self.raw, self.clean))
         return _Chunk([self.rows[i] for i in kept], raw, clean, [self.marks[i] for i in kept if self.marks])
+
+
+def _as_trained_on(raw: Columns) -> Columns:
+    """Sources as every model reads them in use, targets as they are written; each normalised and in one line."""
+    *sources, target = ([clean_line(line) for line in column] for column in raw)
+    return (*([as_read(line) for line in column] for column in sources), target)
 
 
 def _files(corpus: CorpusConfig) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from models.errors import VocabularyError
 from models.vocabulary import PLACEHOLDERS, Vocabulary, WordVocabulary, language_piece, train_sentencepiece
+from models.vocabulary.alphabets import characters
 from training.data.config import VocabularyConfig
 
 MOST_LINES = 1_000_000  # more text changes the pieces little and the training time much
@@ -74,7 +75,13 @@ def _train(
     if config.kind == "word":
         return most_frequent_words(lines, size=config.size, languages=languages, further=further)
     return train_sentencepiece(
-        lines, size=config.size, model_type=config.model_type, languages=languages, seed=seed, further=further
+        lines,
+        size=config.size,
+        model_type=config.model_type,
+        languages=languages,
+        seed=seed,
+        further=further,
+        required=characters(config.alphabets),
     )
 
 
