@@ -64,8 +64,8 @@ class DpnConfig:
             joint vocabulary).
         equal_embeddings: start with equal source and target embeddings (needs a joint vocabulary), so that a word and
             its copy look alike to the attention from the first update; they are trained apart.
-        gradient_scale: factor of the gradients that flow into the CNN encoder. The paper has none (1); the authors' code
-            divides by twice the layers, as ConvS2S does (section 3.4 there), which costs two BLEU with Adam.
+        gradient_scale: factor of the gradients that flow into the CNN encoder. The paper has none (1); the authors'
+            code divides by twice the layers, as ConvS2S does (section 3.4 there), which costs two BLEU with Adam.
         dropout: rate on embeddings, convolution inputs, SAN sub-layer outputs and hidden units.
         attention_dropout: rate on self-attention weights.
     """

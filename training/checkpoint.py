@@ -46,6 +46,7 @@ class TrainingProgress:
         skipped: updates that changed nothing, since their gradient was not finite.
         skipped_last: how many of the last updates in a row those are.
         vocabularies: SHA-256 of those that the weights belong to; empty in checkpoints of earlier versions.
+        shards: how many batches each of the epoch's shards has that is used up: they need not be planned once more.
     """
 
     update: int = 0
@@ -59,6 +60,7 @@ class TrainingProgress:
     skipped: int = 0
     skipped_last: int = 0
     vocabularies: str = ""
+    shards: tuple[int, ...] = ()
 
 
 def save_checkpoint(
@@ -129,7 +131,8 @@ def read_progress(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             metadata, names = file.metadata(), file.keys()
-        progress, recipe = TrainingProgress(**json.loads(metadata["progress"])), json.loads(metadata["recipe"])
+        stored, recipe = json.loads(metadata["progress"]), json.loads(metadata["recipe"])
+        progress = TrainingProgress(**{**stored, "shards": tuple(stored.get("shards", ()))})
         model = stored_keys(recipe.get("architecture", ""), recipe.get("model", {}), names)
         return progress, recipe | ({"model": model} if model else {})
     except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:

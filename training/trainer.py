@@ -180,7 +180,7 @@ class Trainer:
         """
         started, previous = time.monotonic(), self.progress.seconds
         training = self.recipe.training
-        groups = self.stream.updates(self.progress.epoch, self.progress.batch)
+        groups = self.stream.updates(self.progress.epoch, self.progress.batch, self.progress.shards)
         with interruptible(self.processes.launched) as interruption, closing(groups):
             while not self._done():
                 group = next(groups)
@@ -206,6 +206,7 @@ class Trainer:
             update=done.update + 1,
             epoch=group.epoch,
             batch=group.batch,
+            shards=group.shards,
             target_tokens=done.target_tokens + tokens,
             skipped=done.skipped + (not step.applied),
             skipped_last=0 if step.applied else done.skipped_last + 1,

@@ -1,8 +1,8 @@
 """Characters that a vocabulary is to have as pieces, however rare they are in its training text.
 
-What is no piece is spelt in bytes: three or four tokens that a small model has hardly ever read, where one would do. Real
-corpora have few of the signs that people type into forms, tables and code, so a trainer that goes by frequency leaves
-``#``, ``|`` or ``→`` out.
+What is no piece is spelt in bytes: three or four tokens that a small model has hardly ever read, where one would do.
+Real corpora have few of the signs that people type into forms, tables and code, so a trainer that goes by frequency
+leaves ``#``, ``|`` or ``→`` out.
 """
 
 from __future__ import annotations

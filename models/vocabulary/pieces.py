@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import re
-import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Self, TypeAlias
@@ -21,10 +20,8 @@ import sentencepiece
 from models.errors import VocabularyError
 from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, StoredVocabulary, is_reserved, language_piece
 
-_BOUNDARY = "\u2581"
+BOUNDARY = "\u2581"
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_SAMPLING = threading.Lock()  # sentencepiece has one seed for the whole process
-MOST_SEED = 2**31 - 1
 _Spelling: TypeAlias = tuple[list[int], list[int]]  # the bytes of a stand-in, and those of what it stands for
 
 
@@ -88,38 +85,36 @@ class SentencePieceVocabulary(StoredVocabulary):
         spelt = [(self._spell(stand_in), self._spell(character)) for character, stand_in in stand_ins.items()]
         return spelled.sub(lambda match: stand_ins[match[0]], text), spelt
 
-    def sample(
-        self, texts: Sequence[str], *, dropout: float, seed: int, reserved: Collection[int] = ()
-    ) -> list[list[int]]:
-        """Ids of many texts at once as :meth:`encode` gives them, but with merges left out at random: BPE dropout.
-
-        Provilkov et al. (2020), "BPE-Dropout: Simple and Effective Subword Regularization", algorithm 1, as
-        sentencepiece has it: a merge that was left out is not tried again where it stood, which cuts finer than the
-        paper does at the same probability. The result is a function of the arguments: sentencepiece encodes every list
-        in a thread of its own, whose random numbers begin with the seed.
+    def encode_many(self, texts: Sequence[str], reserved: Collection[int] = ()) -> list[list[int]]:
+        """Ids of many texts at once, as :meth:`encode` gives them.
 
         Args:
             texts: any text.
-            dropout: the probability that a merge is left out; 0 = none, as :meth:`encode`. Only where
-                :attr:`has_merges`: a unigram model would understand something else.
-            seed: from 0 to ``MOST_SEED``.
             reserved: numbers of the texts whose reserved strings are the reserved tokens.
-
-        Raises:
-            VocabularyError: the seed is out of bounds.
         """
-        if not 0 <= seed <= MOST_SEED:
-            raise VocabularyError(f"the seed must be 0 to {MOST_SEED}, but is {seed}")
         if not texts:
             return []
         patterns = (self._escapes_none if index in reserved else self._escapes_all for index in range(len(texts)))
         written, spelt = zip(*map(self._stood_in, texts, patterns), strict=True)
-        with _SAMPLING:
-            sentencepiece.set_random_generator_seed(seed)
-            encoded: list[list[int]] = self._processor.encode(
-                list(written), enable_sampling=dropout > 0, alpha=dropout, nbest_size=-1, num_threads=1
-            )
+        encoded: list[list[int]] = self._processor.encode(list(written), num_threads=1)
         return [_replace_all(ids, own) for ids, own in zip(encoded, spelt, strict=True)]
+
+    def spelled(self, ids: Sequence[int], place: float) -> list[int]:
+        """Ids with one of them spelt in bytes, as characters are that no piece has; unchanged where it is reserved.
+
+        Args:
+            ids: of a text.
+            place: which one, as a share of the sequence, from 0 to below 1.
+        """
+        index = int(place * len(ids))
+        if not ids or self._is_special(ids[index]) or (piece := self._pieces[ids[index]]) in self._reserved:
+            return list(ids)
+        word = piece.removeprefix(BOUNDARY)
+        if not word or (word != piece and BOUNDARY not in self._ids):
+            return list(ids)
+        boundary = [self._ids[BOUNDARY]] if word != piece else []
+        letters = [byte for character in word for byte in self._spell(character)]
+        return [*ids[:index], *boundary, *letters, *ids[index + 1 :]]
 
     def marks(self, ids: Iterable[int]) -> bool:
         """Whether there is a placeholder among ids."""
@@ -132,8 +127,16 @@ class SentencePieceVocabulary(StoredVocabulary):
     @property
     def has_merges(self) -> bool:
         """Whether it is a BPE model: its scores are the ranks of its merges, those of a unigram model are not whole."""
-        normal = [token for token in range(self.size) if not self._is_special(token)]
-        return all(float(self._processor.get_score(token)).is_integer() for token in normal)
+        return all(score.is_integer() for _, _, score in self.mergeable())
+
+    def mergeable(self) -> list[tuple[int, str, float]]:
+        """Id, text and score of every piece that is neither reserved nor a byte: characters, and what merges make."""
+        normal = [
+            token
+            for token in range(self.size)
+            if not self._is_special(token) and self._pieces[token] not in self._reserved
+        ]
+        return [(token, self._pieces[token], float(self._processor.get_score(token))) for token in normal]
 
     def _is_special(self, token: int) -> bool:
         processor = self._processor
@@ -208,7 +211,7 @@ def train_sentencepiece(
 def _first_characters(reserved: Sequence[str]) -> re.Pattern[str]:
     """Matches the boundary mark, and the first character of each of ``reserved``."""
     heads = [f"{re.escape(piece[0])}(?={re.escape(piece[1:])})" for piece in reserved]
-    return re.compile("|".join([_BOUNDARY, *heads]))
+    return re.compile("|".join([BOUNDARY, *heads]))
 
 
 def _replace_all(ids: list[int], spelt: Sequence[_Spelling]) -> list[int]:

@@ -33,7 +33,7 @@ from training.checkpoint import (
 )
 from training.optim import OptimiserConfig, build_optimiser
 
-PROGRESS = TrainingProgress(7, 1, 3, 2, -1.25, 1, 999, 12.5)
+PROGRESS = TrainingProgress(7, 1, 3, 2, -1.25, 1, 999, 12.5, shards=(4, 9))
 RECIPE = {"name": "r", "training": {"updates": 3}}
 CASE = Case("transformer", "pre-learned-all")
 ADAM, NAG = OptimiserConfig(), OptimiserConfig("nag", schedule="plateau")

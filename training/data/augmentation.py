@@ -1,36 +1,35 @@
-"""Training text that is another one in every epoch: BPE dropout, noise, and what joining tagged sources takes.
+"""Training text that is another one in every epoch: BPE dropout, noise, things to copy, and what joining takes.
 
-Before a shard is planned its pairs are rewritten: prepared ids are decoded, which gives the text back exactly, made
-untidy where the recipe says so, and encoded again with merges left out. Planned after that, batches hold sequences of
-like length, as ever. Prepared data stays as it is, a recipe may change its mind without preparing again, and validation
-never meets any of this.
+Before a shard is planned its pairs are rewritten: prepared ids are decoded where the recipe asks for other text, which
+gives it back exactly, changed or made untidy, and encoded again; then merges are left out. Planned after that, batches
+hold sequences of like length, as ever. Prepared data stays as it is, a recipe may change its mind without preparing
+again, and validation never meets any of this.
 
 The result is a function of seed, epoch and pair: the same on any number of processes, and after ``--resume``.
-
-Provilkov et al. (2020), "BPE-Dropout: Simple and Effective Subword Regularization". Sampling is sentencepiece's, which
-encodes here anyway and releases the interpreter's lock; subword-nmt is Python, some hundred times slower, and the
-dropout of Hugging Face's tokenizers cannot be seeded.
 
 P pairs of a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.errors import ConfigError
 from models.vocabulary import EOS, SentencePieceVocabulary
-from models.vocabulary.pieces import MOST_SEED
+from models.vocabulary.dropout import MergeDropout
+from training.data import names
 from training.data.config import DataConfig
 from training.data.dataset import PreparedData, TokenArray, load_sources
 from training.data.directions import directed_corpora
 from training.data.features import FeatureArray
+from training.data.rewriting import PairRewriter
 from training.perturbations import lower_case, with_typos, without_punctuation
 from training.recipe import Recipe
 
@@ -39,6 +38,8 @@ BLOCK = 1024
 _STREAM = 7  # tells this use of (seed, epoch, …) from others
 
 Ids = list[int]
+Encoded = tuple[Ids, Ids]
+"""A source without tags and EOS, and its target."""
 Flags = NDArray[np.bool_]
 
 
@@ -59,7 +60,8 @@ def load_augmentation(recipe: Recipe, folder: Path) -> Augmentation | None:
     if not config.rewrites and not (tags and config.join_share):
         return None
     sources, target = load_sources(folder)
-    vocabularies = []
+    vocabularies: list[SentencePieceVocabulary | None] = []
+    dropouts: list[MergeDropout | None] = []
     for vocabulary, dropout in (
         *((source, config.bpe_dropout_source) for source in sources),
         (target, config.bpe_dropout_target),
@@ -69,9 +71,15 @@ def load_augmentation(recipe: Recipe, folder: Path) -> Augmentation | None:
         if vocabulary is not None and dropout and not vocabulary.has_merges:
             raise ConfigError(f"{folder}: BPE dropout needs a vocabulary of the type bpe, but it has a unigram one")
         vocabularies.append(vocabulary)
+        dropouts.append(MergeDropout(vocabulary) if vocabulary is not None and dropout else None)
     first = vocabularies[0]
     ids = tuple(first.id_of(tag) for tag in tags) if first is not None else ()
-    return Augmentation(config, tuple(vocabularies), ids, recipe.training.seed)
+    if config.augmentation.substitutes and config.augmentation.names:
+        names.name(Random(0))  # says now, not in the middle of a run, that Faker is missing
+    codes = tuple(tag[1:-1] for tag in tags)
+    return Augmentation(
+        config, tuple(vocabularies), tuple(dropouts), ids, codes, recipe.languages, recipe.training.seed
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +89,19 @@ class Augmentation:
     Attributes:
         config: what to do.
         vocabularies: of each source in order (None for feature matrices), and of the target.
+        dropouts: what leaves merges out of the sequences of each; None where nothing does.
         tags: ids that sources of the first side may begin with.
+        codes: the languages that these tags name.
+        languages: the recipe's, of each source and of the target: those of a source without a tag.
         seed: of the run.
     """
 
     config: DataConfig
     vocabularies: tuple[SentencePieceVocabulary | None, ...]
+    dropouts: tuple[MergeDropout | None, ...]
     tags: tuple[int, ...]
+    codes: tuple[str, ...]
+    languages: tuple[str, ...]
     seed: int
 
     def rewrites(self, epoch: int) -> bool:
@@ -110,16 +124,52 @@ class Augmentation:
             within = np.arange(block * BLOCK, min((block + 1) * BLOCK, len(data)))
             chosen = np.flatnonzero(np.isin(within, pairs))
             rng = np.random.default_rng([self.seed, epoch, block, _STREAM])
+            changed = self._changed(data, within, rng)
             noise = _Noise.drawn(self.config, len(within), rng)
             for index, side in enumerate(data.source_sides):
                 if isinstance(side, TokenArray):
-                    sources[index].append(_select(self._source(index, side, within, noise, rng), chosen))
-            targets.append(_select(self._target(data.target_side, within, rng), chosen))
+                    own = self._source(index, side, within, noise, rng, changed)
+                    sources[index].append(_select(own, chosen))
+            targets.append(_select(self._target(data.target_side, within, rng, changed), chosen))
         sides = [
             _joined(parts) if isinstance(side, TokenArray) else FeatureArray(side.files, side.places[pairs])
             for side, parts in zip(data.source_sides, sources, strict=True)
         ]
         return PreparedData(tuple(sides), _joined(targets))
+
+    def _changed(self, data: PreparedData, pairs_P: NDArray[np.int64], rng: np.random.Generator) -> dict[int, Encoded]:
+        """The pairs of a block whose text is changed on both sides, by their place in it."""
+        config, (side, *_) = self.config, data.source_sides
+        vocabulary, target_vocabulary = self.vocabularies[0], self.vocabularies[-1]
+        if not config.augmentation.on_pairs or not isinstance(side, TokenArray):
+            return {}
+        assert vocabulary is not None and target_vocabulary is not None, "both sides are text"
+        first, second = self._tag_numbers(side, pairs_P)
+        tags_P = (first > 0).astype(np.int64) + (second > 0)
+        sources = [ids[tags:-1] for ids, tags in zip(_sequences(side, pairs_P), tags_P.tolist(), strict=True)]
+        columns = vocabulary.decode_many(sources), target_vocabulary.decode_many(_sequences(data.target_side, pairs_P))
+        marked = [vocabulary.marks(ids) for ids in sources]
+        languages = [self.languages_of(tag) for tag in first.tolist()]
+        random = Random(int(rng.integers(2**63)))
+        texts = PairRewriter(config.augmentation, columns, languages, marked, random).rewritten()
+        if not texts:
+            return {}
+        reserved = {number for number, place in enumerate(texts) if marked[place]}
+        sides = zip((vocabulary, target_vocabulary), zip(*texts.values(), strict=True), strict=True)
+        encoded = [own.encode_many(column, reserved) for own, column in sides]
+        room_P = config.max_source_tokens - 1 - tags_P
+        return {
+            place: (source, target)
+            for place, source, target in zip(texts, *encoded, strict=True)
+            if 0 < len(source) <= room_P[place] and 0 < len(target) < config.max_target_tokens
+        }
+
+    def languages_of(self, tag: int) -> tuple[tuple[str, ...], str]:
+        """Those that a source may be in, and its target's, by the number of its first tag (0 = none)."""
+        if not tag:
+            return self.languages[:-1], self.languages[-1]
+        target = self.codes[tag - 1]
+        return tuple(code for code in self.codes if code != target), target
 
     def groups(self, data: PreparedData) -> NDArray[np.int16] | None:
         """For each pair the number of its tags: only pairs of the same ones may be joined. None without tags."""
@@ -149,7 +199,13 @@ class Augmentation:
         return first, np.where(first > 0, numbers[side.tokens[begin + 1]], 0)
 
     def _source(
-        self, index: int, side: TokenArray, pairs_P: NDArray[np.int64], noise: _Noise, rng: np.random.Generator
+        self,
+        index: int,
+        side: TokenArray,
+        pairs_P: NDArray[np.int64],
+        noise: _Noise,
+        rng: np.random.Generator,
+        changed: Mapping[int, Encoded],
     ) -> TokenArray:
         vocabulary = self.vocabularies[index]
         assert vocabulary is not None, "a text side has a vocabulary"
@@ -157,44 +213,50 @@ class Augmentation:
         before = (self.tags_before(side, pairs_P) if index == 0 else np.zeros_like(pairs_P)).tolist()
         whole = _sequences(side, pairs_P)
         old = [ids[count:-1] for ids, count in zip(whole, before, strict=True)]
-        chosen = np.flatnonzero(noise.any_P | (config.bpe_dropout_source > 0)).tolist()
-        new = self._encoded(vocabulary, [old[one] for one in chosen], config.bpe_dropout_source, (noise, chosen), rng)
-        for one, ids in zip(chosen, new, strict=True):
-            room = config.max_source_tokens - 1 - before[one]
+        # Typing errors in what is to be copied would teach to mend it.
+        untidy = self._untidy(vocabulary, old, [pair for pair in noise.pairs if pair not in changed], noise, rng)
+        own = {**dict(enumerate(old)), **untidy, **{place: source for place, (source, _) in changed.items()}}
+        cut = self._with_dropout(index, list(own.values()), config.bpe_dropout_source, rng)
+        for place in np.flatnonzero(noise.spelt_P).tolist():
+            cut[place] = vocabulary.spelled(cut[place], float(rng.random()))
+        for place, ids in enumerate(cut):
+            room = config.max_source_tokens - 1 - before[place]
             if len(ids) > room and config.truncate_source and not vocabulary.marks(ids):
-                del ids[room:]
-            if ids and len(ids) <= room:
-                whole[one] = [*whole[one][: before[one]], *ids, EOS]
+                ids = ids[:room]
+            fitting = next(tried for tried in (ids, own[place], old[place]) if 0 < len(tried) <= room)
+            whole[place] = [*whole[place][: before[place]], *fitting, EOS]
         return _token_array(whole, side)
 
-    def _target(self, side: TokenArray, pairs_P: NDArray[np.int64], rng: np.random.Generator) -> TokenArray:
-        vocabulary, rate = self.vocabularies[-1], self.config.bpe_dropout_target
-        assert vocabulary is not None, "a target is text"
+    def _target(
+        self, side: TokenArray, pairs_P: NDArray[np.int64], rng: np.random.Generator, changed: Mapping[int, Encoded]
+    ) -> TokenArray:
+        rate = self.config.bpe_dropout_target
         old = _sequences(side, pairs_P)
-        if not rate:
-            return _token_array(old, side)
-        new = self._encoded(vocabulary, old, rate, None, rng)
+        own = [changed[place][1] if place in changed else ids for place, ids in enumerate(old)]
+        cut = self._with_dropout(-1, own, rate, rng)
         most = self.config.max_target_tokens - 1  # and EOS, which targets are stored without
-        return _token_array([ids if 0 < len(ids) <= most else o for ids, o in zip(new, old, strict=True)], side)
+        return _token_array([ids if len(ids) <= most else plain for ids, plain in zip(cut, own, strict=True)], side)
 
-    def _encoded(
+    def _with_dropout(self, side: int, sequences: list[Ids], rate: float, rng: np.random.Generator) -> list[Ids]:
+        dropout = self.dropouts[side] if rate else None
+        return sequences if dropout is None else dropout.applied(sequences, rate, rng)
+
+    def _untidy(
         self,
         vocabulary: SentencePieceVocabulary,
         old: list[Ids],
-        dropout: float,
-        noise: tuple[_Noise, list[int]] | None,
+        pairs: list[int],
+        noise: _Noise,
         rng: np.random.Generator,
-    ) -> list[Ids]:
-        """Sequences as their text, made untidy, is encoded now; ``noise`` comes with the pairs they are of."""
-        seed = int(rng.integers(MOST_SEED))
-        texts = vocabulary.decode_many(old)
-        if self.config.truncate_source and noise:  # a cut may have gone through a character
+    ) -> dict[int, Ids]:
+        """Some sequences as their text, made untidy, is encoded."""
+        texts = vocabulary.decode_many([old[pair] for pair in pairs])
+        if self.config.truncate_source:  # a cut may have gone through a character
             texts = [text.rstrip("\ufffd") for text in texts]
-        if noise is not None:
-            kinds, pairs = noise
-            texts = [kinds.applied(text, pair, rng) for text, pair in zip(texts, pairs, strict=True)]
-        marked = {number for number, ids in enumerate(old) if vocabulary.marks(ids)}
-        return vocabulary.sample(texts, dropout=dropout, seed=seed, reserved=marked)
+        texts = [noise.applied(text, pair, rng) for text, pair in zip(texts, pairs, strict=True)]
+        marked = {number for number, pair in enumerate(pairs) if vocabulary.marks(old[pair])}
+        encoded = vocabulary.encode_many(texts, marked)
+        return {pair: ids for pair, ids in zip(pairs, encoded, strict=True) if ids}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,18 +266,21 @@ class _Noise:
     lower_P: Flags
     bare_P: Flags
     typos_P: Flags
+    spelt_P: Flags
     rate: float
 
     @classmethod
     def drawn(cls, config: DataConfig, pairs: int, rng: np.random.Generator) -> _Noise:
         noise = config.noise
-        shares = (noise.lower_case, noise.no_punctuation, noise.typos)
-        lower, bare, typos = (rng.random(pairs) < share for share in shares)
-        return cls(lower, bare, typos, noise.typo_rate)
+        shares = (noise.lower_case, noise.no_punctuation, noise.typos, config.augmentation.spelt)
+        lower, bare, typos, spelt = (rng.random(pairs) < share for share in shares)
+        return cls(lower, bare, typos, spelt, noise.typo_rate)
 
     @property
-    def any_P(self) -> Flags:
-        return self.lower_P | self.bare_P | self.typos_P
+    def pairs(self) -> list[int]:
+        """Those that something is done to the text of."""
+        found: list[int] = np.flatnonzero(self.lower_P | self.bare_P | self.typos_P).tolist()
+        return found
 
     def applied(self, text: str, pair: int, rng: np.random.Generator) -> str:
         if self.typos_P[pair]:

@@ -141,6 +141,42 @@ class NoiseConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class AugmentationConfig:
+    """What is done to both sides of some training pairs, anew in every epoch, so that a model copies and keeps form.
+
+    Each kind is drawn by itself, so that one pair may get several. Needs one source, of text.
+
+    Attributes:
+        substitutes: share of the pairs in which a number or name that both sides have becomes something else that must
+            be copied: numbers of up to 20 digits, dates, identifiers, addresses, hashes, placeholders of programs.
+        names: share of the names so replaced that get a name of a person or place, in Latin script mostly. Above 0
+            needs Faker, whose lists they are (``tandem[train]`` has it).
+        borders: share of the pairs that get quotation marks, brackets, tags or emphasis around them, a number, bullet,
+            key or time in front, or a reference, sign or emoji behind.
+        joins: share of the pairs that become the first entry of a menu, path or row: short pairs joined by signs.
+        capitals: share of the pairs in capitals, with capitalised words, or with a capital at the beginning.
+        ends: share of the pairs that lose their final stop or get another mark, on both sides.
+        spelt: share of the sources in which one piece is spelt in bytes, so that a model reads what no piece has.
+    """
+
+    substitutes: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    names: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    borders: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    joins: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    capitals: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    ends: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    spelt: float = bounded(0.0, at_least=0.0, at_most=1.0)
+
+    def __bool__(self) -> bool:
+        return self.on_pairs or bool(self.spelt)
+
+    @property
+    def on_pairs(self) -> bool:
+        """Whether the text of pairs is changed."""
+        return bool(self.substitutes or self.borders or self.joins or self.capitals or self.ends)
+
+
+@dataclass(frozen=True, slots=True)
 class VocabularyConfig:
     """How the vocabularies are trained.
 
@@ -198,8 +234,9 @@ class DataConfig:
             Sequences get longer, by about a quarter at 0.1 and half as much at 0.05.
         bpe_dropout_target: the same for the targets.
         noise: lower case, missing punctuation and typing errors in some training sources.
-        rewriting_from: the epoch, counted from 0, that noise and BPE dropout begin with: they cost least when they come
-            late (docs/results.md).
+        augmentation: things to copy, surroundings and other forms in some training pairs.
+        rewriting_from: the epoch, counted from 0, that noise, augmentation and BPE dropout begin with. Noise and
+            dropout cost least when they come late (docs/results.md).
     """
 
     corpora: tuple[CorpusConfig, ...]
@@ -217,6 +254,7 @@ class DataConfig:
     bpe_dropout_source: float = bounded(0.0, at_least=0.0, at_most=0.9)
     bpe_dropout_target: float = bounded(0.0, at_least=0.0, at_most=0.9)
     noise: NoiseConfig = NoiseConfig()
+    augmentation: AugmentationConfig = AugmentationConfig()
     rewriting_from: int = bounded(0, at_least=0)
 
     def __post_init__(self) -> None:
@@ -268,16 +306,19 @@ class DataConfig:
 
     @property
     def rewrites(self) -> bool:
-        """Whether training text is rewritten in some epoch: noise, or BPE dropout."""
-        return bool(self.bpe_dropout_source or self.bpe_dropout_target or self.noise)
+        """Whether training text is rewritten in some epoch: noise, augmentation, or BPE dropout."""
+        return bool(self.bpe_dropout_source or self.bpe_dropout_target or self.noise or self.augmentation)
 
     def _check_rewriting(self) -> None:
         """What rewriting the text in training excludes."""
-        for field in ("bpe_dropout_source", "bpe_dropout_target", "noise"):
+        for field in ("bpe_dropout_source", "bpe_dropout_target", "noise", "augmentation"):
             value = getattr(self, field)
             faults = [] if self.vocabulary.kind == "sentencepiece" else ["vocabulary kind = 'sentencepiece'"]
             faults += [] if self.target_form == "text" else ["target_form = 'text'"]
-            faults += [] if self.vocabulary.model_type == "bpe" or field == "noise" else ["model_type = 'bpe'"]
+            if field.startswith("bpe_") and self.vocabulary.model_type != "bpe":
+                faults.append("model_type = 'bpe'")
+            if field == "augmentation" and (len(self.feature_sources) > 1 or self.feature_sources[0]):
+                faults.append("one source, of text")
             if value and faults:
                 raise ConfigError(f"data: {field} needs {', '.join(faults)}")
 

@@ -47,11 +47,13 @@ class Group:
         batches: its batches, at least one.
         epoch: the epoch of the update's last batch, over all processes.
         batch: how many of that epoch's batches are used after it.
+        shards: how many batches each shard of that epoch has that is used up; who goes on from here need not plan them.
     """
 
     batches: tuple[TrainingBatch, ...]
     epoch: int
     batch: int
+    shards: tuple[int, ...] = ()
 
 
 class Stream:
@@ -79,46 +81,56 @@ class Stream:
         self._pins = processes.device.startswith("cuda")
         self._groups = None if augmentation is None else augmentation.groups(data)
 
-    def updates(self, epoch: int = 0, batch: int = 0) -> Generator[Group, None, None]:
-        """What to compute for each update, without end, from a place on; batches are prepared in the background."""
+    def updates(self, epoch: int = 0, batch: int = 0, shards: Sequence[int] = ()) -> Generator[Group, None, None]:
+        """What to compute for each update, without end, from a place on; batches are prepared in the background.
+
+        Args:
+            epoch: the first epoch.
+            batch: how many of its batches are used already.
+            shards: how many batches its first shards have, where that is known (``Group.shards``).
+        """
         depth = max(2, _DEPTH // self._accumulate)
-        yield from prefetch(self._collate, self._places(epoch, batch), depth=depth)
+        yield from prefetch(self._collate, self._places(epoch, batch, tuple(shards)), depth=depth)
 
     def plans(self, epoch: int) -> Generator[BatchPlan, None, None]:
         """The batches of an epoch, all processes' together, in training order.
 
         They name the pairs of what they are made of: where these are rewritten, a shard's own data.
         """
-        with closing(self._planned(epoch)) as planned:
-            for _, plan in planned:
-                yield plan
+        with closing(self._planned(epoch, ())) as planned:
+            for one, _ in planned:
+                yield one[1]
 
-    def _planned(self, epoch: int) -> Generator[Planned, None, None]:
+    def _planned(self, epoch: int, known: tuple[int, ...]) -> Generator[tuple[Planned, tuple[int, ...]], None, None]:
+        """The batches of an epoch's shards but the first ones, whose sizes are known, and the sizes of those before."""
         shards = self._shards(epoch)
-        numbers = range(len(shards))
+        numbers = range(len(known), len(shards))
         with closing(prefetch(partial(self._plan, epoch, shards), numbers, depth=1)) as planned:
             for data, pairs, plan in planned:
                 for item in plan:
-                    yield data, item if pairs is None else _renumbered(item, pairs)
+                    yield (data, item if pairs is None else _renumbered(item, pairs)), known
+                known = (*known, len(plan))
 
-    def _places(self, epoch: int, batch: int) -> Generator[tuple[list[Planned], int, int], None, None]:
+    def _places(
+        self, epoch: int, batch: int, known: tuple[int, ...]
+    ) -> Generator[tuple[list[Planned], int, int, tuple[int, ...]], None, None]:
         """This process's plans for each update, and the place that follows it."""
         waiting: list[Planned] = []  # an update may begin in one epoch and end in the next
         while True:
-            with closing(self._planned(epoch)) as planned:
-                for number, one in enumerate(planned, start=1):
+            with closing(self._planned(epoch, known)) as planned:
+                for number, (one, before) in enumerate(planned, start=sum(known) + 1):
                     if number <= batch:
                         continue
                     waiting.append(one)
                     if len(waiting) == self._accumulate:
-                        yield share_out(waiting, self._processes), epoch, number
+                        yield share_out(waiting, self._processes), epoch, number, before
                         waiting = []
-            epoch, batch = epoch + 1, 0
+            epoch, batch, known = epoch + 1, 0, ()
 
-    def _collate(self, place: tuple[list[Planned], int, int]) -> Group:
-        planned, epoch, number = place
+    def _collate(self, place: tuple[list[Planned], int, int, tuple[int, ...]]) -> Group:
+        planned, epoch, number, shards = place
         batches = (self._batch(data, plan) for data, plan in planned)
-        return Group(tuple(batch.pinned() if self._pins else batch for batch in batches), epoch, number)
+        return Group(tuple(batch.pinned() if self._pins else batch for batch in batches), epoch, number, shards)
 
     def _batch(self, data: PreparedData, plan: BatchPlan) -> TrainingBatch:
         batch = collate(data, plan, None if self._augmentation is None else self._augmentation.tags_before)

@@ -18,7 +18,7 @@ from models.vocabulary import EOS, SentencePieceVocabulary, Vocabulary
 from tests.training.toy import write_lines
 from training.data.augmentation import Augmentation, load_augmentation
 from training.data.batches import collate
-from training.data.config import CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
+from training.data.config import AugmentationConfig, CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_vocabularies
 from training.data.plans import BatchPlan
 from training.data.prepare import prepare
@@ -237,3 +237,69 @@ def test_vocabularies_that_cannot_are_refused(root: Path, tmp_path: Path) -> Non
     folder = made(root, tmp_path / "words", words)
     with pytest.raises(ConfigError, match="need sentencepiece"):
         load_augmentation(recipe(replace(CONFIG, noise=NoiseConfig(typos=0.1))), folder)
+
+
+PAIRWISE = AugmentationConfig(substitutes=0.6, names=0.3, borders=0.4, joins=0.1, capitals=0.1, ends=0.2)
+
+
+def test_pairs_are_changed_on_both_sides(plain: Path) -> None:
+    augment, data, vocabulary = load(plain, augmentation=PAIRWISE)
+    assert augment.rewrites(0)
+    new = augment.rewritten(data, ALL, 0)
+    pairs = list(zip(texts(data, vocabulary), texts(new, vocabulary), strict=True))
+    changed = [(old, now) for old, now in pairs if old != now]
+    assert 100 < len(changed) < 200
+    assert all(old[0] != now[0] and (old[1] != now[1] or now[0] == now[0].title()) for old, now in changed)
+    digits = [sorted(filter(str.isdigit, side)) for _, now in changed for side in now]
+    assert digits[::2] == digits[1::2]  # whatever was put in stands on both sides
+    assert all(new.sources(index)[0][-1] == EOS for index in range(200))
+
+
+def test_changed_pairs_are_a_function_of_seed_epoch_and_pair(plain: Path) -> None:
+    augment, data, vocabulary = load(plain, augmentation=PAIRWISE, noise=NoiseConfig(typos=0.3))
+    first = texts(augment.rewritten(data, ALL, 0), vocabulary)
+    assert texts(augment.rewritten(data, ALL, 0), vocabulary) == first
+    assert texts(augment.rewritten(data, ALL[50:90], 0), vocabulary) == first[50:90]
+    assert texts(augment.rewritten(data, ALL, 1), vocabulary) != first
+    assert texts(replace(augment, seed=2).rewritten(data, ALL, 0), vocabulary) != first
+
+
+def test_tagged_pairs_keep_their_tags_and_get_their_targets_quotation_marks(tagged: Path) -> None:
+    config = replace(CONFIG, corpora=(TAGGED, replace(BACK, back_translated=True)), tagged=True)
+    config = replace(config, augmentation=AugmentationConfig(borders=1.0))
+    augment = load_augmentation(recipe(config), tagged)
+    assert augment is not None
+    data = PreparedData.open(tagged, "train")
+    everything = np.arange(len(data))
+    new = augment.rewritten(data, everything, 0)
+    before = augment.tags_before(data.source_sides[0], everything)
+    np.testing.assert_array_equal(augment.tags_before(new.source_sides[0], everything), before)
+    for index, tags in enumerate(before.tolist()):
+        assert data.sources(index)[0][:tags].tolist() == new.sources(index)[0][:tags].tolist()
+    (vocabulary,), _ = load_vocabularies(tagged)
+    german = vocabulary.language_tag("de")
+    quoted = {mark: set() for mark in ("„", "“")}  # type: dict[str, set[bool]]
+    for index in range(len(new)):
+        target = vocabulary.decode(new.target(index).tolist())
+        if target[0] in quoted:
+            quoted[target[0]].add(int(new.sources(index)[0][0]) == german)
+    assert quoted == {"„": {True}, "“": {False}}
+
+
+def test_a_pair_that_would_get_too_long_stays_whole(plain: Path) -> None:
+    shortest = int(max(PreparedData.open(plain, "train").source_lengths.max(), 20))
+    changes = {"augmentation": PAIRWISE, "max_source_tokens": shortest, "max_target_tokens": shortest}
+    augment, data, vocabulary = load(plain, **changes)
+    new = augment.rewritten(data, ALL, 0)
+    assert new.source_lengths.max() <= shortest and new.target_lengths.max() <= shortest
+    for index, (old, now) in enumerate(zip(texts(data, vocabulary), texts(new, vocabulary), strict=True)):
+        assert (old == now) or (old[0] != now[0]), index
+
+
+def test_some_sources_have_a_piece_in_bytes_and_the_same_text(plain: Path) -> None:
+    augment, data, vocabulary = load(plain, augmentation=AugmentationConfig(spelt=0.5))
+    new = augment.rewritten(data, ALL, 0)
+    assert texts(new, vocabulary) == texts(data, vocabulary)
+    longer = new.source_lengths > data.source_lengths
+    assert 50 < longer.sum() < 150
+    np.testing.assert_array_equal(new.target_side.tokens, data.target_side.tokens)

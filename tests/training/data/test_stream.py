@@ -83,6 +83,19 @@ def test_resumed_within_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     rest = list(islice(own.updates(place.epoch, place.batch), 19))
     assert [pairs_of(group) for group in rest] == [pairs_of(group) for group in whole[41:]]
     assert {group.epoch for group in whole} >= {0, 1, 2}
+    planned: list[int] = []
+    plan = stream.Stream._plan
+
+    def counted(self: Stream, epoch: int, shards: list[Any], number: int) -> Any:
+        planned.append(number)
+        return plan(self, epoch, shards, number)
+
+    monkeypatch.setattr(stream.Stream, "_plan", counted)
+    late = next(group for group in whole if len(group.shards) == 2)
+    after = whole.index(late) + 1
+    rest = list(islice(own.updates(late.epoch, late.batch, late.shards), 60 - after))
+    assert [pairs_of(group) for group in rest] == [pairs_of(group) for group in whole[after:]]
+    assert planned[0] == 2, "the shards that are used up are not planned once more"
 
 
 @given(st.integers(1, 7), st.integers(1, 9))
@@ -122,7 +135,7 @@ class Parity(Augmentation):
         return np.ones_like(pairs)
 
 
-PARITY = Parity(DATA, (), (), seed=1)
+PARITY = Parity(DATA, (), (), (), (), ("de", "en"), seed=1)
 
 
 def test_joined_sources_lose_the_tags_inside() -> None:
