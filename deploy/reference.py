@@ -24,7 +24,14 @@ from service.configuration import flag_of, is_secret, plain_default, variable_of
 from service.http.openapi import FORM
 from service.settings import Settings
 from training.corpora.page import corpora_page
-from training.data.config import CorpusConfig, DataConfig, FilterConfig, NoiseConfig, VocabularyConfig
+from training.data.config import (
+    AugmentationConfig,
+    CorpusConfig,
+    DataConfig,
+    FilterConfig,
+    NoiseConfig,
+    VocabularyConfig,
+)
 from training.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig, load_recipe
 
@@ -36,6 +43,7 @@ _TABLES: tuple[tuple[str, str, type[Any]], ...] = (
     ("[[data.corpora]]", "One parallel corpus.", CorpusConfig),
     ("[data.filters]", "Which pairs are left out.", FilterConfig),
     ("[data.noise]", "What is done to some training sources.", NoiseConfig),
+    ("[data.augmentation]", "What is done to both sides of some training pairs.", AugmentationConfig),
     ("[data.vocabulary]", "How the vocabularies are made.", VocabularyConfig),
     *(
         (f'[model] of architecture = "{name}"', "", config)

@@ -114,7 +114,7 @@ def train(
     with joined(device.value) as processes, ExitStack() as stack:
         reporter: Reporter = Silent()
         if processes.first:
-            reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder / "events", console))
+            reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
         if is_emulated(precision := recipe.training.precision, device.value):
             _say(processes, f'this processor has no {precision}: precision = "float32" in the recipe is faster here')
         trainer = _trainer(recipe, folder, processes, reporter)

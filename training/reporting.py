@@ -1,10 +1,11 @@
-"""Where a run's progress goes: the terminal and TensorBoard event files; and the means between two log lines."""
+"""Where progress goes: the terminal, ``metrics.jsonl`` and TensorBoard event files; and means between log lines."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,7 +71,8 @@ class TerminalReporter(ExitStack):
 
     Args:
         updates: the last update.
-        folder: where the TensorBoard event files go, from the first report on: a run that is refused leaves none.
+        folder: of the run, where ``events`` (TensorBoard's) and ``metrics.jsonl`` go, from the first report on: a run
+            that is refused leaves none.
         console: where to draw.
     """
 
@@ -81,6 +83,7 @@ class TerminalReporter(ExitStack):
         self._bar = Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=updates)
         self._folder = folder
+        self._metrics = MetricsFile(folder / "metrics.jsonl")
         self._seen: tuple[float, int] | None = None
 
     def __enter__(self) -> Self:
@@ -89,7 +92,7 @@ class TerminalReporter(ExitStack):
 
     @cached_property
     def _events(self) -> Any:
-        events = _event_writer(self._folder, self._console)
+        events = _event_writer(self._folder / "events", self._console)
         if events is not None:
             self.callback(events.close)
         return events
@@ -103,21 +106,60 @@ class TerminalReporter(ExitStack):
             text += f"  {speed:,.0f} target tokens/s"
             values = {**values, "tokens_per_second": speed}
         self._seen = (now, progress.target_tokens)
-        self._record("train", progress.update, values)
+        self._record("train", progress, values)
         self._bar.update(self._task, completed=progress.update, description=text)
         if not self._console.is_terminal:
             self._console.print(f"update {progress.update}  epoch {progress.epoch}  {text}", highlight=False)
 
     def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Show and record a validation."""
-        text = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
+        text = "  ".join(f"{name} {value:.3f}" for name, value in values.items() if "/" not in name)
         self._console.print(f"validation after update {progress.update}: {text}", highlight=False)
-        self._record("valid", progress.update, values)
+        self._record("valid", progress, values)
 
-    def _record(self, group: str, update: int, values: Mapping[str, float]) -> None:
+    def _record(self, group: str, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+        self._metrics.add(group, progress, values)
         if self._events is not None:
             for name, value in values.items():
-                self._events.add_scalar(f"{group}/{name}", value, update)
+                self._events.add_scalar(f"{group}/{name}", value, progress.update)
+
+
+class MetricsFile:
+    """A line of JSON for every report: ``group``, ``update``, ``epoch``, ``target_tokens``, ``seconds`` and the values.
+
+    Where a run goes on from a checkpoint, the lines of updates that are made once more are taken out first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begun = False
+
+    def add(self, group: str, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+        if not self._begun:
+            self._forget_from(progress.update)
+            self._begun = True
+        place = {name: getattr(progress, name) for name in ("update", "epoch", "target_tokens")}
+        line = {"group": group, **place, "seconds": round(progress.seconds, 1), **values}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _forget_from(self, update: int) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if not self._path.exists():
+            return
+        kept = [line for line in read_metrics(self._path) if line["update"] < update]
+        partial = self._path.with_suffix(".partial")
+        partial.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        partial.replace(self._path)
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a run's ``metrics.jsonl``; one that a crash has cut off is left out."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return found
 
 
 def _event_writer(folder: Path, console: Console) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from models.rendering import Renderer
 from models.search import Graphs, OfflineDecoder
 from models.translator import translate_lines
 from models.vocabulary import TaggedVocabulary, Vocabulary
-from training.data.corpus import iterate_lines
+from training.data.corpus import read_lines
 from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
 from training.data.directions import Directed, directed_corpora
 from training.data.summary import PreparedSummary
@@ -27,7 +27,7 @@ _SLOTS = 64  # of a search on a GPU, beside what training holds there
 
 
 class TextValidator:
-    """Decodes the first validation sentences of every corpus and scores them.
+    """Decodes every so-manieth validation sentence of every corpus and scores them, together and by corpus.
 
     Args:
         recipe: decides how many sentences, the search and the metric.
@@ -40,36 +40,53 @@ class TextValidator:
         sources, target = self._vocabularies
         self._renderer = Renderer(sources, target, recipe.data.target_form, load_dictionary(data))
         sides = side_names(len(recipe.source_languages))
-        # Lines, or feature matrices; by the language that a tag names, "" where there is none.
-        self._columns: dict[str, list[list[Any]]] = {}
+        # Lines, or feature matrices, of each corpus; by the language that a tag names, "" where there is none.
+        self._columns: dict[str, dict[str, list[list[Any]]]] = {}
         features = PreparedSummary.load(data).features
         directed = directed_corpora(recipe.data, recipe.languages)
         share = max(1, recipe.training.validation_sentences // len(directed))
         for one in directed:
             if "valid" not in one.corpus.splits:
                 continue
-            columns = self._columns.setdefault(_tag(recipe, one), [[] for _ in sides])
-            for column, side in zip(columns, sides, strict=True):
-                path = text_path(data, one.corpus.name, "valid", side)
+            columns = self._columns.setdefault(_tag(recipe, one), {})[one.corpus.name] = []
+            for side in sides:
                 if side in features:
-                    column += open_features(data, "valid", features[side], evaluation=one.corpus.name)[:share]
-                elif path.exists():
-                    column += islice(iterate_lines(path), share)
+                    whole: Sequence[Any] = open_features(data, "valid", features[side], evaluation=one.corpus.name)
+                else:
+                    whole = read_lines(text_path(data, one.corpus.name, "valid", side))
+                # Corpora stand in the order of their documents, whose first may be unlike the others.
+                columns.append([whole[place] for place in range(0, len(whole), max(1, len(whole) // share))][:share])
 
     def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
-        """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …), where the model lies."""
+        """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …), where the model lies.
+
+        Where there are several corpora, those of each follow as ``metric/corpus``.
+        """
         graphs = self._graphs(model)
-        texts: list[str] = []
-        references: list[str] = []
-        for language, (*sources, target) in self._columns.items():
-            texts += translate_lines(
-                OfflineDecoder(graphs, replace(self._recipe.decoding, beam_size=1, n_best=1)),
-                self._tagged(language),
-                sources,
-                max_source_tokens=self._recipe.data.max_source_tokens,
-                renderer=self._renderer,
+        found: dict[str, tuple[list[str], list[str]]] = {}  # translations and references by corpus
+        for language, corpora in self._columns.items():
+            *sources, target = (list(chain.from_iterable(side)) for side in zip(*corpora.values(), strict=True))
+            decoded = iter(
+                translate_lines(
+                    OfflineDecoder(graphs, replace(self._recipe.decoding, beam_size=1, n_best=1)),
+                    self._tagged(language),
+                    sources,
+                    max_source_tokens=self._recipe.data.max_source_tokens,
+                    renderer=self._renderer,
+                )
             )
-            references += target
+            references = iter(target)
+            for name, columns in corpora.items():
+                count = len(columns[-1])
+                found[name] = (list(islice(decoded, count)), list(islice(references, count)))
+        texts, wanted = (list(chain.from_iterable(side)) for side in zip(*found.values(), strict=True))
+        scores = self._scores(texts, wanted)
+        if len(found) > 1:
+            for name, pairs in found.items():
+                scores |= {f"{metric}/{name}": value for metric, value in self._scores(*pairs).items()}
+        return scores
+
+    def _scores(self, texts: list[str], references: list[str]) -> dict[str, float]:
         scores = {s.metric.lower(): s.value for s in SCORERS[self._recipe.task](texts, references)}
         if "rouge-1" in scores:
             scores["rouge"] = scores["rouge-1"]

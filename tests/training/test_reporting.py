@@ -12,7 +12,7 @@ from rich.console import Console
 
 from training import reporting
 from training.checkpoint import TrainingProgress
-from training.reporting import TerminalReporter
+from training.reporting import TerminalReporter, read_metrics
 
 VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
 
@@ -50,7 +50,8 @@ def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path, monkeypa
     with TerminalReporter(100, tmp_path, shown) as reporter:
         reporter.update(TrainingProgress(update=50, epoch=1, target_tokens=1000), VALUES)
         reporter.update(TrainingProgress(update=100, epoch=2, target_tokens=5000), VALUES)
-        reporter.validation(TrainingProgress(update=100), {"loss": 2.25, "bleu": 31.5})
+        values = {"loss": 2.25, "bleu": 31.5, "bleu/news": 20.0}  # one corpus' are for the files
+        reporter.validation(TrainingProgress(update=100), values)
     assert stream.getvalue().splitlines() == [
         "update 50  epoch 1  loss 2.500  rate 1.00e-03",
         "update 100  epoch 2  loss 2.500  rate 1.00e-03  1,000 target tokens/s",
@@ -94,13 +95,35 @@ def test_events_are_closed_when_training_fails(events: Events, tmp_path: Path) -
 
 def test_event_files_are_written(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
-    with TerminalReporter(100, tmp_path / "events", console()[0]) as reporter:
+    with TerminalReporter(100, tmp_path, console()[0]) as reporter:
         reporter.update(TrainingProgress(update=1), VALUES)
     assert [path.name.split(".")[2] for path in (tmp_path / "events").iterdir()] == ["tfevents"]
 
 
+def test_metrics_are_lines_of_json_and_a_resumed_run_has_each_update_once(events: Events, tmp_path: Path) -> None:
+    def report(*updates: int) -> None:
+        with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+            for update in updates:
+                reporter.update(TrainingProgress(update, target_tokens=10 * update, seconds=0.55), VALUES)
+            reporter.validation(TrainingProgress(updates[-1]), {"loss": 2.25, "chrf/news": 40.0})
+
+    report(10, 20, 30)
+    path = tmp_path / "metrics.jsonl"
+    with path.open("a") as file:
+        file.write('{"group": "train", "upd')  # the process was killed
+    report(20, 30, 40)  # from the checkpoint of update 10
+    lines = read_metrics(path)
+    assert [(line["group"], line["update"]) for line in lines] == [
+        *(("train", update) for update in (10, 20, 30, 40)),
+        ("valid", 40),
+    ]
+    place = {"group": "train", "update": 10, "epoch": 0, "target_tokens": 100, "seconds": 0.6}
+    assert lines[0] == {**place, **VALUES}
+    assert lines[-1]["chrf/news"] == 40.0
+
+
 def test_what_reports_nothing_leaves_nothing(tmp_path: Path) -> None:
-    with TerminalReporter(100, tmp_path / "run" / "events", console()[0]):
+    with TerminalReporter(100, tmp_path / "run", console()[0]):
         pass
     assert not list(tmp_path.iterdir())
 

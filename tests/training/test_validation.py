@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,14 +44,17 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("wanted", [1, 5, 12, 500])
-def test_the_first_sentences_are_decoded_greedily(wanted: int, prepared: Path, decoded: list[dict[str, Any]]) -> None:
+def test_sentences_of_the_whole_set_are_decoded_greedily(
+    wanted: int, prepared: Path, decoded: list[dict[str, Any]]
+) -> None:
     recipe = replace(
         toy_recipe(validation_sentences=wanted), decoding=SearchOptions(beam_size=4, n_best=2, max_length=9)
     )
     model = toy_trainer(recipe, prepared, prepared).model.eval()
     scores = TextValidator(recipe, prepared)(model)
     (call,) = decoded
-    assert call["lines"] == [valid_lines(prepared, "source0")[:wanted]]
+    lines = valid_lines(prepared, "source0")
+    assert call["lines"] == [lines[:: max(1, len(lines) // wanted)][:wanted]]
     assert call["options"] == SearchOptions(beam_size=1, n_best=1, max_length=9)
     assert call["limit"] == DATA.max_source_tokens
     assert scores["chrf"] == 100.0
@@ -71,8 +75,23 @@ def test_corpora_share_the_sentences_and_may_lack_a_validation_set(
     model = toy_trainer(toy_recipe(), prepared, prepared).model.eval()
     for wanted, shown in ((6, 3), (1, 1)):
         recipe = toy_recipe(validation_sentences=wanted, data=replace(DATA, corpora=corpora))
-        TextValidator(recipe, prepared)(model)
+        assert set(TextValidator(recipe, prepared)(model)) == {"bleu", "chrf"}
         assert len(decoded[-1]["lines"][0]) == shown
+
+
+def test_each_corpus_has_its_score(prepared: Path, decoded: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Of its own lines in their order: "other" has other references."""
+    data = tmp_path / "data"
+    shutil.copytree(prepared, data)
+    shutil.copytree(data / "text" / "toy", data / "text" / "other")
+    wrong = text_path(data, "other", "valid", "target")
+    wrong.write_text("".join("x\n" for _ in valid_lines(data, "target")), encoding="utf-8")
+    recipe = toy_recipe(
+        validation_sentences=6, data=replace(DATA, corpora=(*DATA.corpora, replace(DATA.corpora[0], name="other")))
+    )
+    scores = TextValidator(recipe, data)(toy_trainer(toy_recipe(), prepared, prepared).model.eval())
+    assert scores["chrf/toy"] == 100.0 and scores["chrf/other"] < 20
+    assert scores["chrf/other"] < scores["chrf"] < 100.0
 
 
 @pytest.mark.slow

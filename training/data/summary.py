@@ -16,7 +16,7 @@ from models.vocabulary import Vocabulary
 from training.data.config import DataConfig
 from training.data.corpus import file_digest
 
-FORMAT = 1
+FORMAT = 2
 SUMMARY_FILE = "prepared.json"
 _VALUES_LISTED = 5  # in a message
 # Read when batches are planned, so changing them needs no new preparation.
@@ -27,6 +27,7 @@ BATCHING_FIELDS = (
     "bpe_dropout_source",
     "bpe_dropout_target",
     "noise",
+    "augmentation",
     "rewriting_from",
 )
 

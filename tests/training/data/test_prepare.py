@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from models.errors import ConfigError, CorpusError, VocabularyError
+from models.text import as_read, normalise
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.dataset import PreparedData, TokenArray, TokenWriter, load_vocabularies, text_path
 from training.data.prepare import prepare
@@ -79,6 +80,20 @@ def test_text_comes_back(root: Path) -> None:
     assert summary.splits["train"].source_tokens == (int(data.source_lengths.sum()),)
     (side,) = data.source_sides
     assert isinstance(side, TokenArray) and side.tokens.dtype == np.uint16
+
+
+def test_sources_are_prepared_as_they_are_read_in_use(root: Path) -> None:
+    """No-break and repeated spaces, soft hyphens and signs without width; targets stay as they are written."""
+    german = ["der\u00a0hund  läuft\u202f!", "die kat\u00adze\u200b sieht", "das\u2009haus ist klein"] * 40
+    english = ["the\u00a0dog runs\u202f!", "the cat sees", "the house is small"] * 40
+    write(root / "toy/train.de.xz", german)
+    write(root / "toy/train.en.xz", english)
+    make(root, replace(CONFIG, filters=FilterConfig(deduplicate=False), placeholder_share=0.0))
+    data = PreparedData.open(root.parent / "out", "train")
+    (source,), target = load_vocabularies(root.parent / "out")
+    for index, (line, reference) in enumerate(zip(german, english, strict=True)):
+        assert data.sources(index)[0][:-1].tolist() == source.encode(as_read(normalise(line)))
+        assert data.target(index).tolist() == target.encode(reference)
 
 
 def test_a_share_of_a_corpus(root: Path) -> None:
@@ -267,7 +282,7 @@ def test_damaged_prepared_data(root: Path) -> None:
     with pytest.raises(CorpusError, match=r"the arrays train\.target\.\* cannot be read"):
         PreparedData.open(out, "train")
     (out / "prepared.json").write_text(json.dumps({**record, "format": 99}))
-    with pytest.raises(CorpusError, match="format must be 1, but is 99"):
+    with pytest.raises(CorpusError, match="format must be 2, but is 99"):
         PreparedData.open(out, "train")
     (out / "prepared.json").write_text("{")
     with pytest.raises(CorpusError, match="is damaged"):
