@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": ("deploy.evaluation.comparison:compare", "Decode one test set with several bundles"),
     "analyse": ("deploy.evaluation.analysis:analyse", "Draw what the papers plot"),
+    "curve": ("training.analysis.curve:curve", "Print how a run learnt, as Markdown"),
     "robustness": ("deploy.evaluation.robustness:robustness", "Show what a bundle makes of untidy text"),
     "translate": (
         "deploy.bulk.command:translate",

@@ -19,7 +19,7 @@ _CELL = 0.28  # inches of a row or column of a heat map
 
 def layer_maps(path: Path, sentence: SentenceAttention, names: Sequence[str]) -> list[Path]:
     """The figure of :func:`layer_figure`."""
-    return _save(layer_figure(sentence, names), path)
+    return save_figure(layer_figure(sentence, names), path)
 
 
 def layer_figure(sentence: SentenceAttention, names: Sequence[str]) -> Figure:
@@ -54,7 +54,7 @@ def shares(path: Path, layers: Sequence[str], source_LT: Weights) -> list[Path]:
     axes.set_xlabel("target position")
     axes.set_title("share of attention on the source")
     figure.colorbar(image, ax=axes)
-    return _save(figure, path)
+    return save_figure(figure, path)
 
 
 def _draw(axes: Axes, title: str, weights_TX: Weights, rows: Sequence[str], columns: Sequence[str]) -> None:
@@ -70,7 +70,8 @@ def _shown(piece: str) -> str:
     return piece.replace("$", r"\$")
 
 
-def _save(figure: Figure, path: Path) -> list[Path]:
+def save_figure(figure: Figure, path: Path) -> list[Path]:
+    """Write a figure as PNG and SVG; the same data gives the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = []
     # The same data gives the same file: no date, and no random element names.
