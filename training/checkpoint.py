@@ -46,6 +46,7 @@ class TrainingProgress:
         skipped: updates that changed nothing, since their gradient was not finite.
         skipped_last: how many of the last updates in a row those are.
         vocabularies: SHA-256 of those that the weights belong to; empty in checkpoints of earlier versions.
+        precision: of the last updates' products, where the recipe says "auto" too; empty in those checkpoints likewise.
     """
 
     update: int = 0
@@ -59,6 +60,7 @@ class TrainingProgress:
     skipped: int = 0
     skipped_last: int = 0
     vocabularies: str = ""
+    precision: str = ""
 
 
 def save_checkpoint(

@@ -160,6 +160,8 @@ class Stepper:
         if self.average is not None:
             self.average.restore(tensors, where)
         if self._scaler.is_enabled():
+            if not {_SCALE, _SINCE} & tensors.keys():
+                return  # the run was in another precision, and scales from here on as one that begins
             if _SCALE not in tensors or _SINCE not in tensors:
                 raise CheckpointError(f"{where} lacks the loss scale of fp16: resume from an older checkpoint")
             values = {"scale": float(tensors[_SCALE]), "_growth_tracker": int(tensors[_SINCE])}

@@ -16,7 +16,7 @@ import torch
 from benchmarks.options import TrainingOptions
 from benchmarks.training import huggingface
 from benchmarks.training.speed import measure, show
-from benchmarks.training.work import Count, Ours, TrainingWork, padded
+from benchmarks.training.work import Count, Ours, TrainingWork, padded, recipe_of
 from benchmarks.workload import TransformerSize
 from deploy.report import as_json
 from models.errors import ConfigError
@@ -35,7 +35,7 @@ def work(prepared: Path) -> TrainingWork:
 
 
 def test_our_trainer_trains_on_its_batches_and_counts_their_symbols(work: TrainingWork) -> None:
-    ours = Ours(work, 0.0)
+    ours = Ours(recipe_of(work, 0.0), work.folder)
     before = [parameter.detach().clone() for parameter in ours.trainer.model.parameters()]
     made = ours.run(1, 2, 3)
     with closing(ours.trainer.stream.updates(epoch=1)) as groups:
