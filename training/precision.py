@@ -90,7 +90,8 @@ def slower(asked: AskedPrecision, device: str) -> str:
         times, other = 1 / times, "float32"
     if times < _FASTER:
         return ""
-    return f'products in {other} are {times:.1f} times as fast as in {asked} here, and precision = "auto" is faster'
+    found = f"products in {other} are {times:.1f} times as fast as in {asked} here"
+    return f'{found}: precision = "auto" in the recipe takes the faster'
 
 
 def is_emulated(precision: AskedPrecision, device: str) -> bool:

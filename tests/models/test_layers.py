@@ -199,6 +199,15 @@ def test_a_mask_is_there_again_when_a_layer_is_computed_again() -> None:
         assert layer(torch.ones(1000)).equal(first)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch deprecates
+def test_a_compiled_dropout_needs_no_shared_masks() -> None:
+    """A graph holds no numbers of the moment: it drops out as torch does."""
+    compiled = torch.compile(Dropout(0.5).train(), backend="aot_eager", fullgraph=True)
+    with Masks().shared():
+        assert set(compiled(torch.ones(1000)).tolist()) == {0.0, 2.0}
+
+
 def test_dropout_gradient_is_that_of_its_mask() -> None:
     layer = Dropout(0.3).train()
     x = torch.randn(5, 13, requires_grad=True)  # not a multiple of 8
