@@ -112,14 +112,17 @@ class TrainingOptions(Measurement):
 
     Both train on a run's prepared pairs, of one text source each, a Transformer of the same layers, width,
     hidden units, heads and vocabularies, the decoder's embeddings tied to its output, dropout and label smoothing 0.1,
-    Adam, bfloat16 by autocast, about the same padded symbols a batch. They take turns, each with other batches every
-    time, and every turn begins with updates that are not timed. Use 50 updates or a multiple: grouped by length,
-    transformers gives 50 batches from the longest pairs to the shortest.
+    Adam, bfloat16 by autocast where that is faster than float32, about the same padded symbols a batch. They take
+    turns, each with other batches every time, and every turn begins with updates that are not timed. Use 50 updates or
+    a multiple: grouped by length, transformers gives 50 batches from the longest pairs to the shortest.
 
     Example: tandem bench training --run runs/de-en --threads 2
     """
 
     run: Annotated[Path, Option(help="A run's folder with the data that `tandem prepare` has made.")]
+    recipe: Annotated[
+        Path | None, Option(help="Train what this recipe says on that data, alone; sizes and batches are its own.")
+    ] = None
     layers: Annotated[int, Option(min=1, help="Of the Transformer's encoder, and of its decoder.")] = 4
     width: Annotated[int, Option(min=1, help="Of the Transformer.")] = 256
     hidden: Annotated[int, Option(min=1, help="Units of its feed-forward blocks.")] = 1024

@@ -21,8 +21,9 @@ from training.ancestry import SCRATCH, check_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared
+from training.heap import keep_freed_memory
 from training.parallel import Processes, joined
-from training.precision import is_emulated
+from training.precision import flushed_denormals, slower
 from training.recipe import Recipe, load_recipe
 from training.reporting import Reporter, Silent, TerminalReporter
 from training.trainer import Run, Trainer
@@ -107,17 +108,17 @@ def train(
     folder = _folder(recipe, run)
     if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
-    if threads:
-        torch.set_num_threads(threads)
+    keep_freed_memory()
     if device == Device.cuda and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
-    with joined(device.value) as processes, ExitStack() as stack:
+    with flushed_denormals(), joined(device.value) as processes, ExitStack() as stack:
+        if threads:
+            torch.set_num_threads(threads)
         reporter: Reporter = Silent()
         if processes.first:
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
-        if is_emulated(precision := recipe.training.precision, device.value):
-            _say(processes, f'this processor has no {precision}: precision = "float32" in the recipe is faster here')
         trainer = _trainer(recipe, folder, processes, reporter)
+        _say_precision(trainer)
         resumed = resume and trainer.resume()
         check_prepared(PreparedSummary.load(trainer.data), recipe.data, recipe.languages, trainer.data)
         if resumed:
@@ -148,6 +149,14 @@ def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Repor
 def _say(processes: Processes, line: str) -> None:
     if processes.first:
         console.print(line, highlight=False)
+
+
+def _say_precision(trainer: Trainer) -> None:
+    choice, processes = trainer.choice, trainer.processes
+    if choice.reason:
+        _say(processes, f"precision: {choice.precision} ({choice.reason})")
+    elif processes.first and (line := slower(choice.precision, processes.device)):
+        _say(processes, line)
 
 
 def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:

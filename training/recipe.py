@@ -27,7 +27,7 @@ from training.data.config import FEATURES, NO_LANGUAGE, DataConfig
 from training.data.directions import translated_pairs
 from training.data.summary import PreparedSummary
 from training.optim import OptimiserConfig
-from training.precision import Precision
+from training.precision import AskedPrecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,10 @@ class TrainingConfig:
             own. 0 = the whole vocabulary. Validation always has the whole.
         selection_common: most frequent targets that every selection has.
         label_smoothing: probability mass spread over the vocabulary.
-        precision: "float32", or "bf16" or "fp16" for narrow products with float32 master weights. "fp16" scales the
-            loss so that small gradients survive, for GPUs without bfloat16. "tf32" is float32 whose factors a GPU may
-            shorten to 10 bits behind the point; "float32" never does.
+        precision: "float32", or "bf16" or "fp16" for narrow products with float32 master weights; "auto" is "float32"
+            or "bf16", whose products are faster where a run is started. "fp16" scales the loss so that small gradients
+            survive, for GPUs without bfloat16. "tf32" is float32 whose factors a GPU may shorten to 10 bits behind the
+            point; "float32" never does.
         max_skipped: updates in a row that may be skipped since their gradient is not finite; one more ends training
             with an error.
         recompute: keep only what goes into each layer and compute the rest again in the backward pass (gradient
@@ -78,7 +79,7 @@ class TrainingConfig:
     selection: int = bounded(0, at_least=0)
     selection_common: int = bounded(2000, at_least=0)
     label_smoothing: float = bounded(0.1, at_least=0.0, at_most=0.9)
-    precision: Precision = "bf16"
+    precision: AskedPrecision = "auto"
     max_skipped: int = bounded(25, at_least=0)
     recompute: bool = False
     compile: bool = False

@@ -25,7 +25,7 @@ _FREE = {
     *(f"data.{key}" for key in BATCHING_FIELDS),
     *(f"training.{key}" for key in ("updates", "validate_every", "validation_sentences", "save_every", "keep")),
     *(f"training.{key}" for key in ("average", "log_every", "patience", "max_skipped", "recompute", "deterministic")),
-    *("training.compile", "training.start_share"),
+    *("training.compile", "training.precision", "training.start_share"),
     *(f"optimiser.{key}" for key in ("learning_rate", "cooldown", "clip_norm")),
 }
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from models.errors import CheckpointError
+from models.layers.dropout import Masks
 from models.protocol import Seq2SeqModel
 from training.data.batches import TrainingBatch
 from training.ema import MovingAverage
@@ -64,6 +65,7 @@ class Stepper:
         self._precision = recipe.training.precision
         self._scaler = torch.amp.GradScaler(device.type, enabled=recipe.training.precision == "fp16")
         self.objective = Objective(model, recipe.training, selection)
+        self._masks = Masks()
         self._parallel: DistributedDataParallel | None = None
         if processes.count > 1:
             own = [device] if device.type == "cuda" else None
@@ -100,7 +102,7 @@ class Stepper:
         loss = nll = torch.zeros((), dtype=torch.float64, device=self._processes.device)
         forward = self._parallel or self.objective
         for number, batch in enumerate(batches, start=1):
-            with self._exchanging(number == len(batches)):
+            with self._exchanging(number == len(batches)), self._masks.shared():
                 smoothed, plain = forward(batch)
                 mean = smoothed / tokens
                 if self._parallel is not None:
@@ -158,6 +160,8 @@ class Stepper:
         if self.average is not None:
             self.average.restore(tensors, where)
         if self._scaler.is_enabled():
+            if not {_SCALE, _SINCE} & tensors.keys():
+                return  # the run was in another precision, and scales from here on as one that begins
             if _SCALE not in tensors or _SINCE not in tensors:
                 raise CheckpointError(f"{where} lacks the loss scale of fp16: resume from an older checkpoint")
             values = {"scale": float(tensors[_SCALE]), "_growth_tracker": int(tensors[_SINCE])}

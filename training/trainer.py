@@ -45,7 +45,7 @@ from training.interruption import interruptible
 from training.objective import Objective
 from training.optim import divisions, learning_rate, spent
 from training.parallel import Processes
-from training.precision import float32_products
+from training.precision import chosen, float32_products
 from training.recipe import Recipe, recipe_mapping
 from training.reporting import Reporter, Window
 from training.resuming import (
@@ -117,6 +117,9 @@ class Trainer:
         reporter: where progress goes; called by rank 0 alone.
         validator: decodes and scores; called by rank 0 after the validation loss, its values join that.
         augmentation: rewrites training batches, never those of the validation.
+
+    Attributes:
+        choice: the precision that the recipe asks for, or what its "auto" stands for here.
     """
 
     def __init__(
@@ -132,16 +135,18 @@ class Trainer:
     ) -> None:
         self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
         self.processes, self.data = processes, data
+        self.choice = chosen(recipe.training.precision, processes)
+        self._training = replace(recipe.training, precision=self.choice.precision)
         self.train_data = PreparedData.open(data, "train")
         self.valid_data = PreparedData.open(data, "valid")
         config = recipe.prepared_config(PreparedSummary.load(data))
         torch.manual_seed(recipe.training.seed)
         self.model = build_model(recipe.architecture, config).to(processes.device)
         selection = training_selection(self.train_data, data, recipe.training)
-        self.stepper = Stepper(self.model, recipe, processes, selection)
+        self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
         seed_process(recipe.training.seed, processes)
         self.stream = training_stream(recipe, self.train_data, processes, augmentation)
-        self.progress = TrainingProgress(vocabularies=vocabulary_digest(data))
+        self.progress = TrainingProgress(vocabularies=vocabulary_digest(data), precision=self.choice.precision)
         self._window = Window()
 
     @property
@@ -166,7 +171,8 @@ class Trainer:
             check_vocabularies(found, self.data)
             further = further_tensors(found)
             restored = restore(found, self.model, self.optimiser)
-            self.progress = replace(restored, vocabularies=self.progress.vocabularies)
+            own = self.progress
+            self.progress = replace(restored, vocabularies=own.vocabularies, precision=own.precision)
             self.stepper.restore(further, str(found))
             restore_own_states(further, self.recipe.training.seed, self.processes, self.progress.update)
         check_same_update(self.processes, self.progress.update)
@@ -241,7 +247,7 @@ class Trainer:
 
     def validation_loss(self) -> float:
         """Mean negative log-likelihood per target symbol of the validation set, of the weights to be exported."""
-        objective = Objective(self.stepper.best.eval(), self.recipe.training)  # in evaluation mode nothing is compiled
+        objective = Objective(self.stepper.best.eval(), self._training)  # in evaluation mode nothing is compiled
         plan = plan_epoch(
             self.valid_data.source_lengths,
             self.valid_data.target_lengths,
@@ -252,7 +258,7 @@ class Trainer:
             max_target_tokens=self.recipe.data.max_target_tokens,
         )
         total, tokens = torch.zeros((), dtype=torch.float64, device=self.processes.device), 0
-        with torch.no_grad(), float32_products(self.recipe.training.precision):
+        with torch.no_grad(), float32_products(self._training.precision):
             for item in plan:
                 batch = collate(self.valid_data, item)
                 total += objective(batch)[1]

@@ -61,9 +61,9 @@ class HuggingFace:
 
     name = "transformers Seq2SeqTrainer"
 
-    def __init__(self, work: TrainingWork, attention_dropout: float, places: float) -> None:
-        """``places`` are the padded symbols that a batch is to have on average, about."""
-        self._work, self._pairs = work, Pairs(work)
+    def __init__(self, work: TrainingWork, attention_dropout: float, places: float, *, narrow: bool) -> None:
+        """``places`` are the padded symbols that a batch is to have on average, about; ``narrow`` asks for bfloat16."""
+        self._work, self._pairs, self._narrow = work, Pairs(work), narrow
         self.rows, self.plan = fit_rows(work, places)
         rates = {"dropout": DROPOUT, "activation_dropout": DROPOUT, "attention_dropout": attention_dropout}
         self._model = marian(work.size, work.vocabularies, **rates)
@@ -73,7 +73,7 @@ class HuggingFace:
     def run(self, turn: int, warmup: int, updates: int) -> TrainingPass:
         transformers = _library()
         with tempfile.TemporaryDirectory(prefix="tandem-huggingface-") as folder:
-            own = {"seed": turn + 1, "bf16": True, "logging_strategy": "no"}
+            own = {"seed": turn + 1, "bf16": self._narrow, "logging_strategy": "no"}
             arguments = training_arguments(folder, updates=warmup + updates, rows=self.rows, **own)
             collator, clock = _Counting(self._tokenizer, self._model), _clock()
             trainer = transformers.Seq2SeqTrainer(

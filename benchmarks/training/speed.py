@@ -24,10 +24,13 @@ import torch
 from benchmarks.options import TrainingOptions
 from benchmarks.runner import median_ratio, take_turns
 from benchmarks.training.huggingface import HuggingFace, missing
-from benchmarks.training.work import Contestant, Count, Ours, TrainingPass, TrainingWork, padded
+from benchmarks.training.work import Contestant, Count, Ours, TrainingPass, TrainingWork, padded, recipe_of
 from benchmarks.workload import TransformerSize
 from deploy.report import console, environment, say, show_environment, table
 from service.telemetry.cgroups import usable_cores
+from training.heap import keep_freed_memory
+from training.precision import flushed_denormals
+from training.recipe import load_recipe
 
 _COLUMNS = {
     "name": "trainer",
@@ -45,28 +48,37 @@ def measure(options: TrainingOptions) -> dict[str, Any]:
     """Contestants by turns.
 
     Raises:
-        ConfigError: the data has several sources.
+        ConfigError: the data has several sources, or the recipe is wrong or does not fit it.
         CorpusError: the run has no prepared data.
     """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     threads = options.threads or usable_cores()
-    torch.set_num_threads(threads)
+    keep_freed_memory()
+    with flushed_denormals():
+        torch.set_num_threads(threads)
+        return _measured(options, threads)
+
+
+def _measured(options: TrainingOptions, threads: int) -> dict[str, Any]:
     size = TransformerSize(options.layers, options.width, options.hidden, options.heads)
     work = TrainingWork.open(options.run / "data", size, options.batch_tokens)
-    ours = Ours(work, options.attention_dropout)
+    recipe = recipe_of(work, options.attention_dropout) if options.recipe is None else load_recipe(options.recipe)
+    ours = Ours(recipe, work.folder)
     plans = [list(chain(*plan.items)) for plan in ours.trainer.stream.plans(0)]
     epoch = padded(work.data.lengths_of(np.arange(len(work.data))), plans)
     epochs, left_out = {"ours": epoch.padding()}, dict[str, str]()
     entered: dict[str, Contestant] = {"ours": ours}
-    if reason := missing():
+    if reason := missing() if options.recipe is None else "not asked: --recipe trains another model":
         left_out["huggingface"] = reason
     else:
-        peer = HuggingFace(work, options.attention_dropout, epoch.places / len(plans))
+        narrow = ours.trainer.choice.precision == "bf16"
+        peer = HuggingFace(work, options.attention_dropout, epoch.places / len(plans), narrow=narrow)
         entered["huggingface"], epochs["huggingface"] = peer, peer.plan.padding()
     turns = take_turns(list(entered.values()), options.repeats, partial(_turn, options, threads))
     passes = dict(zip(entered, turns, strict=True))
     return {
         "environment": environment(threads),
+        "precision": asdict(ours.trainer.choice),
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
         "contestants": {name: _row(one, passes[name], passes["ours"]) for name, one in entered.items()},
         "left_out": left_out,
@@ -105,6 +117,7 @@ def _row(contestant: Contestant, passes: Sequence[TrainingPass], ours: Sequence[
 def show(result: Mapping[str, Any]) -> None:
     options = result["options"]
     say(show_environment(result["environment"]))
+    say("precision: {precision} ({reason})".format(**result["precision"]).removesuffix(" ()"))
     title = f"{options['updates']} updates a turn, {options['repeats']} turns"
     rows = [{**row, "padded": 100 * row["padding"]["both"]} for row in result["contestants"].values()]
     console().print(table(title, _COLUMNS, rows))

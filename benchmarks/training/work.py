@@ -137,7 +137,7 @@ def recipe_of(work: TrainingWork, attention_dropout: float) -> Recipe:
         "transformer",
         model={**work.size.model, "tied": "decoder", **dropouts},
         optimiser=OptimiserConfig("adam", RATE),
-        training=TrainingConfig(batch_tokens=work.batch_tokens, label_smoothing=SMOOTHING, precision="bf16"),
+        training=TrainingConfig(batch_tokens=work.batch_tokens, label_smoothing=SMOOTHING),
     )
 
 
@@ -162,32 +162,31 @@ class Ours:
 
     name = "tandem"
 
-    def __init__(self, work: TrainingWork, attention_dropout: float) -> None:
-        recipe = recipe_of(work, attention_dropout)
-        self.trainer = Trainer(recipe, work.folder, Path("nowhere"), reporter=Silent())
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.trainer = Trainer(recipe, folder, Path("nowhere"), reporter=Silent())
         self.parameters = count_parameters(self.trainer.model)
         self._updates = 0
 
     def run(self, turn: int, warmup: int, updates: int) -> TrainingPass:
-        """Updates of one batch each, on the batches of an epoch of their own."""
+        """Updates on the batches of an epoch of their own."""
         count, waited = Count(), 0.0
         with closing(self.trainer.stream.updates(epoch=turn)) as groups:
             for _ in range(warmup):
-                self._step(next(groups).batches[0])
+                self._step(next(groups).batches)
             started = time.perf_counter()
             for _ in range(updates):
                 asked = time.perf_counter()
-                (batch,) = next(groups).batches
+                batches = next(groups).batches
                 waited += time.perf_counter() - asked
-                self._step(batch)
-                count += symbols(batch)
+                self._step(batches)
+                count += sum(map(symbols, batches), Count())
             return TrainingPass(updates, time.perf_counter() - started, count, waited)
 
-    def _step(self, batch: TrainingBatch) -> None:
+    def _step(self, batches: Sequence[TrainingBatch]) -> None:
         recipe = self.trainer.recipe
         self._updates += 1
         rate = learning_rate(recipe.optimiser, self._updates, recipe.training.updates, 0)
-        self.trainer.stepper.step((batch,), batch.target_tokens, rate)
+        self.trainer.stepper.step(batches, sum(batch.target_tokens for batch in batches), rate)
 
 
 def symbols(batch: TrainingBatch) -> Count:

@@ -51,8 +51,8 @@ class Linear(nn.Module):
         """W, outputs x inputs."""
         if self.gain is None:
             return self.weight
-        weight: Tensor = self.weight * (self.gain / self.weight.norm(dim=1))[:, None]
-        return weight
+        # What torch.nn.utils.weight_norm calls: gradients in one pass, where separate operations take four.
+        return torch._weight_norm(self.weight, self.gain[:, None], 0)
 
     def fold(self) -> None:
         """Write the gain into the weight."""

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from models.layers import dropout as dropouts
 from models.layers.attention import Activation, FeedForward, SelfAttention, additive_mask, split_heads
-from models.layers.dropout import Dropout
+from models.layers.dropout import Dropout, Masks
 from models.layers.embedding import PositionEmbedding, Sinusoids, sinusoids
 from models.layers.gradient import scale_gradient
 from models.layers.linear import GatedConvolution, Linear, unfolded
@@ -36,6 +37,19 @@ def test_weight_normalisation_starts_as_the_plain_map(weight_norm: bool) -> None
     torch.testing.assert_close(layer.effective_weight(), layer.weight)
     layer.init_normal(0.5)
     torch.testing.assert_close(layer.effective_weight(), layer.weight)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_weight_normalisation_has_the_gradients_of_its_equation(dtype: torch.dtype) -> None:
+    layer = shaken(Linear(6, 4, weight_norm=True)).to(dtype).requires_grad_()
+    assert layer.gain is not None
+    direction = torch.randn(4, 6, dtype=dtype)
+    plain = layer.weight * (layer.gain / layer.weight.norm(dim=1))[:, None]
+    parameters = layer.weight, layer.gain
+    found, expected = (
+        torch.autograd.grad((w * direction).sum(), parameters) for w in (layer.effective_weight(), plain)
+    )
+    torch.testing.assert_close(found, expected)
 
 
 def test_unfolding_is_the_inverse_of_folding() -> None:
@@ -131,6 +145,67 @@ def test_dropout_keeps_its_share_and_the_expectation(rate: float) -> None:
     assert float(both) == pytest.approx(exact**2, abs=4.5 * math.sqrt(exact**2 / count))
     kept = layer(torch.full((count,), 3.0))
     torch.testing.assert_close(kept.unique(), torch.tensor([0.0, 3.0 / (1 - exact)]))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("threshold", [1, 26, 77, 128, 200, 255])
+def test_what_is_kept_makes_up_for_what_is_dropped(threshold: int, dtype: torch.dtype) -> None:
+    """The mean over all 256 draws is 1, in 16 bits too, which do not hold 256 / 230."""
+    every = torch.arange(256, dtype=torch.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tensor, "random_", lambda words, *bounds, generator: words.copy_(every.view(torch.int64)))
+        factors = dropouts.factors(256, dtype, threshold).double()
+    assert int((factors == 0).sum()) == threshold
+    kept = factors[factors > 0]
+    assert float(kept.max() / kept.min()) - 1 <= torch.finfo(dtype).eps
+    assert float(factors.mean()) == pytest.approx(1, abs=1e-7 + torch.finfo(dtype).eps / 256 * float(kept.max()))
+
+
+def test_dropouts_of_a_batch_share_their_masks() -> None:
+    """Every one drops its share, elements of one place independently; and of another batch others."""
+    layers, count, masks = [Dropout(0.25).train() for _ in range(2)], 200_000, Masks()
+    with masks.shared():
+        one, other = (layer(torch.ones(count)) == 0 for layer in layers)
+    with masks.shared():
+        later = layers[0](torch.ones(count)) == 0
+    alone = layers[0](torch.ones(count)) == 0
+    for dropped in (one, other, later, alone):
+        assert float(dropped.float().mean()) == pytest.approx(0.25, abs=0.005)
+    for pair in ((one, other), (one, later), (one, alone)):
+        assert float((pair[0] & pair[1]).float().mean()) == pytest.approx(0.25**2, abs=0.003)
+
+
+def test_shared_masks_follow_from_the_state_of_the_generator() -> None:
+    """Whatever sizes came before: a run that is resumed has not seen the sizes of the one before it."""
+    layer, used, new = Dropout(0.5).train(), Masks(), Masks()
+    with used.shared():
+        layer(torch.ones(300_000))
+    found = []
+    for masks in (used, new):
+        torch.manual_seed(3)
+        with masks.shared():
+            found.append([layer(torch.ones(size)) for size in (10, 77, 100_000, 10)])
+    assert all(x.equal(y) for x, y in zip(*found, strict=True))
+
+
+def test_a_mask_is_there_again_when_a_layer_is_computed_again() -> None:
+    """With the generator's state alone, after larger masks than before were asked for."""
+    layer = Dropout(0.5).train()
+    with Masks().shared():
+        state = torch.get_rng_state()
+        first = layer(torch.ones(1000))
+        layer(torch.ones(400_000))
+        torch.set_rng_state(state)
+        assert layer(torch.ones(1000)).equal(first)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch deprecates
+def test_a_compiled_dropout_needs_no_shared_masks() -> None:
+    """A graph holds no numbers of the moment: it drops out as torch does."""
+    compiled = torch.compile(Dropout(0.5).train(), backend="aot_eager", fullgraph=True)
+    with Masks().shared():
+        assert set(compiled(torch.ones(1000)).tolist()) == {0.0, 2.0}
 
 
 def test_dropout_gradient_is_that_of_its_mask() -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from models.errors import CheckpointError, ConfigError
 from tests.training.test_trainer import everything, scaled, trained, update
 from tests.training.toy import NAG, Recorder, toy_recipe, toy_trainer
 from training.checkpoint import further_tensors, read_progress
-from training.data.batches import collate
+from training.data.batches import TrainingBatch, collate
 from training.determinism import determinism, seed_of
 from training.objective import Objective
 
@@ -83,12 +84,50 @@ def test_too_many_skipped_updates_in_a_row_end_training(
         again.train()
 
 
-def test_a_checkpoint_that_lacks_the_scale_is_refused(prepared: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_that_lacks_half_of_the_scale_is_refused(prepared: Path, tmp_path: Path) -> None:
     trainer = trained(toy_recipe(updates=1, precision="fp16"), prepared, tmp_path)
     tensors = further_tensors(trainer.run.checkpoints / "checkpoint-1.safetensors")
     assert {name for name in tensors if name.startswith("scaler.")} == {"scaler.scale", "scaler.growth_tracker"}
-    with pytest.raises(CheckpointError, match="here lacks the loss scale of fp16"):
-        trainer.stepper.restore({}, "here")
+    for name in ("scaler.scale", "scaler.growth_tracker"):
+        with pytest.raises(CheckpointError, match="here lacks the loss scale of fp16"):
+            trainer.stepper.restore({name: tensors[name]}, "here")
+
+
+@pytest.mark.parametrize(("one", "other"), [("fp16", "bf16"), ("bf16", "fp16"), ("fp16", "float32"), ("bf16", "auto")])
+def test_a_run_goes_on_in_another_precision(
+    one: str, other: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In fp16 with the loss scale that a run begins with."""
+    monkeypatch.setattr("training.precision.speedup", lambda narrow: 0.5)  # "auto" is float32 here
+    before = trained(toy_recipe(updates=2, precision=one), prepared, tmp_path)
+    recorder = Recorder()
+    again = toy_trainer(toy_recipe(updates=4, precision=other), prepared, tmp_path, reporter=recorder)
+    assert again.resume()
+    weights = (model.state_dict().values() for model in (again.model, before.model))
+    assert all(x.equal(y) for x, y in zip(*weights, strict=True))
+    assert again.stepper.loss_scale == (65536.0 if other == "fp16" else None)
+    again.train()
+    assert [update for update, _ in recorder.updates] == [3, 4]
+    progress, recipe = read_progress(tmp_path / "checkpoints/checkpoint-4.safetensors")
+    assert (progress.precision, recipe["training"]["precision"]) == ("float32" if other == "auto" else other, other)
+
+
+def test_all_batches_of_an_update_have_masks_of_their_own(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = toy_trainer(toy_recipe(model={"dropout": 0.5}), prepared, tmp_path)
+    batch = collate(trainer.train_data, next(trainer.stream.plans(0)))
+    losses = []
+    whole = Objective.forward
+
+    def watched(self: Objective, given: TrainingBatch) -> tuple[Tensor, Tensor]:
+        found = whole(self, given)
+        losses.append(float(found[0].detach()))
+        return found
+
+    monkeypatch.setattr(Objective, "forward", watched)
+    update(trainer, [batch, batch])
+    assert losses[0] != losses[1]
 
 
 def test_recomputed_training_is_bit_equal(prepared: Path, tmp_path: Path) -> None:

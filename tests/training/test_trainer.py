@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from models.errors import CheckpointError, CorpusError
+from models.layers.dropout import Masks
 from models.registry import build_model
 from tests.training.toy import LEARNING, NAG, Recorder, toy_recipe, toy_trainer
 from training.checkpoint import TrainingProgress, checkpoints, load_model_tensors, read_progress, save_checkpoint
@@ -118,7 +119,7 @@ def test_the_plain_loop(prepared: Path, tmp_path: Path) -> None:
         batches = [collate(data, plan) for plan in plans[2 * update : 2 * update + 2]]
         tokens = sum(batch.target_tokens for batch in batches)
         for batch in batches:
-            with torch.autocast("cpu", torch.bfloat16):
+            with Masks().shared(), torch.autocast("cpu", torch.bfloat16):
                 features = model.decode(batch.target_in, model.encode(batch.sources))
             weight_and_bias = model.output_parameters()
             loss, _ = smoothed_cross_entropy(

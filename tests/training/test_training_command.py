@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import tomlkit
+import torch
 
 from models.bundle import Bundle
 from tests.command import fails, succeeds
@@ -84,7 +85,40 @@ def test_the_best_checkpoint_is_gone_on_from_where_no_other_is_left(run: Path, w
     (run / "checkpoints/checkpoint-3.safetensors").unlink()
     assert "already holds checkpoints: add --resume" in fails("train", written(), "--run", run, status=1)
     said = succeeds("train", written(updates=4), "--run", run, "--resume")
-    assert said.startswith("continuing after update 3\nupdate 4 ")
+    assert "continuing after update 3\nupdate 4 " in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "times", "line"),
+    [
+        ("auto", 4.7, "precision: bf16 (products 4.7 times as fast as in float32 here)\n"),
+        ("auto", 0.5, "precision: float32 (products 2.0 times as fast as in bf16 here)\n"),
+        ("bf16", 0.5, "products in float32 are 2.0 times as fast as in bf16 here"),
+        ("float32", 0.5, "update 1 "),
+    ],
+)
+def test_it_says_what_it_computes_in(
+    asked: str, times: float, line: str, run: Path, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.precision.speedup", lambda narrow: times)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    assert succeeds("train", written(precision=asked), "--run", run).startswith(line)
+    assert "continuing after update 3" in succeeds(
+        "train", written(precision="float32", updates=4), "--run", run, "--resume"
+    )
+
+
+def test_the_process_is_set_up_before_threads_start(
+    run: Path, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They inherit that subnormal numbers are flushed; what is allocated is kept from the first tensor on."""
+    done: list[Any] = []
+    monkeypatch.setattr("training.commands.keep_freed_memory", lambda: done.append("heap"))
+    monkeypatch.setattr(torch, "set_flush_denormal", lambda wanted: done.append(wanted))
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: done.append(count))
+    monkeypatch.setattr("training.precision.speedup", lambda narrow: 1.0)
+    succeeds("train", written(), "--run", run, "--threads", 1)
+    assert done == ["heap", True, 1, False]
 
 
 def test_a_run_goes_on_with_the_bundle_that_it_began_from_alone(run: Path, written: Written, tmp_path: Path) -> None:

@@ -11,19 +11,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tomlkit
 import torch
 
 from benchmarks.options import TrainingOptions
 from benchmarks.training import huggingface
 from benchmarks.training.speed import measure, show
-from benchmarks.training.work import Count, Ours, TrainingWork, padded
+from benchmarks.training.work import Count, Ours, TrainingWork, padded, recipe_of
 from benchmarks.workload import TransformerSize
 from deploy.report import as_json
 from models.errors import ConfigError
+from models.protocol import count_parameters
 from tests.command import fails
 from tests.determinism import one_thread, seeded
 from tests.training.conftest import prepared
+from tests.training.toy import toy_recipe, toy_trainer
 from training.data.dataset import PreparedData
+from training.recipe import recipe_mapping
 
 __all__ = ["one_thread", "prepared", "seeded"]
 TINY = TransformerSize(layers=1, width=16, hidden=24, heads=2, positions=16)
@@ -35,7 +39,7 @@ def work(prepared: Path) -> TrainingWork:
 
 
 def test_our_trainer_trains_on_its_batches_and_counts_their_symbols(work: TrainingWork) -> None:
-    ours = Ours(work, 0.0)
+    ours = Ours(recipe_of(work, 0.0), work.folder)
     before = [parameter.detach().clone() for parameter in ours.trainer.model.parameters()]
     made = ours.run(1, 2, 3)
     with closing(ours.trainer.stream.updates(epoch=1)) as groups:
@@ -74,6 +78,25 @@ def test_what_is_missing_is_said_and_the_rest_is_measured(
     show(result)
     table = capsys.readouterr().out
     assert "tandem" in table and "huggingface: accelerate not installed" in table
+
+
+def test_a_recipe_is_measured_as_it_trains(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("training.precision.speedup", lambda narrow: 0.5)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    mapping = recipe_mapping(toy_recipe(accumulate=2, precision="auto"))
+    mapping["data"]["filters"], mapping["decoding"] = {"deduplicate": False}, {"max_length": 12}  # TOML has no null
+    path = tmp_path / "toy.toml"
+    path.write_text(tomlkit.dumps(mapping), encoding="utf-8")
+    options = TrainingOptions(run=prepared.parent, recipe=path, updates=2, warmup=1, repeats=1, threads=1)
+    result = json.loads(as_json(measure(options)))
+    (row,) = result["contestants"].values()
+    assert row["parameters"] == count_parameters(toy_trainer(toy_recipe(), prepared, tmp_path).model)
+    assert row["target_tokens_an_update"] > 250, "two batches"
+    assert "--recipe trains another model" in result["left_out"]["huggingface"]
+    show(result)
+    assert "precision: float32 (products 2.0 times as fast as in bf16 here)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
