@@ -35,7 +35,7 @@ RECIPES = Path(training.__file__).parent / "recipes"
 SYSTEMS = {
     "dpn": "tatoeba-de-en/dpn.toml",
     "convs2s": "tatoeba-de-en/convs2s.toml",
-    "transformer": "de-fr-en/transformer.toml",
+    "transformer": "systems-de-en/transformer-gpu.toml",
     "layerwise": "iwslt14-de-en/layerwise.toml",
     "multisource": "multi30k-defrcs-en/hierarchical.toml",
     "memd": "multi30k-de-en/memd.toml",
