@@ -23,6 +23,7 @@ from models.config import bounded
 from models.errors import ConfigError
 from models.protocol import ModelConfig, Padded, Seq2SeqModel, Update, Weights, feature_widths
 from models.records import Memory, Record, State
+from models.single import SINGLE, load_from, stored_keys
 
 AnyModel = Seq2SeqModel[Any, Any]
 ARCHITECTURE = "ensemble"  # its name in the registry
@@ -55,10 +56,13 @@ class EnsembleConfig:
     def __post_init__(self) -> None:
         if not self.members:
             raise ConfigError("an ensemble needs at least one member")
+        nested = [number for number, member in enumerate(self.members) if member.architecture == ARCHITECTURE]
+        if nested:
+            raise ConfigError(
+                "; ".join(f"member {number} is an ensemble itself: name its members instead" for number in nested)
+            )
         faults = []
         for number, config in enumerate(self.configs()):
-            if isinstance(config, EnsembleConfig):
-                faults.append(f"member {number} is an ensemble itself: name its members instead")
             own = (tuple(config.source_vocabularies), config.target_vocabulary)
             if own != (self.source_vocabularies, self.target_vocabulary):
                 shared = (self.source_vocabularies, self.target_vocabulary)
@@ -85,15 +89,13 @@ class EnsembleConfig:
 
 
 def _config(ensemble: EnsembleConfig, number: int) -> ModelConfig:
-    from models.registry import load_config, stored_keys  # it lists this architecture too, so only here
-
     shared = {
         "source_vocabularies": list(ensemble.source_vocabularies),
         "target_vocabulary": ensemble.target_vocabulary,
     }
     member = ensemble.members[number]
     keys = shared | stored_keys(member.architecture, member.config)
-    return load_config(member.architecture, keys, f"members[{number}] config")
+    return load_from(SINGLE, member.architecture, keys, f"members[{number}] config")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,13 +166,11 @@ class Ensemble(Seq2SeqModel[Any, Any]):
     config: EnsembleConfig
 
     def __init__(self, config: EnsembleConfig, members: Sequence[AnyModel] | None = None) -> None:
-        from models.registry import build_model  # it lists this architecture too, so only here
-
         super().__init__()
         self.config = config
         if members is None:
             pairs = zip(config.members, config.configs(), strict=True)
-            members = [build_model(member.architecture, own) for member, own in pairs]
+            members = [SINGLE[member.architecture][1](own) for member, own in pairs]
         self.members = nn.ModuleList(members)
         self.recurrent = any(member.recurrent for member in members)
         self._widths = [member.output_parameters()[0].size(1) for member in members]

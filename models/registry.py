@@ -1,66 +1,15 @@
-"""Every architecture by name. A new one is one more line here and one more file beside this one."""
+"""Every architecture by name. A new one is one more line in :mod:`models.single` and one more file beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from models.config import load_dataclass
-from models.convs2s import ConvS2S, ConvS2SConfig
-from models.dpn import Dpn, DpnConfig
-from models.ensemble import Ensemble, EnsembleConfig
-from models.errors import ConfigError
-from models.layerwise import Layerwise, LayerwiseConfig
-from models.memd import Memd, MemdConfig
-from models.multisource import MultiSource, MultiSourceConfig
+from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig
 from models.protocol import ModelConfig, Seq2SeqModel
-from models.transformer import Transformer, TransformerConfig
+from models.single import FORMER, SINGLE, Architectures, load_from, stored_keys
 
-ARCHITECTURES: dict[str, tuple[type[Any], type[Seq2SeqModel[Any, Any]]]] = {
-    "dpn": (DpnConfig, Dpn),
-    "layerwise": (LayerwiseConfig, Layerwise),
-    "transformer": (TransformerConfig, Transformer),
-    "multisource": (MultiSourceConfig, MultiSource),
-    "memd": (MemdConfig, Memd),
-    "convs2s": (ConvS2SConfig, ConvS2S),
-    "ensemble": (EnsembleConfig, Ensemble),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Former:
-    """What a model was before its architecture had some of its keys.
-
-    Attributes:
-        keys: those that came later, with what every model did before.
-        mark: how the name of a tensor ends that only models with these keys' defaults have.
-    """
-
-    keys: dict[str, Any]
-    mark: str
-
-
-FORMER = {
-    "layerwise": Former({"norm": "post"}, "final_norm.weight"),
-    "multisource": Former({"energy_bias": False}, "query.bias"),
-}
-"""By architecture. Bundles and checkpoints that were written then lack the keys, and their models are as they were."""
-
-
-def stored_keys(architecture: str, keys: Mapping[str, Any], tensors: Collection[str] | None = None) -> dict[str, Any]:
-    """A model's keys as a file has them, with what they meant when it was written.
-
-    Args:
-        architecture: a name of the registry.
-        keys: as written, all of them or those that were not default.
-        tensors: the names of the model's tensors, which tell a default of today from what was unknown; None where all
-            keys were written.
-    """
-    former = FORMER.get(architecture)
-    if former is None or (tensors is not None and any(name.endswith(former.mark) for name in tensors)):
-        return dict(keys)
-    return {**former.keys, **keys}
+ARCHITECTURES: Architectures = {**SINGLE, ARCHITECTURE: (EnsembleConfig, Ensemble)}
 
 
 def load_config(architecture: str, mapping: Mapping[str, Any], where: str) -> ModelConfig:
@@ -69,12 +18,12 @@ def load_config(architecture: str, mapping: Mapping[str, Any], where: str) -> Mo
     Raises:
         ConfigError: unknown architecture or key, or a value out of bounds; the message lists the known ones.
     """
-    if architecture not in ARCHITECTURES:
-        raise ConfigError(f"{where}: unknown architecture {architecture!r}: known are {', '.join(ARCHITECTURES)}")
-    config: ModelConfig = load_dataclass(ARCHITECTURES[architecture][0], mapping, where)
-    return config
+    return load_from(ARCHITECTURES, architecture, mapping, where)
 
 
 def build_model(architecture: str, config: ModelConfig) -> Seq2SeqModel[Any, Any]:
     """A freshly initialised model (from torch's global generator)."""
     return ARCHITECTURES[architecture][1](config)
+
+
+__all__ = ["ARCHITECTURES", "FORMER", "build_model", "load_config", "stored_keys"]

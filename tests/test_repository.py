@@ -8,8 +8,9 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -46,14 +47,18 @@ TORCH_RUNTIMES = ("service.runtimes.torch", "service.runtimes.torchscript")
 # --- layers ---------------------------------------------------------------------------------------------------------
 
 
+def dotted(path: Path) -> str:
+    """A module's name, from its path in the repository."""
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
 def modules_under(*names: str) -> list[str]:
     """The dotted names of the given modules and of every module inside them."""
     found: list[str] = []
     for name in names:
         path = ROOT.joinpath(*name.split("."))
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-        parts = [file.relative_to(ROOT).with_suffix("").parts for file in files]
-        found += [".".join(part[:-1] if part[-1] == "__init__" else part) for part in parts]
+        found += [dotted(file.relative_to(ROOT)) for file in files]
     return found
 
 
@@ -125,6 +130,24 @@ def imported(tree: ast.AST) -> Iterator[str]:
 def imports(package: str) -> dict[Path, frozenset[str]]:
     """What each module of a package imports."""
     return {path: frozenset(imported(tree)) for path, tree in sources(package)}
+
+
+def imported_modules(tree: ast.AST, known: Container[str]) -> Iterator[str]:
+    """The modules, of those that are known, that a module imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in known else node.module
+
+
+def test_no_circle_of_modules() -> None:
+    """Not even one that types or functions alone close. Those of folders are import-linter's (pyproject.toml)."""
+    trees = {dotted(path): tree for package in PACKAGES for path, tree in sources(package)}
+    graph = {name: {*imported_modules(tree, trees)} & trees.keys() - {name} for name, tree in trees.items()}
+    TopologicalSorter(graph).prepare()  # a CycleError names the modules
 
 
 distributions = cache(packages_distributions)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop
-from deploy.loadtest.command import not_answered
 from deploy.loadtest.measure import highest_rate
+from deploy.loadtest.options import not_answered
 from deploy.loadtest.server import Server, watched
 from deploy.report import say
 

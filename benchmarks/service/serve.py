@@ -20,7 +20,8 @@ from benchmarks.service import verdicts
 from benchmarks.service.loaded import LoadedService, offered
 from benchmarks.service.verdicts import Verdict
 from benchmarks.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
-from deploy.loadtest.command import disturbance, not_answered
+from deploy.loadtest.command import disturbance
+from deploy.loadtest.options import not_answered
 from deploy.loadtest.server import Server, settings_in_force, tandem_server
 from deploy.report import console, environment, names, say, show_environment, table
 from models.bundle import Bundle

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.service.loaded import CAPACITY_P99
-from deploy.loadtest.command import not_answered
+from deploy.loadtest.options import not_answered
 
 TARGET, AIM = 1.3, 2.0  # times the naive service's rate
 TAIL_SHARE, TAIL_RATIO = 1 / 3, 3.0  # of the naive service's p99; p99 over p50 at LOAD

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import aiohttp
 import numpy as np
 
-from deploy.loadtest.command import Arrivals
+from deploy.loadtest.options import Arrivals
 from models.errors import ConfigError
 
 Ending = Literal["answered", "rejected", "failed", "unfinished"]

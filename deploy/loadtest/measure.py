@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop, percentile
-from deploy.loadtest.command import LoadOptions, Result, not_answered, parse_rates
+from deploy.loadtest.options import LoadOptions, Result, not_answered, parse_rates
 from deploy.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
 from deploy.loadtest.texts import LANGUAGES, read_lines
 from deploy.report import environment, say

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -69,11 +69,17 @@ class Bundle:
     @property
     def views(self) -> tuple[Bundle, ...]:
         """The bundle once for each language that it translates into, mostly one."""
-        return views(self)
+        return tuple(map(self._viewed, views(self.manifest, self.target_vocabulary)))
 
     def direction(self, source: str, target: str) -> Bundle:
         """The bundle as one of this direction alone. Raises ConfigError where it has it not."""
-        return direction(self, source, target)
+        return self._viewed(direction(self.manifest, self.target_vocabulary, source, target))
+
+    def _viewed(self, manifest: Manifest) -> Bundle:
+        if manifest is self.manifest:
+            return self
+        vocabularies = side_vocabularies(manifest, self.source_vocabularies)
+        return replace(self, manifest=manifest, source_vocabularies=vocabularies)
 
     @classmethod
     def load(cls, path: str | Path, *, weights: bool = False) -> Bundle:

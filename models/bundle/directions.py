@@ -1,46 +1,48 @@
 """Bundles of several directions: one model that a tag at the source's start tells what to translate into.
 
-Such a bundle is loaded as one of its first target language; :func:`views` has it once for each. A view is a bundle like
-any other, whose source vocabulary sets the tag, so that nothing that encodes text has to know. Where both sides have
-tags there is a view for each pair, and its search begins with the tag of its target language.
+Such a bundle is loaded as one of its first target language; :func:`views` has its manifest once for each. A view is a
+bundle like any other, whose source vocabulary sets the tag, so that nothing that encodes text has to know. Where both
+sides have tags there is a view for each pair, and its search begins with the tag of its target language.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from models.bundle.manifest import Manifest
 from models.errors import ConfigError, VocabularyError
+from models.search.options import SearchOptions
 from models.vocabulary import TaggedVocabulary, Vocabulary, language_piece, untagged
 
-if TYPE_CHECKING:
-    from models.bundle.bundle import Bundle
-    from models.search import SearchOptions
+Pair = tuple[str, str]
 
 
-def views(bundle: Bundle) -> tuple[Bundle, ...]:
-    """The bundle once for each target language, in the order of its directions; a bundle of one target as it is."""
-    if bundle.manifest.tags == "both" and bundle.manifest.pairs:
-        return tuple(_of_pair(bundle, pair) for pair in bundle.manifest.pairs)
-    targets = dict.fromkeys(target for _, target in bundle.manifest.pairs)
-    return tuple(_into(bundle, target) for target in targets) or (bundle,)
+def views(manifest: Manifest, vocabulary: Vocabulary) -> tuple[Manifest, ...]:
+    """The manifest once for each target language, in the order of its directions; that of one target as it is.
+
+    Args:
+        manifest: of a bundle.
+        vocabulary: the one that its hypotheses are written in.
+    """
+    if manifest.tags == "both" and manifest.pairs:
+        return tuple(_of_pair(manifest, pair, vocabulary) for pair in manifest.pairs)
+    targets = dict.fromkeys(target for _, target in manifest.pairs)
+    return tuple(_into(manifest, target) for target in targets) or (manifest,)
 
 
-def direction(bundle: Bundle, source: str, target: str) -> Bundle:
-    """The bundle as one that translates from ``source`` into ``target`` alone.
+def direction(manifest: Manifest, vocabulary: Vocabulary, source: str, target: str) -> Manifest:
+    """The manifest of the bundle as one that translates from ``source`` into ``target`` alone; see :func:`views`.
 
     Raises:
         ConfigError: it does not translate that.
     """
-    manifest = bundle.manifest
-    known_pairs = [(one, view.manifest.target_language) for view in views(bundle) for one in _sources(view)]
+    every = views(manifest, vocabulary)
+    known_pairs = [(one, view.target_language) for view in every for one in _sources(view)]
     if (source, target) not in known_pairs:
         known = ", ".join("-".join(pair) for pair in known_pairs)
         raise ConfigError(f"{manifest.name} translates {known}, not {source}-{target}")
-    (view,) = (one for one in views(bundle) if one.manifest.target_language == target and source in _sources(one))
-    pairs = ((source, target),) if manifest.pairs else ()
-    return replace(view, manifest=replace(view.manifest, source_languages=(source,), pairs=pairs))
+    (view,) = (one for one in every if one.target_language == target and source in _sources(one))
+    return replace(view, source_languages=(source,), pairs=((source, target),) if manifest.pairs else ())
 
 
 def side_vocabularies(manifest: Manifest, sources: tuple[Vocabulary, ...]) -> tuple[Vocabulary, ...]:
@@ -71,31 +73,28 @@ def tag_faults(manifest: Manifest, sources: tuple[Vocabulary, ...], target: Voca
     return []
 
 
-def _sources(bundle: Bundle) -> tuple[str, ...]:
-    """The languages that it translates by themselves, not together with others."""
-    return bundle.manifest.source_languages if len(bundle.sources) == 1 else ()
+def _sources(manifest: Manifest) -> tuple[str, ...]:
+    """The languages that the bundle translates by themselves, not together with others."""
+    read = manifest.vocabularies.features or manifest.vocabularies.sources
+    return manifest.source_languages if len(read) == 1 else ()
 
 
-def _of_pair(bundle: Bundle, pair: tuple[str, str]) -> Bundle:
-    decoding = replace(bundle.manifest.decoding, prefix=(bundle.target_vocabulary.language_tag(pair[1]),))
-    return _view(bundle, (pair,), decoding)
+def _of_pair(manifest: Manifest, pair: Pair, vocabulary: Vocabulary) -> Manifest:
+    return _view(manifest, (pair,), replace(manifest.decoding, prefix=(vocabulary.language_tag(pair[1]),)))
 
 
-def _into(bundle: Bundle, target: str) -> Bundle:
-    pairs = tuple(pair for pair in bundle.manifest.pairs if pair[1] == target)
-    return _view(bundle, pairs, bundle.manifest.decoding)
+def _into(manifest: Manifest, target: str) -> Manifest:
+    return _view(manifest, tuple(pair for pair in manifest.pairs if pair[1] == target), manifest.decoding)
 
 
-def _view(bundle: Bundle, pairs: tuple[tuple[str, str], ...], decoding: SearchOptions) -> Bundle:
+def _view(manifest: Manifest, pairs: tuple[Pair, ...], decoding: SearchOptions) -> Manifest:
     target = pairs[0][1]
-    manifest = replace(
-        bundle.manifest,
+    return replace(
+        manifest,
         source_languages=tuple(source for source, _ in pairs),
         target_language=target,
         pairs=pairs,
         decoding=decoding,
-        confidence=bundle.manifest.confidence_in(target),
+        confidence=manifest.confidence_in(target),
         further_confidence={},
     )
-    vocabularies = side_vocabularies(manifest, bundle.source_vocabularies)
-    return replace(bundle, manifest=manifest, source_vocabularies=vocabularies)

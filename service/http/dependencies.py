@@ -105,8 +105,13 @@ async def admin(request: Request) -> Caller:
     return admin_of(request, (await parts(request)).access)
 
 
+async def sender(request: Request) -> Sender:
+    """The origin of a request; a coroutine, since FastAPI would run ``sender_of`` itself in a thread."""
+    return sender_of(request)
+
+
 PartsDep = Annotated[Parts, Depends(parts)]
-SenderDep = Annotated[Sender, Depends(sender_of)]
+SenderDep = Annotated[Sender, Depends(sender)]
 """Of a request whose caller an earlier dependency has found."""
 RequestId = Annotated[str, Depends(request_id)]
 TranslateFields = Annotated[TranslateRequest, Depends(translate_request)]

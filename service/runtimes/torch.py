@@ -16,7 +16,7 @@ from models.errors import ConfigError
 from models.graphs import AnyModel
 from models.loading import load_bundle_model
 from models.search import Graphs
-from service.runtimes import Placement
+from service.runtimes.placement import Placement
 
 TYPES = {"float32": torch.float32, "float16": torch.float16, "bf16": torch.bfloat16}
 _CPU_SLOTS = (1, 2, 4, 8, 16)  # what is beyond gains nothing on a few cores

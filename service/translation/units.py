@@ -16,10 +16,9 @@ import math
 import string
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice, zip_longest
 
-from models.lexicon import Lexicon
 from models.search import Hypothesis
 from models.text import normalise
 from models.vocabulary import untagged
@@ -442,13 +441,15 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
 
 
 def _calmed(plan: Plan, sentence: Masked) -> Masked:
-    """A sentence as models have read others: not in capitals, nor without any."""
-    if not isinstance(plan.request, TranslateTask):
+    """A sentence as models have read others: not in capitals, nor without any. As it is where no lexicon can say how
+    words are written: "DIE NATO" would be "Die nato"."""
+    if not isinstance(plan.request, TranslateTask) or not plan.request.lexicon:
         return sentence
     lexicon, source, target = plan.route.lexicons[0]
-    known = lexicon if plan.request.lexicon else Lexicon()
-    emphasised = EMPHASISED.get(source, frozenset()) if known.directions.get((source, target)) else frozenset()
-    return replace(sentence, text=calm(sentence.text, lambda word: known.spelling(source, target, word), emphasised))
+    if not lexicon.directions.get((source, target)):
+        return sentence
+    spelling = partial(lexicon.spelling, source, target)
+    return replace(sentence, text=calm(sentence.text, spelling, EMPHASISED.get(source, frozenset())))
 
 
 def _without_words(plan: Plan, sentence: Masked) -> Masked:

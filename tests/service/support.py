@@ -200,6 +200,11 @@ class Served:
     graphs: CopyGraphs
     bundle: Bundle
 
+    @property
+    def read_texts(self) -> list[str]:
+        """What the model read, in order."""
+        return [self.bundle.source_vocabularies[0].decode(ids) for ids in self.graphs.encoded]
+
     async def translate(self, q: Any, **fields: Any) -> httpx.Response:
         return await self.client.post("/translate", json={"q": q, "source": "de", "target": "en", **fields})
 

@@ -20,8 +20,9 @@ from benchmarks.service import verdicts
 from benchmarks.service.loaded import LoadedService
 from benchmarks.service.serve import measure
 from benchmarks.workload import forced_bodies, forced_texts, naive_bodies
-from deploy.loadtest.command import disturbance, not_answered
+from deploy.loadtest.command import disturbance
 from deploy.loadtest.measure import highest_rate
+from deploy.loadtest.options import not_answered
 from deploy.loadtest.server import Sample, Server, answers, busy_seconds, memory_of, tandem_server
 from deploy.report import run_measurement
 from models.bundle import Bundle

@@ -14,8 +14,9 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from deploy.loadtest.client import LoadRun, RequestOutcome
-from deploy.loadtest.command import LoadOptions, loadtest, parse_rates, verdict, warnings
+from deploy.loadtest.command import loadtest, verdict, warnings
 from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
+from deploy.loadtest.options import LoadOptions, parse_rates
 from deploy.loadtest.pictures import draw_curves
 from deploy.loadtest.scenarios import Call
 from models.errors import ConfigError
@@ -207,7 +208,7 @@ def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], words: str)
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deploy.loadtest.command.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("deploy.loadtest.options.importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"need the package aiohttp: install tandem with its extra \[loadtest\]"):
         LoadOptions(url="http://a").check()
     with pytest.raises(ConfigError, match="matplotlib"):
