@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from benchmarks.workload import TransformerSize
-from models.registry import build_model, load_config
-from models.transformer import Transformer
+from models.architectures.registry import build_model, load_config
+from models.architectures.transformer import Transformer
 from models.vocabulary import BOS, EOS, PAD
 
 

@@ -21,8 +21,8 @@ from models.errors import FULL, ConfigError, OptionError, TandemError
 COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("training.corpora.command:corpus", "Prepare a corpus of the papers from files that you fetched"),
     "new": ("deploy.new:new", "Begin with text of your own"),
-    "prepare": ("training.commands:prepare", "Turn corpora into batches' raw material"),
-    "train": ("training.commands:train", "Train what `tandem prepare` has prepared"),
+    "prepare": ("training.loop.commands:prepare", "Turn corpora into batches' raw material"),
+    "train": ("training.loop.commands:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
     "import": ("deploy.importing:import_model", "Make a bundle of a public model that you have downloaded"),
     "pull": ("deploy.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
@@ -44,7 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": ("deploy.evaluation.comparison:compare", "Decode one test set with several bundles"),
     "analyse": ("deploy.evaluation.analysis:analyse", "Draw what the papers plot"),
-    "curve": ("training.analysis.curve:curve", "Print how a run learnt, as Markdown"),
+    "curve": ("training.loop.curve:curve", "Print how a run learnt, as Markdown"),
     "robustness": ("deploy.evaluation.robustness:robustness", "Show what a bundle makes of untidy text"),
     "translate": (
         "deploy.bulk.command:translate",

@@ -13,8 +13,8 @@ from models.command import say
 from models.errors import ConfigError
 from models.folders import write_text
 from service.text.languages import NAMES, bare_code, is_language_code, language_name
-from training.starter.corpus import MadeCorpus, make_corpus
-from training.starter.recipes import StarterRequest
+from training.corpora.starter.corpus import MadeCorpus, make_corpus
+from training.corpora.starter.recipes import StarterRequest
 
 _COMPRESSED = (".xz", ".gz")
 

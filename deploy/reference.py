@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import training
-from models.registry import ARCHITECTURES
+from models.architectures.registry import ARCHITECTURES
 from models.search import SearchOptions
 from service.app import create_app
 from service.configuration import flag_of, is_secret, plain_default, variable_of
@@ -32,7 +32,7 @@ from training.data.config import (
     NoiseConfig,
     VocabularyConfig,
 )
-from training.optim import OptimiserConfig
+from training.optimisation.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig, load_recipe
 
 ROOT = Path(__file__).resolve().parent.parent

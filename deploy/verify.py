@@ -17,7 +17,7 @@ from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle, extend_bundle
 from models.command import AsJson, BundleFolder, Without, WrittenLanguage, command_line, report
 from models.errors import ConfigError
-from models.translator import Column
+from models.translation.translator import Column
 from service.runtimes import open_graphs
 from training.data.features import read_columns
 from training.export.bundle import TORCHSCRIPT, add_precision

@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _group(item: pytest.Function) -> str:
     """Tests of one group run in one process, one after another; the empty name for tests that may run anywhere."""
-    from tests.models.architectures import LEARNERS
+    from tests.models.architectures.examples import LEARNERS
 
     if "browser" in item.path.parts:  # they share one server
         return "browser"

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from models.registry import ARCHITECTURES
+from models.architectures.registry import ARCHITECTURES
 
 pytestmark = pytest.mark.xdist_group("repository")  # they share what is parsed
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,18 +28,7 @@ PACKAGES = ("models", "training", "service", "deploy", "benchmarks")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
-NUMPY_ONLY = (
-    "bundle",
-    "confidence",
-    "config",
-    "dictionary",
-    "edits",
-    "errors",
-    "rendering",
-    "search",
-    "text",
-    "vocabulary",
-)
+NUMPY_ONLY = ("bundle", "config", "errors", "folders", "search", "text", "translation", "vocabulary")
 HTTP = ("fastapi", "pydantic", "pydantic_settings", "starlette", "uvicorn")
 TORCH_RUNTIMES = ("service.runtimes.torch", "service.runtimes.torchscript")
 

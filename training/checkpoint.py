@@ -19,10 +19,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from models.architectures.registry import stored_keys
 from models.errors import CheckpointError
 from models.folders import complete_file
-from models.loading import fill, model_tensors
-from models.registry import stored_keys
+from models.steps.loading import fill, model_tensors
 
 EMA = "ema."
 _MODEL = "model."

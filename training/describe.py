@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from models.architectures.registry import build_model, load_config
 from models.bundle import Bundle, Manifest
 from models.command import AsJson
 from models.config import to_mapping
 from models.errors import ConfigError
-from models.registry import build_model, load_config
 from training.recipe import load_recipe
 
 

@@ -18,16 +18,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from models.architectures.protocol import ModelConfig, feature_widths
+from models.architectures.registry import load_config
 from models.config import bounded, load_dataclass, merged, to_mapping
 from models.errors import ConfigError
-from models.protocol import ModelConfig, feature_widths
-from models.registry import load_config
 from models.search.options import SearchOptions
 from training.data.config import FEATURES, NO_LANGUAGE, DataConfig
 from training.data.directions import translated_pairs
 from training.data.summary import PreparedSummary
-from training.optim import OptimiserConfig
-from training.precision import AskedPrecision
+from training.optimisation.optim import OptimiserConfig
+from training.optimisation.precision import AskedPrecision
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,7 @@ def _bleu(measured: MeasuredCase, bundle: Bundle) -> float | None:
     work = measured.case.workload
     if not work.references or len(measured.case.indices) < len(work.texts) or bundle.manifest.task == "summarize":
         return None
-    from training.metrics import translation_scores
+    from training.quality.metrics import translation_scores
 
     written = [measured.passes[0].texts[index] for index in range(len(work.texts))]
     return translation_scores(written, work.references)[0].value

@@ -15,11 +15,11 @@ from ctranslate2.specs import common_spec, transformer_spec
 
 from benchmarks.transformers import random_transformer
 from benchmarks.workload import TransformerSize
+from models.architectures.transformer import DecoderLayer, EncoderLayer, Transformer
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.loading import load_bundle_model
 from models.search import Array
-from models.transformer import DecoderLayer, EncoderLayer, Transformer
+from models.steps.loading import load_bundle_model
 from models.vocabulary import Vocabulary
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # our ids 0 to 3, by the names that CTranslate2 looks for

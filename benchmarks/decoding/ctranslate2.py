@@ -16,7 +16,7 @@ from benchmarks.decoding.systems import Ids, Label, Task
 from benchmarks.workload import check_one_text
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
-from models.translator import encode_lines
+from models.translation.translator import encode_lines
 from models.vocabulary import UNK
 
 

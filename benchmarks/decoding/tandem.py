@@ -14,10 +14,10 @@ from benchmarks.decoding.systems import Ids, Label, Task
 from benchmarks.workload import check_one_text
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.rendering import Renderer
 from models.search import Graphs, Hypothesis, SearchOptions
 from models.search.offline import Failed, OfflineDecoder
-from models.translator import encode_lines
+from models.translation.rendering import Renderer
+from models.translation.translator import encode_lines
 from service.runtimes import open_graphs
 
 SHORTLIST_GRAPH = "step_shortlist"

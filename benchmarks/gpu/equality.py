@@ -17,13 +17,13 @@ from benchmarks.gpu.search import search, sizes_for
 from benchmarks.gpu.work import decoding_system, longest_of, open_bundle, random_sources, search_options
 from models.device import DeviceGraphs, Sizes
 from models.errors import ConfigError
-from models.graphs import AnyModel, TorchGraphs
-from models.loading import load_bundle_model
-from models.rendering import Renderer
 from models.search import Array, Graphs, Hypothesis, SearchOptions, translate_batch
-from models.translator import encode_lines
+from models.steps.loading import load_bundle_model
+from models.steps.torch_graphs import AnyModel, TorchGraphs
+from models.translation.rendering import Renderer
+from models.translation.translator import encode_lines
 from training.export.sentences import proof_sentences
-from training.precision import float32_products
+from training.optimisation.precision import float32_products
 
 _SCORES, _LEAST = 1e-3, 0.97  # largest difference of a score; share of sentences that must come out the same
 _BLEU = 0.2  # largest difference against references

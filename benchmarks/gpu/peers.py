@@ -18,8 +18,8 @@ from benchmarks.gpu.work import random_sources, search_options
 from benchmarks.transformers import marian, random_transformer
 from benchmarks.workload import TransformerSize
 from models.device import CapturedStep
-from models.graphs import AnyModel
 from models.search import Array
+from models.steps.torch_graphs import AnyModel
 from models.vocabulary import PAD, UNK
 
 _TYPES, _LENGTH, _PASSES = 10_000, 32, 3

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from models.device import Sizes, StaticBatch, StaticStep
-from models.graphs import AnyModel
 from models.search import Array, Hypothesis, SearchOptions, Sentence
+from models.steps.torch_graphs import AnyModel
 
 
 def sizes_for(slots: Sequence[int], source: int, options: SearchOptions) -> Sizes:

@@ -17,8 +17,8 @@ from benchmarks.gpu.search import search, sizes_for, synchronise
 from benchmarks.gpu.work import REPETITION, RULES, decoding_system, longest_of, random_sources, search_options
 from models.device import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
 from models.device.capture import ENCODED
-from models.graphs import AnyModel
 from models.search import Array, Hypothesis, SearchOptions, Sentence
+from models.steps.torch_graphs import AnyModel
 
 _PASSES = 5
 _LENGTH = 32  # of sources and of hypotheses

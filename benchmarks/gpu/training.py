@@ -22,13 +22,13 @@ from benchmarks.gpu.work import (
     training_batches,
     training_recipe,
 )
-from models.graphs import AnyModel
-from models.registry import build_model
+from models.architectures.registry import build_model
+from models.steps.torch_graphs import AnyModel
 from training.data.batches import TrainingBatch
-from training.optim import learning_rate
+from training.loop.stepping import Stepper
+from training.optimisation.optim import learning_rate
 from training.parallel import Processes, joined
 from training.recipe import Recipe
-from training.stepping import Stepper
 
 _LOSS = 1e-3  # largest difference of a loss, as a share of it
 _WARM_UP = 5

@@ -18,17 +18,17 @@ from torch import Tensor
 
 import training
 from benchmarks.gpu.lines import Missing
+from models.architectures.protocol import ModelConfig, Padded, feature_widths
+from models.architectures.registry import build_model, load_config
 from models.bundle import Bundle
-from models.graphs import AnyModel, sample_sources
-from models.protocol import ModelConfig, Padded, feature_widths
-from models.registry import build_model, load_config
 from models.search import Array, SearchOptions
+from models.steps.torch_graphs import AnyModel, sample_sources
 from models.vocabulary import BOS, EOS, PAD, UNK
 from training.data.batches import TrainingBatch, collate
 from training.data.dataset import PreparedData
 from training.data.plans import plan_epoch
 from training.data.prepare import prepare
-from training.optim import OptimiserConfig
+from training.optimisation.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig, load_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"

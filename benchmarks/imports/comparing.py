@@ -19,10 +19,10 @@ from torch import Tensor
 
 from benchmarks.imports.forms import Ct2Model
 from benchmarks.imports.shapes import BEAM
-from models.graphs import TorchGraphs
-from models.protocol import Padded
+from models.architectures.protocol import Padded
+from models.architectures.transformer import Transformer
 from models.search import Hypothesis, SearchOptions, translate_batch
-from models.transformer import Transformer
+from models.steps.torch_graphs import TorchGraphs
 from models.vocabulary import BOS, EOS, TaggedVocabulary, Vocabulary
 from training.export.proof import Judge
 from training.export.sentences import proof_sentences

@@ -14,7 +14,7 @@ import yaml
 from safetensors.torch import load_file
 from torch import Tensor
 
-from models.layers.embedding import Sinusoids, sinusoids
+from models.architectures.layers.embedding import Sinusoids, sinusoids
 from models.vocabulary import BOS
 from training.importing.bundle import read_model
 from training.importing.model import Asked, ForeignModel

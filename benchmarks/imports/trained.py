@@ -13,15 +13,15 @@ import torch
 from benchmarks.imports.forms import Ct2Model, write_ct2
 from benchmarks.imports.shapes import BEAM, sentencepiece_model, sizes, write_marian
 from benchmarks.training.huggingface import training_arguments
-from models.graphs import TorchGraphs
 from models.search import Graphs
 from models.search.offline import OfflineDecoder
-from models.translator import translate_lines
+from models.steps.torch_graphs import TorchGraphs
+from models.translation.translator import translate_lines
 from service.runtimes import open_graphs
 from training.data.corpus import read_lines
 from training.importing.bundle import Labels, import_bundle, load_model, read_model
 from training.importing.model import Asked, ForeignModel
-from training.metrics import corpus_metrics
+from training.quality.metrics import corpus_metrics
 
 _TYPES = 2000
 _SIZES = sizes(2, 128, 4, 128, dropout=0.1)

@@ -29,13 +29,13 @@ from models.bundle import Bundle
 from models.config import load_dataclass
 from models.errors import ConfigError
 from training.checkpoint import checkpoints, read_progress
-from training.commands import prepare, train
 from training.data.corpus import read_parallel
 from training.data.dataset import side_names, text_path
 from training.export.commands import export
-from training.metrics import SCORERS
+from training.loop.commands import prepare, train
+from training.loop.trainer import Run
+from training.quality.metrics import SCORERS
 from training.recipe import Recipe, load_recipe
-from training.trainer import Run
 
 RECIPES = Path(training.__file__).parent / "recipes"
 TABLE = Path(__file__).with_suffix(".toml")

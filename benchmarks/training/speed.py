@@ -28,8 +28,8 @@ from benchmarks.training.work import Contestant, Count, Ours, TrainingPass, Trai
 from benchmarks.workload import TransformerSize
 from deploy.report import console, environment, say, show_environment, table
 from service.telemetry.cgroups import usable_cores
-from training.heap import keep_freed_memory
-from training.precision import flushed_denormals
+from training.optimisation.heap import keep_freed_memory
+from training.optimisation.precision import flushed_denormals
 from training.recipe import load_recipe
 
 _COLUMNS = {

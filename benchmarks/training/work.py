@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.workload import TransformerSize
+from models.architectures.protocol import count_parameters
 from models.errors import ConfigError
-from models.protocol import count_parameters
 from training.data.batches import TrainingBatch
 from training.data.config import CorpusConfig, DataConfig
 from training.data.dataset import PreparedData, TokenArray
 from training.data.summary import PreparedSummary
-from training.optim import OptimiserConfig, learning_rate
+from training.loop.reporting import Silent
+from training.loop.trainer import Trainer
+from training.optimisation.optim import OptimiserConfig, learning_rate
 from training.recipe import Recipe, TrainingConfig
-from training.reporting import Silent
-from training.trainer import Trainer
 
 SMOOTHING, DROPOUT, RATE = 0.1, 0.1, 1e-3
 

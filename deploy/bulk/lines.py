@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from deploy.bulk.options import Bad
 from models.bundle import Bundle
-from models.rendering import Renderer
 from models.search import Array, Hypothesis, SearchOptions
 from models.search.offline import Sources
-from models.translator import encode_lines, written_lines
+from models.translation.rendering import Renderer
+from models.translation.translator import encode_lines, written_lines
 from models.vocabulary import EOS
 
 _WHOLE = 1 << 40  # tokens: more than a line has

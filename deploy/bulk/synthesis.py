@@ -18,7 +18,7 @@ from models.bundle import Bundle
 from models.command import BundleFolder, Without, Workers, report
 from models.errors import ConfigError
 from service.runtimes import open_graphs
-from training.synthetic import (
+from training.corpora.synthetic import (
     Provenance,
     Sieve,
     Sifter,

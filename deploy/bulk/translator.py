@@ -25,8 +25,8 @@ from models.bundle import Bundle
 from models.errors import ConfigError
 from models.search import Failed, Graphs, Hypothesis, OfflineDecoder
 from models.search.offline import NBest
+from models.search.shortlist import Shortlist
 from models.search.start import slots_of
-from models.shortlist import Shortlist
 from service.runtimes import open_graphs
 
 MOST_SENTENCES = 64  # of a batch, on one core
@@ -140,7 +140,7 @@ class BulkTranslator:
             finding = LineFinding("decoding_failed", f"the model failed: {failures[0].why}")
             return LineResult.untranslated(line, finding, self.options.bad)
         if self._teaches and hypotheses:
-            from training.synthetic import nearest  # its metric, which translating alone does not need
+            from training.corpora.synthetic import nearest  # its metric, which translating alone does not need
 
             text = nearest([reading.write([one]) for one in hypotheses[0]], str(text_of(row[-1])))
         else:

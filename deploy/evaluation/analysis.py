@@ -17,10 +17,10 @@ from deploy.evaluation.decoding import Decoding, attended_lines
 from deploy.outputs import check_folder
 from models.command import BundleFolder, Without
 from models.errors import ConfigError
-from training.analysis import plots
-from training.analysis.attention import SentenceAttention, groups
-from training.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
 from training.data.features import read_columns
+from training.quality import plots
+from training.quality.attention import SentenceAttention, groups
+from training.quality.tables import encoder_weights, entropies, shares_by_position, source_shares
 
 LONGEST_SHARE = 40  # target positions drawn of the shares of mixed attention
 console = Console(stderr=True)

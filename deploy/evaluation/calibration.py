@@ -21,16 +21,25 @@ from deploy.bulk import BulkOptions
 from deploy.evaluation.decoding import Decoding
 from models.bundle import Bundle, extend_bundle
 from models.command import AsJson, BundleFolder, command_line, console, report
-from models.confidence import SENTENCE_NUMBERS, WORD_NUMBERS, Confidence, Evidence, Floats, Reliability, Scale, weighed
 from models.errors import ConfigError, CorpusError
 from models.search import Graphs, Hypothesis, SearchOptions, translate_batch
+from models.search.confidence import (
+    SENTENCE_NUMBERS,
+    WORD_NUMBERS,
+    Confidence,
+    Evidence,
+    Floats,
+    Reliability,
+    Scale,
+    weighed,
+)
 from models.text import normalise
 from service.bundles.served import ServedModel
 from service.translation.alignment import written_words
 from service.translation.confidence import judged_words
-from training.confidence import fit_scale, held_out_area, measure_reliability
 from training.data.features import read_columns
-from training.metrics import corpus_metrics
+from training.quality.confidence import fit_scale, held_out_area, measure_reliability
+from training.quality.metrics import corpus_metrics
 
 SPLIT = "{split}"
 

@@ -24,8 +24,8 @@ from deploy.report import cell, console, say, table
 from models.command import AsJson, command_line
 from models.errors import ConfigError
 from models.folders import write_text
-from training.metrics import corpus_metrics
-from training.significance import DRAWS, Counts
+from training.quality.metrics import corpus_metrics
+from training.quality.significance import DRAWS, Counts
 
 
 @dataclass(frozen=True, slots=True)

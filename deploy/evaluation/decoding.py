@@ -14,14 +14,14 @@ from rich.progress import Progress
 from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle
 from models.command import BeamSize, Limit, WrittenLanguage
-from models.rendering import Renderer
-from models.reranking import Reranker
 from models.search import Graphs, OfflineDecoder, SearchOptions, translate_batch
-from models.shortlist import Shortlist
-from models.translator import Column, encode_columns, translate_lines, written_lines
+from models.search.shortlist import Shortlist
+from models.translation.rendering import Renderer
+from models.translation.reranking import Reranker
+from models.translation.translator import Column, encode_columns, translate_lines, written_lines
 
 if TYPE_CHECKING:
-    from training.analysis.attention import SentenceAttention
+    from training.quality.attention import SentenceAttention
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def attended_lines(
     """What the model attends to as it writes its own best output of each line, with the line's number (from 0); lines
     without text in some source are left out. Needs torch, whatever the graphs run on.
     """
-    from models.loading import load_bundle_model
-    from training.analysis.attention import attended
+    from models.steps.loading import load_bundle_model
+    from training.quality.attention import attended
 
     vocabularies, most = bundle.sources, bundle.manifest.limits.max_source_tokens + 1
     written = written_lines(vocabularies, columns)

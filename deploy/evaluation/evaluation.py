@@ -26,14 +26,14 @@ from models.bundle import Bundle, Score, extend_bundle
 from models.command import AsJson, BundleFolder, command_line, console, say
 from models.errors import ConfigError, CorpusError
 from models.folders import write_text
-from models.reranking import RERANKED
-from models.shortlist import WITH_SHORTLIST
-from models.translator import Column, encode_columns
-from training.analysis.decoding import length_classes, source_lengths
+from models.search.shortlist import WITH_SHORTLIST
+from models.translation.reranking import RERANKED
+from models.translation.translator import Column, encode_columns
 from training.data.corpus import read_lines
-from training.metrics import OWN, MeasuredScore, all_metrics, first_sentence, first_words, is_error
-from training.shortlist import coverage, encode
-from training.significance import SEED, Bootstrap, ComparedScore, Counts
+from training.data.shortlists import coverage, encode
+from training.quality.lengths import length_classes, source_lengths
+from training.quality.metrics import OWN, MeasuredScore, all_metrics, first_sentence, first_words, is_error
+from training.quality.significance import SEED, Bootstrap, ComparedScore, Counts
 
 
 @dataclass(frozen=True, slots=True)

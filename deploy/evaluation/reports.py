@@ -13,11 +13,11 @@ from deploy.evaluation.systems import System
 from models.bundle import Bundle
 from models.command import command_line
 from models.folders import write_text
-from models.translator import Column
-from training.analysis.attention import AttentionName, SentenceAttention, groups
-from training.analysis.decoding import LengthClass, source_lengths
-from training.report.page import SENTENCE_METRICS, Example, Picture, Report, SystemOutput, choose, in_turn, render
-from training.significance import Bootstrap, ComparedScore, Counts
+from models.translation.translator import Column
+from training.quality.attention import AttentionName, SentenceAttention, groups
+from training.quality.lengths import LengthClass, source_lengths
+from training.quality.report import SENTENCE_METRICS, Example, Picture, Report, SystemOutput, choose, in_turn, render
+from training.quality.significance import Bootstrap, ComparedScore, Counts
 
 LONGEST_DRAWN = 25  # tokens of a side of a heat map: longer ones cannot be read
 
@@ -154,7 +154,7 @@ def _pictures(done: Evaluation, rows: Sequence[int], count: int) -> dict[int, tu
 
 
 def _drawn(sentence: SentenceAttention) -> tuple[Picture, ...]:
-    from training.analysis import plots
+    from training.quality import plots
 
     found = []
     for names in groups(sentence.weights).values():

@@ -15,7 +15,7 @@ from deploy.report import console, say, table
 from models.command import AsJson, BundleFolder, Limit, Without
 from models.errors import ConfigError
 from training.data.corpus import read_parallel
-from training.robustness import ConditionResult, suite
+from training.quality.robustness import ConditionResult, suite
 
 _BLOCK = 1024  # lines
 

@@ -13,11 +13,11 @@ from deploy.bulk.translator import check_shortlist
 from deploy.evaluation.decoding import Decoding, timed_lines
 from models.bundle import Bundle, Manifest
 from models.errors import ConfigError
-from models.reranking import Reranker
-from models.translator import Column
+from models.translation.reranking import Reranker
+from models.translation.translator import Column
 from training.data.features import read_columns
 from training.describe import bundle_parameters
-from training.significance import ComparedScore
+from training.quality.significance import ComparedScore
 
 UNEDITED = "as it is"
 """The row of post-editing that leaves every translation as it is."""

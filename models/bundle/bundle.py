@@ -16,13 +16,13 @@ from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, MANIFEST_BYTES, P
 from models.bundle.manifest import Manifest, VocabularyFile, read_manifest
 from models.bundle.weights import check_weights, read_weights
 from models.config import load_dataclass
-from models.dictionary import Dictionary
-from models.edits import Operations
 from models.errors import BundleError, ConfigError, VocabularyError
-from models.lexicon import Lexicon
 from models.search.graphs import Array, GraphSpecs, specs_from_json
-from models.shortlist import Shortlist
+from models.search.shortlist import Shortlist
 from models.vocabulary import KINDS, Vocabulary
+from models.vocabulary.dictionary import Dictionary
+from models.vocabulary.edits import Operations
+from models.vocabulary.lexicon import Lexicon
 
 Words = TypeVar("Words", Dictionary, Lexicon)
 

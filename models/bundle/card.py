@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from models.bundle.manifest import ImportedFrom, Manifest
-from models.confidence import Confidence
 from models.config import to_mapping
+from models.search.confidence import Confidence
 
 _TASKS = {"translate": "Translation", "summarize": "Summarisation", "postedit": "Automatic post-editing"}
 

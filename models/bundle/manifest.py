@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from models.confidence import Confidence
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError, TandemError
+from models.search.confidence import Confidence
 from models.search.options import SearchOptions
 from models.vocabulary import VocabularyKind
 
@@ -121,10 +121,13 @@ class Manifest:
         proof: what the export measured against the training framework.
         licence: of the weights.
         about: what the model is for and where it fails; Markdown.
-        target_form: whether the model writes text, or a script of edits (``models.edits``) on its last source.
-        dictionary: the file with translations of single words, for unknown ones (``models.dictionary``); empty = none.
-        shortlist: the file that says which target tokens source words make likely (``models.shortlist``); empty = none.
-        lexicon: the file with translations of words and phrases (``models.lexicon``); empty = none.
+        target_form: whether the model writes text, or a script of edits (``models.vocabulary.edits``) on its last
+            source.
+        dictionary: the file with translations of single words, for unknown ones (``models.vocabulary.dictionary``);
+            empty = none.
+        shortlist: the file that says which target tokens source words make likely (``models.search.shortlist``);
+            empty = none.
+        lexicon: the file with translations of words and phrases (``models.vocabulary.lexicon``); empty = none.
         confidence: how sure it is of what it writes in ``target_language`` (`tandem calibrate`); None = not calibrated.
         further_confidence: likewise in the other languages that it writes, by their codes.
         origin: where it comes from, of bundles made of a public model; ``training`` is empty then.

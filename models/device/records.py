@@ -1,7 +1,7 @@
 """The static buffers of what a model keeps: memory by slot, row state, pools laid out by position.
 
-What an architecture keeps is read from the declarations of its records (models.records): nothing here knows which
-one it is.
+What an architecture keeps is read from the declarations of its records (models.architectures.records): nothing here
+knows which one it is.
 
 Shape suffixes: B slots, K rows of a slot, R = B x K rows, L target positions, P = L x K pool slots, N chosen slots.
 """
@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from models.architectures.protocol import Update
+from models.architectures.records import Memory, State
 from models.device.sizes import Shape, Sizes
 from models.device.transfer import upload
-from models.graphs import AnyModel, EncodeGraph, sample_sources
-from models.protocol import Update
-from models.records import Memory, State
 from models.search.graphs import Array, TensorSpec, source_specs
 from models.search.model import encode_inputs
+from models.steps.torch_graphs import AnyModel, EncodeGraph, sample_sources
 
 
 class RecordBuffers(nn.Module):

@@ -18,12 +18,12 @@ from models.device.memory import DeviceMemory
 from models.device.sizes import Sizes
 from models.device.transfer import CAPTURING, wait_for
 from models.errors import ConfigError
-from models.graphs import AnyModel, TorchGraphs
 from models.search.batch import DecodeBatch
 from models.search.graphs import Array, GraphSpecs
 from models.search.hypotheses import Counters, Finished, Sentence
+from models.search.shortlist import Shortlist
 from models.search.start import Batch
-from models.shortlist import Shortlist
+from models.steps.torch_graphs import AnyModel, TorchGraphs
 from models.vocabulary.base import BOS, EOS
 
 _HALF, _MOST = 0.5, 0.9  # of the budget may be reserved where buffers are made, and once a step had no room

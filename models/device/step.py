@@ -2,8 +2,8 @@
 
     look -> advance the model -> candidates -> retire -> extend
 
-Candidates are found by :mod:`models.continuations`, the rules are those of models/search. What is written is written at
-the end: where the model raises, the buffers are as they were.
+Candidates are found by :mod:`models.steps.continuations`, the rules are those of models/search. What is written is
+written at the end: where the model raises, the buffers are as they were.
 
 Shape suffixes: B slots, K rows of a slot, R = B x K rows, L target positions, P = L x K pool slots, V vocabulary,
 M required tokens, J bans of a row, C = 2 K candidates, X = min(2 K, V) of one row.
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.continuations import best_of_rows, best_per_row
+from models.architectures.protocol import Update
 from models.device.counters import DeviceCounters
 from models.device.records import RecordBuffers
 from models.device.rules import FREE, append_text, pay, repeating, require
@@ -26,9 +26,9 @@ from models.device.sizes import Shape, Sizes
 from models.device.slots import Slots
 from models.device.transfer import Streams, upload
 from models.errors import ConfigError, OptionError
-from models.graphs import AnyModel
-from models.protocol import Update
 from models.search.graphs import Array
+from models.steps.continuations import best_of_rows, best_per_row
+from models.steps.torch_graphs import AnyModel
 from models.vocabulary.base import BOS, EOS
 
 

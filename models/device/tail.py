@@ -18,7 +18,7 @@ import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
 from torch import Tensor
 
-from models.continuations import or_forced
+from models.steps.continuations import or_forced
 
 BLOCK = 1024  # logits that a program looks at together
 
@@ -73,7 +73,7 @@ def _best(  # type: ignore[no-untyped-def]  # what these are Triton infers
 
 
 def best_per_row(logits_RV: Tensor, banned_RJ: Tensor, forced_R: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """:func:`models.continuations.best_per_row`, of float32 logits; what is not forced comes in no order."""
+    """:func:`models.steps.continuations.best_per_row`, of float32 logits; what is not forced comes in no order."""
     rows, bans = banned_RJ.shape
     logits_RV = logits_RV.contiguous()
     best_RX = logits_RV.new_empty(rows, count)

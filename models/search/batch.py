@@ -24,7 +24,7 @@ from models.search.hypotheses import Admitted, Counters, Ended, Finished, Hypoth
 from models.search.model import Model
 from models.search.ranking import is_over
 from models.search.running import Running, advance, merge, select, start
-from models.shortlist import Shortlist
+from models.search.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
 LEAST_OCCUPANCY = 0.75  # below this share of occupied places, the batch is copied without the empty ones

@@ -18,8 +18,8 @@ Kinds
 The ``align`` graph reads whole targets; one with state (``rows``, ``pool``) goes from position to position as steps do.
 
 ``step_shortlist`` is ``step`` over ``entries``, rising token ids that each sentence may use or not (``listed``, 0 or
--inf); those that it may not use keep their part of the probability (:mod:`models.listed`). ``banned`` and ``forced``
-are places among the entries there (W or more bans nothing, ``forced`` is -1 or an entry), ``tokens`` are
+-inf); those that it may not use keep their part of the probability (:mod:`models.steps.shortlisted`). ``banned`` and
+``forced`` are places among the entries there (W or more bans nothing, ``forced`` is -1 or an entry), ``tokens`` are
 token ids; there are fewer than ``count`` candidates where the entries are too few.
 """
 

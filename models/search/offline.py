@@ -19,8 +19,8 @@ from models.errors import DeviceLost
 from models.search.graphs import Array, Graphs
 from models.search.hypotheses import Counters, Hypothesis, Sentence
 from models.search.options import SearchOptions
+from models.search.shortlist import Shortlist
 from models.search.start import Batch, slots_of, start_batch
-from models.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
 TOKEN_BUDGET = 8192

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from models.search.batch import DecodeBatch
 from models.search.graphs import Graphs
 from models.search.hypotheses import Counters, Finished, Sentence
-from models.shortlist import Shortlist
+from models.search.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from models.bundle import Bundle
-from models.lexicon import Lexicon
+from models.vocabulary.lexicon import Lexicon
 from service.bundles.served import ServedModel
 from service.engine import Engine
 from service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from models.bundle import Bundle
 from models.errors import VocabularyError
-from models.rendering import Renderer
 from models.search import Hypothesis, SearchOptions
 from models.text import as_read, single_spaced
+from models.translation.rendering import Renderer
 from models.vocabulary import EDITS
 from service.text.foreign import Alphabet
 

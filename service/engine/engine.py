@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from models.bundle import Bundle
 from models.search import Batch, Graphs, start_batch
-from models.shortlist import Shortlist
+from models.search.shortlist import Shortlist
 from service.engine.cache import ResultCache
 from service.engine.dispatcher import DecodedFuture, Dispatcher
 from service.engine.errors import UnknownModel

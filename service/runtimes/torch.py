@@ -13,9 +13,9 @@ import torch
 from models.bundle import Bundle
 from models.device import DeviceCounters, DeviceGraphs, Sizes, check_device
 from models.errors import ConfigError
-from models.graphs import AnyModel
-from models.loading import load_bundle_model
 from models.search import Graphs
+from models.steps.loading import load_bundle_model
+from models.steps.torch_graphs import AnyModel
 from service.runtimes.placement import Placement
 
 TYPES = {"float32": torch.float32, "float16": torch.float16, "bf16": torch.bfloat16}

@@ -22,9 +22,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from models.edits import Operations, origins
 from models.search import Array, Hypothesis
 from models.vocabulary import EOS, Vocabulary, WordVocabulary
+from models.vocabulary.edits import Operations, origins
 from service.bundles.served import ServedModel
 from service.text.locating import locate, locate_words
 from service.text.protect import is_unspaced

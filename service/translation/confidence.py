@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from models.confidence import Evidence
 from models.search import Hypothesis
+from models.search.confidence import Evidence
 from service.bundles.catalog import Route
 from service.bundles.served import ServedModel
 from service.text.spans import Span

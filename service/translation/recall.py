@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from models.lexicon import PHRASE
 from models.text import normalise
+from models.vocabulary.lexicon import PHRASE
 from service.bundles.catalog import Route
 from service.text.languages import base_code
 from service.translation.requests import TranslateTask

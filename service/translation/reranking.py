@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from models.reranking import ChannelModel
+from models.translation.reranking import ChannelModel
 from service.engine import Decoded, DecodingFailed, Engine, Job, UnknownModel
 from service.engine.engine import Watch, tell
 from service.telemetry import tracing

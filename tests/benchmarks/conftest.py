@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from models.bundle import Bundle
+from training.data.shortlists import build_shortlist
 from training.export.bundle import add_shortlist
-from training.shortlist import build_shortlist
 
 SHIPPED = Path(__file__).parents[2] / "bundles" / "de-en"
 

@@ -10,11 +10,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # it ships no annotations
 from playwright.sync_api import Browser, Page
 
-from training.analysis import plots
-from training.analysis.attention import SentenceAttention
-from training.analysis.decoding import LengthClass
-from training.report.page import Example, Picture, Report, SystemOutput, render
-from training.significance import Bootstrap, ComparedScore
+from training.quality import plots
+from training.quality.attention import SentenceAttention
+from training.quality.lengths import LengthClass
+from training.quality.report import Example, Picture, Report, SystemOutput, render
+from training.quality.significance import Bootstrap, ComparedScore
 
 LONG = "ein ziemlich langes Wort: Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen " * 3
 OWN = ComparedScore("chrF", 50.0, 2.0, None, None, None, "case:mixed|bs:1000")

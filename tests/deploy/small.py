@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from models.architectures.registry import build_model, load_config
 from models.bundle import Limits, Training, VocabularyFile, write_bundle
-from models.loading import model_tensors
-from models.registry import build_model, load_config
 from models.search import SearchOptions
+from models.steps.loading import model_tensors
 from models.vocabulary import WordVocabulary
 from tests.models.bundle.manifests import small_manifest
 

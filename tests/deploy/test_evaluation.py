@@ -21,7 +21,7 @@ from tests.command import fails, succeeds
 from tests.deploy.small import SMALL, VOCABULARY, WORDS, Make, Write, make, text
 from tests.determinism import one_thread, seeded
 from tests.service.support import tiny_bundle
-from training.metrics import all_metrics
+from training.quality.metrics import all_metrics
 
 __all__ = ["make", "one_thread", "seeded", "text"]
 

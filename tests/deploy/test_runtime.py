@@ -11,8 +11,8 @@ from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle
 from models.device import DeviceGraphs
 from models.errors import ConfigError, DeviceLost
-from models.graphs import TorchGraphs
-from models.loading import load_bundle_model
+from models.steps.loading import load_bundle_model
+from models.steps.torch_graphs import TorchGraphs
 from service.runtimes import Placement, open_graphs
 from tests.deploy.small import WORDS, Make, make
 

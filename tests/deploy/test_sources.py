@@ -20,15 +20,15 @@ from deploy.verify import verify as verify_command
 from models.bundle import Bundle
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, CorpusError
-from models.loading import load_bundle_model
+from models.steps.loading import load_bundle_model
 from service.bundles.loading import build_engine
 from service.runtimes import open_graphs
 from service.settings import Settings
 from tests.training.toy import without_graphs
-from training.commands import prepare, train
 from training.data.features import read_columns
 from training.export.commands import export
 from training.export.proof import ProofSettings, verify
+from training.loop.commands import prepare, train
 from training.recipe import Recipe, load_recipe, recipe_from_mapping
 
 RECIPE = """

@@ -19,8 +19,8 @@ from models.errors import ConfigError, CorpusError
 from models.search import Failed
 from tests.deploy.bulk.support import Opener, open_copying
 from tests.service.support import tiny_bundle
+from training.corpora.synthetic import Sieve, nearest
 from training.data.corpus import read_lines
-from training.synthetic import Sieve, nearest
 
 PAIRS = (("de", "en"), ("en", "de"))
 LINES = ["wo ist der bahnhof heute", "guten morgen", "", "das haus ist gross", "guten morgen", "wie geht es dir so"]

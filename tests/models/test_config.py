@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pytest
 
+from models.architectures.registry import ARCHITECTURES, load_config
 from models.config import bounded, load_dataclass, to_mapping
 from models.errors import ConfigError
-from models.registry import ARCHITECTURES, load_config
-from tests.models.architectures import CASES, VARIANTS, Case
+from tests.models.architectures.examples import CASES, VARIANTS, Case
 
 
 @dataclass(frozen=True, slots=True)

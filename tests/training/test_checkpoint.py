@@ -16,9 +16,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.errors import CheckpointError
-from models.loading import model_tensors
-from tests.models.architectures import FIRST_CASES, AnyModel, Case, batch, every_case, sentences, targets
-from tests.models.posing import DEVICE, devices, posing
+from models.steps.loading import model_tensors
+from tests.models.architectures.examples import FIRST_CASES, AnyModel, Case, batch, every_case, sentences, targets
+from tests.models.device.posing import DEVICE, devices, posing
 from training import checkpoint
 from training.checkpoint import (
     TrainingProgress,
@@ -31,7 +31,7 @@ from training.checkpoint import (
     save_checkpoint,
     save_weights,
 )
-from training.optim import OptimiserConfig, build_optimiser
+from training.optimisation.optim import OptimiserConfig, build_optimiser
 
 PROGRESS = TrainingProgress(7, 1, 3, 2, -1.25, 1, 999, 12.5, shards=(4, 9))
 RECIPE = {"name": "r", "training": {"updates": 3}}

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 import torch
 
+from models.architectures.ensemble import EnsembleConfig
+from models.architectures.registry import FORMER, load_config, stored_keys
 from models.bundle import Bundle, VocabularyFile, write_bundle
 from models.config import to_mapping
-from models.ensemble import EnsembleConfig
 from models.errors import CheckpointError
-from models.loading import load_bundle_model, model_tensors
-from models.registry import FORMER, load_config, stored_keys
+from models.steps.loading import load_bundle_model, model_tensors
 from models.vocabulary import WordVocabulary
-from tests.models.architectures import TARGET_TYPES, VARIANTS, AnyModel, Case, batch, sentences, targets
+from tests.models.architectures.examples import TARGET_TYPES, VARIANTS, AnyModel, Case, batch, sentences, targets
 from tests.models.bundle.manifests import small_manifest
 from tests.training.toy import toy_recipe
 from training.checkpoint import TrainingProgress, read_progress, save_checkpoint
-from training.optim import OptimiserConfig, build_optimiser
+from training.loop.resuming import check_recipe
+from training.optimisation.optim import OptimiserConfig, build_optimiser
 from training.recipe import recipe_mapping
-from training.resuming import check_recipe
 
 OLD = {"layerwise": "post-norm", "multisource": "one-text-no-energy-bias"}
 """By architecture the variant that does what all did before it had the keys."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from models.errors import ConfigError
-from training.optim import OptimiserConfig
+from training.optimisation.optim import OptimiserConfig
 from training.recipe import (
     Recipe,
     TrainingConfig,

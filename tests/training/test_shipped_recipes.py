@@ -14,12 +14,12 @@ import pytest
 import torch
 
 import training
+from models.architectures.protocol import ModelConfig
+from models.architectures.registry import build_model
 from models.config import to_mapping
-from models.protocol import ModelConfig
-from models.registry import build_model
 from training.corpora.specs import CORPORA, CorpusSpec
 from training.data.config import CorpusConfig, VocabularyConfig
-from training.optim import OptimiserConfig
+from training.optimisation.optim import OptimiserConfig
 from training.recipe import Recipe, merged_mapping, recipe_from_mapping, recipe_mapping
 from training.recipe import load_recipe as read_recipe
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from models.bundle import Bundle
-from models.graphs import AnyModel, graph_modules
 from models.search import GraphSpec, SearchOptions
+from models.steps.torch_graphs import AnyModel, graph_modules
 from training.checkpoint import TrainingProgress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.plans import BatchPlan
 from training.export import bundle as export
-from training.optim import OptimiserConfig
+from training.loop.trainer import Trainer, Validator
+from training.loop.validation import TextValidator
+from training.optimisation.optim import OptimiserConfig
 from training.recipe import Recipe, TrainingConfig
-from training.trainer import Trainer, Validator
-from training.validation import TextValidator
 
 LETTERS = tuple("abcdefgh")
 DATA = DataConfig(

@@ -29,8 +29,8 @@ from training.data.config import DataConfig
 from training.data.dataset import PreparedData, TokenArray, load_sources
 from training.data.directions import directed_corpora
 from training.data.features import FeatureArray
+from training.data.perturbations import lower_case, with_typos, without_punctuation
 from training.data.rewriting import PairRewriter
-from training.perturbations import lower_case, with_typos, without_punctuation
 from training.recipe import Recipe
 
 BLOCK = 1024

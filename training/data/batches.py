@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.protocol import Padded
+from models.architectures.protocol import Padded
 from models.vocabulary import BOS, EOS, PAD
 from training.data.dataset import PreparedData, TokenArray
 from training.data.features import FeatureArray

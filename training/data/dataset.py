@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.bundle import by_source
-from models.dictionary import Dictionary
 from models.errors import CorpusError
 from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
+from models.vocabulary.dictionary import Dictionary
 from training.data.features import FeatureArray, map_features
 from training.data.summary import FeatureSide, PreparedSummary
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from models.edits import Operations, apply, shortest_script
 from models.errors import ConfigError
 from models.vocabulary import Vocabulary, WordVocabulary
+from models.vocabulary.edits import Operations, apply, shortest_script
 from training.data.config import DataConfig
 from training.data.dataset import TokenWriter
 from training.data.filters import Pair

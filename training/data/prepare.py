@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 
 from models.bundle import Corpus
-from models.dictionary import Dictionary
 from models.errors import ConfigError, CorpusError
 from models.folders import is_vacant, whole_folder
 from models.text import as_read
 from models.vocabulary import EDITS, Vocabulary, WordVocabulary, untagged
+from models.vocabulary.dictionary import Dictionary
 from training.data.alignment import build_dictionary
 from training.data.config import SPLITS, CorpusConfig, DataConfig
 from training.data.corpus import CHUNK, clean_line, file_digest, iterate_lines, parallel_chunks

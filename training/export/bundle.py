@@ -28,16 +28,16 @@ from models.bundle import (
 )
 from models.config import to_mapping
 from models.errors import BundleError, ConfigError, CorpusError
-from models.graphs import AnyModel, graph_modules
-from models.lexicon import Lexicon
-from models.loading import load_bundle_model, model_tensors
 from models.search import SearchOptions
 from models.search.graphs import specs_to_json
-from models.shortlist import WITH_SHORTLIST, Shortlist
-from models.translator import Column, encode_columns
+from models.search.shortlist import WITH_SHORTLIST, Shortlist
+from models.steps.loading import load_bundle_model, model_tensors
+from models.steps.torch_graphs import AnyModel, graph_modules
+from models.translation.translator import Column, encode_columns
 from models.vocabulary import KINDS, Vocabulary
-from training.ancestry import SCRATCH, together
+from models.vocabulary.lexicon import Lexicon
 from training.checkpoint import TrainingProgress
+from training.data.ancestry import SCRATCH, together
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
 from training.export.calibration import Array, Quantisation, calibrate

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from models.graphs import AnyModel, TorchGraphs
 from models.search import SearchOptions, translate_batch
+from models.steps.torch_graphs import AnyModel, TorchGraphs
 
 Array = NDArray[Any]
 ROWS_KEPT = 1024  # of each product, drawn evenly from all rows

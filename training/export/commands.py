@@ -11,17 +11,19 @@ from typing import Annotated, TypeAlias
 import torch
 import typer
 
+from models.architectures.registry import build_model
 from models.bundle import MANIFEST, Bundle
 from models.command import BundleFolder, ReplaceBundle, report
 from models.errors import BundleError, CheckpointError, ConfigError, CorpusError
-from models.graphs import AnyModel
-from models.lexicon import Lexicon
-from models.registry import build_model
-from training.ancestry import mix_in_start, read_ancestry, start_bundle
+from models.steps.torch_graphs import AnyModel
+from models.vocabulary.lexicon import Lexicon
 from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress, save_weights
+from training.data.ancestry import mix_in_start, read_ancestry, start_bundle
 from training.data.corpus import read_parallel
 from training.data.features import read_columns
+from training.data.lexicons import build_lexicon
+from training.data.shortlists import build_shortlist
 from training.data.summary import PreparedSummary
 from training.export.bundle import (
     Shipping,
@@ -32,11 +34,9 @@ from training.export.bundle import (
     languages_read,
     renew_graphs,
 )
-from training.lexicon import build_lexicon
+from training.loop.resuming import check_vocabularies
+from training.loop.trainer import Run
 from training.recipe import recipe_from_mapping
-from training.resuming import check_vocabularies
-from training.shortlist import build_shortlist
-from training.trainer import Run
 
 TrainingSources: TypeAlias = Annotated[
     list[Path],

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
+from models.architectures.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, MemberConfig
+from models.architectures.registry import load_config
 from models.bundle import Bundle, Limits, Manifest, check_free, write_bundle
 from models.command import ReplaceBundle, report
 from models.config import to_mapping
-from models.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, MemberConfig
 from models.errors import BundleError, ConfigError, CorpusError
-from models.loading import load_bundle_model, model_tensors
-from models.registry import load_config
-from models.translator import Column
-from training.ancestry import together
+from models.steps.loading import load_bundle_model, model_tensors
+from models.translation.translator import Column
+from training.data.ancestry import together
 from training.data.features import read_columns
 from training.export.bundle import PRECISIONS, Report, built_graphs, calibration_sources, check_precisions
 from training.export.sentences import proof_sentences

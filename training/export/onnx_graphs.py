@@ -11,8 +11,8 @@ import onnx
 import torch
 from torch import Tensor
 
-from models.graphs import AnyModel, GraphModule, graph_modules
 from models.search.graphs import GraphSpec, TensorSpec
+from models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
 from training.export.searching import search_graph
 from training.export.shortlist import SHORTLIST_GRAPH, shortlist_graph
 from training.export.tracing import traced

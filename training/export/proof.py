@@ -19,19 +19,19 @@ from itertools import cycle, islice
 import numpy as np
 import torch
 
+from models.architectures.protocol import Padded
 from models.bundle import Bundle
 from models.errors import CorpusError, DecodingError
-from models.graphs import AnyModel, TorchGraphs
-from models.loading import load_bundle_model
-from models.protocol import Padded
-from models.rendering import Renderer
 from models.search import Failed, Graphs, Hypothesis, OfflineDecoder, SearchOptions
 from models.search.offline import NBest
-from models.translator import Column, encode_columns, written_lines
+from models.steps.loading import load_bundle_model
+from models.steps.torch_graphs import AnyModel, TorchGraphs
+from models.translation.rendering import Renderer
+from models.translation.translator import Column, encode_columns, written_lines
 from models.vocabulary import BOS, EOS
 from training.export.calibration import Array
 from training.export.verdicts import STANDARD, Difference, ExactProof, Proof, ProofSettings, QuantisedProof, proof_table
-from training.metrics import SCORERS
+from training.quality.metrics import SCORERS
 
 __all__ = ["Proof", "ProofSettings", "proof_table", "verify"]
 

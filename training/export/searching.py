@@ -1,4 +1,5 @@
-"""The beam step behind the logits: :mod:`models.continuations` and :mod:`models.listed`, traced, joined to a graph.
+"""The beam step behind the logits: :mod:`models.steps.continuations` and :mod:`models.steps.shortlisted`, traced,
+joined to a graph.
 
 It depends on the vocabulary's size alone, so it is traced once for each, and the graphs that search are made of the one
 that returns all logits, in whatever precision that is.
@@ -15,9 +16,9 @@ import torch
 from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
-from models.continuations import best_continuations
-from models.listed import best_listed
 from models.search.graphs import GraphSpec, TensorSpec
+from models.steps.continuations import best_continuations
+from models.steps.shortlisted import best_listed
 from training.export.editing import Editor
 from training.export.tracing import SEARCH_TRANSLATIONS, Given, traced
 

@@ -5,7 +5,7 @@ neither the model nor calibration. Looking ``entries`` up is pushed through the 
 and its bias are looked up instead, and the product shrinks with the list. The mean of all logits, which the tokens that
 are not listed count with, is a product with the mean of those rows. Where no product makes the logits (an average of
 probabilities), they are looked up themselves, and their mean is taken. The search over them is that of
-:mod:`models.listed`.
+:mod:`models.steps.shortlisted`.
 
 Shape suffixes as there; D inputs of the product, V vocabulary.
 """
@@ -19,8 +19,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from models.listed import GRID
 from models.search.graphs import GraphSpec, TensorSpec
+from models.steps.shortlisted import GRID
 from training.export.calibration import quantise_weight
 from training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
 from training.export.searching import declare, join_search, searched

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from models.bundle import GRAPHS
-from models.graphs import AnyModel, GraphModule, graph_modules
 from models.search.graphs import specs_to_json
+from models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
 from training.export.onnx_graphs import TRACED_SIZES, TRACED_SOURCE, sample_inputs
 
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch._dynamo import config as tracing
 from torch.fx.experimental import _config as symbolic_shapes
 
-import models.layers.recurrent  # noqa: F401  (defines tandem::gru)
-from models.continuations import BLOCKS, LEAST_BLOCKED, SPARE
+import models.architectures.layers.recurrent  # noqa: F401  (defines tandem::gru)
+from models.steps.continuations import BLOCKS, LEAST_BLOCKED, SPARE
 
 Translations = Mapping[Callable[..., Any], Callable[..., Any]]
 Given = Mapping[str, tuple[Tensor, Mapping[int, Any]]]
@@ -62,7 +62,7 @@ def _best_allowed(scores_RV: Any, banned_RJ: Any, count: Any) -> tuple[Any, Any]
 
 
 def _largest(scores_RV: Any, count: Any, size: int) -> tuple[Any, Any]:
-    """:func:`models.continuations.largest`."""
+    """:func:`models.steps.continuations.largest`."""
     width = next((width for width in BLOCKS if size % width == 0), 0)
     if not width or size < LEAST_BLOCKED:
         if size < SPARE:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import torch
 
+from models.architectures.transformer import Transformer
 from models.bundle import Bundle, ImportedFrom, Limits, Manifest, check_free, sha256, write_bundle
 from models.bundle.directions import side_vocabularies
 from models.config import to_mapping
 from models.errors import ConfigError, ForeignModelError
-from models.loading import model_tensors
 from models.search import SearchOptions
-from models.transformer import Transformer
-from training.ancestry import SCRATCH
+from models.steps.loading import model_tensors
+from training.data.ancestry import SCRATCH
 from training.export.bundle import built_graphs, calibration_sources, named_vocabularies, round_weights
 from training.export.sentences import proof_sentences
 from training.importing.bart import BART

@@ -23,10 +23,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.layers.attention import Activation
-from models.layers.embedding import Sinusoids, sinusoids
+from models.architectures.layers.attention import Activation
+from models.architectures.layers.embedding import Sinusoids, sinusoids
+from models.architectures.transformer import TransformerConfig
 from models.search import SearchOptions
-from models.transformer import TransformerConfig
 from models.vocabulary import BOS, PAD
 from training.importing.fields import Fields, read_table
 from training.importing.model import BIASES, Asked, ForeignModel, Types, arranged

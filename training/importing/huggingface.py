@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from models.architectures.layers.attention import Activation
+from models.architectures.transformer import TransformerConfig
 from models.errors import OptionError
-from models.layers.attention import Activation
 from models.search import SearchOptions
-from models.transformer import TransformerConfig
 from models.vocabulary import BOS, EOS, PAD
 from training.importing.fields import Fields
 from training.importing.model import BIASES, Types

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import sentencepiece
 
-from models.transformer import TransformerConfig
+from models.architectures.transformer import TransformerConfig
 from models.vocabulary import ListedVocabulary
 from training.importing.fields import Fields, read_table
 from training.importing.huggingface import common_fields, make_plan, repeated_names, search_options

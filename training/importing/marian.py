@@ -20,10 +20,10 @@ import torch
 import yaml
 from torch import Tensor
 
+from models.architectures.layers.attention import Activation
+from models.architectures.transformer import TransformerConfig
 from models.errors import OptionError
-from models.layers.attention import Activation
 from models.search import SearchOptions
-from models.transformer import TransformerConfig
 from models.vocabulary import BOS, PAD
 from training.importing.fields import Fields
 from training.importing.joint import sentencepiece_names

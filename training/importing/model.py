@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from models.continuations import BLOCKS, LEAST_BLOCKED
+from models.architectures.transformer import TransformerConfig
 from models.search import SearchOptions
-from models.transformer import TransformerConfig
+from models.steps.continuations import BLOCKS, LEAST_BLOCKED
 from models.vocabulary import ListedVocabulary
 from models.vocabulary.listed import START
 from training.importing.tensors import Tensors

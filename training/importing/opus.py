@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from models.transformer import TransformerConfig
+from models.architectures.transformer import TransformerConfig
 from training.importing.fields import Fields, read_table
 from training.importing.huggingface import common_fields, make_plan, repeated_names, search_options
 from training.importing.languages import find_tags

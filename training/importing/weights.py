@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from models.loading import model_tensors
-from models.transformer import Transformer
+from models.architectures.transformer import Transformer
+from models.steps.loading import model_tensors
 from training.importing.tensors import Shape, Tensors
 
 NEVER = -100.0

@@ -20,10 +20,10 @@ from benchmarks.workload import lengths
 from deploy.report import names, numbers
 from models.bundle import Bundle
 from models.errors import ConfigError
-from models.graphs import TorchGraphs
-from models.loading import load_bundle_model
 from models.search import SearchOptions
-from models.shortlist import Shortlist, Table
+from models.search.shortlist import Shortlist, Table
+from models.steps.loading import load_bundle_model
+from models.steps.torch_graphs import TorchGraphs
 from tests.command import fails, succeeds
 from tests.determinism import one_thread, seeded
 

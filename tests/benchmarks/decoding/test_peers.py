@@ -13,17 +13,17 @@ import torch
 from benchmarks.decoding.command import entrants, measure
 from benchmarks.decoding.systems import Task
 from benchmarks.options import DecodeOptions
+from models.architectures.protocol import Padded
+from models.architectures.registry import build_model, load_config
+from models.architectures.transformer import Transformer
 from models.bundle import Bundle, VocabularyFile, write_bundle
 from models.errors import ConfigError
-from models.graphs import TorchGraphs
-from models.loading import model_tensors
-from models.protocol import Padded
-from models.registry import build_model, load_config
 from models.search import SearchOptions, translate_batch
-from models.transformer import Transformer
+from models.steps.loading import model_tensors
+from models.steps.torch_graphs import TorchGraphs
 from models.vocabulary import WordVocabulary
 from tests.determinism import one_thread, seeded
-from tests.models.architectures import BOS, EOS, FIRST, VARIANTS
+from tests.models.architectures.examples import BOS, EOS, FIRST, VARIANTS
 from tests.models.bundle.manifests import small_manifest
 
 __all__ = ["one_thread", "seeded"]

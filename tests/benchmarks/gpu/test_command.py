@@ -26,12 +26,12 @@ from benchmarks.gpu.command import chosen, markdown, measure, plan
 from benchmarks.gpu.lines import Line, Missing, attempt
 from benchmarks.gpu.work import REPETITION, SYSTEMS
 from benchmarks.options import GpuOptions
+from models.architectures.registry import ARCHITECTURES, build_model
 from models.bundle import Bundle
 from models.device import CapturedStep
 from models.device.capture import Captures
 from models.device.memory import DeviceMemory
 from models.errors import ConfigError
-from models.registry import ARCHITECTURES, build_model
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLE = ROOT / "bundles/de-en"

@@ -20,10 +20,10 @@ from models.config import to_mapping
 from models.errors import ConfigError
 from tests.determinism import one_thread, seeded
 from tests.training.toy import described_graphs, write_lines
-from training.commands import train
 from training.data.corpus import read_lines
 from training.describe import bundle_parameters
 from training.export.bundle import Shipping
+from training.loop.commands import train
 from training.recipe import load_recipe
 
 __all__ = ["one_thread", "seeded"]

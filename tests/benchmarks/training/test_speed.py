@@ -20,8 +20,8 @@ from benchmarks.training.speed import measure, show
 from benchmarks.training.work import Count, Ours, TrainingWork, padded, recipe_of
 from benchmarks.workload import TransformerSize
 from deploy.report import as_json
+from models.architectures.protocol import count_parameters
 from models.errors import ConfigError
-from models.protocol import count_parameters
 from tests.command import fails
 from tests.determinism import one_thread, seeded
 from tests.training.conftest import prepared
@@ -83,7 +83,7 @@ def test_what_is_missing_is_said_and_the_rest_is_measured(
 def test_a_recipe_is_measured_as_it_trains(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("training.precision.speedup", lambda narrow: 0.5)
+    monkeypatch.setattr("training.optimisation.precision.speedup", lambda narrow: 0.5)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     mapping = recipe_mapping(toy_recipe(accumulate=2, precision="auto"))
     mapping["data"]["filters"], mapping["decoding"] = {"deduplicate": False}, {"max_length": 12}  # TOML has no null

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from models.bundle import Bundle, Manifest, Vocabularies, VocabularyFile, write_bundle
-from models.dictionary import Dictionary
 from models.errors import BundleError
-from models.rendering import Renderer
+from models.translation.rendering import Renderer
 from models.vocabulary import EDITS, Vocabulary, WordVocabulary, train_sentencepiece
+from models.vocabulary.dictionary import Dictionary
 from tests.models.bundle.manifests import small_manifest
 
 WORDS = WordVocabulary(["a", "cat"])

@@ -262,9 +262,9 @@ async def test_a_device_that_is_lost_while_sentences_are_tried_alone_is_lost() -
     """In the general search, which the device's own batches leave them to."""
     pytest.importorskip("torch")
     from models.device import DeviceGraphs, StaticBatch
-    from models.graphs import TorchGraphs
+    from models.steps.torch_graphs import TorchGraphs
     from service.engine.engine import _factory
-    from tests.models.device import POOLED, SIZES, prepared
+    from tests.models.device.support import POOLED, SIZES, prepared
 
     told, gone = threading.Event(), DeviceLost("cuda:0 does not work any more: an illegal address")
     with (
@@ -288,7 +288,7 @@ async def test_sentences_tried_alone_share_the_buffers_that_are_there() -> None:
     pytest.importorskip("torch")
     from models.device import CapturedStep, DeviceGraphs, StaticBatch
     from service.engine.engine import _factory
-    from tests.models.device import POOLED, SIZES, prepared
+    from tests.models.device.support import POOLED, SIZES, prepared
 
     graphs = DeviceGraphs(prepared(POOLED), sizes=SIZES)
     jobs = [job(4, 5 + number) for number in range(3)]

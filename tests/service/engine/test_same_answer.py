@@ -20,7 +20,7 @@ import pytest
 
 from models.bundle import Bundle
 from models.search import Array, DecodeBatch, Graphs, Hypothesis, Sampling, SearchOptions, Sentence
-from models.translator import encode_lines
+from models.translation.translator import encode_lines
 from models.vocabulary import EOS
 from service.engine import Decoded, Engine, EngineOptions, Job, Priority
 from service.runtimes import open_graphs

@@ -26,8 +26,8 @@ SOURCE, TRANSLATION = "one two three", "das haus ist alt"
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """A post-editor with random weights and TorchScript."""
-    from models.loading import load_bundle_model, model_tensors
-    from models.registry import build_model, load_config
+    from models.architectures.registry import build_model, load_config
+    from models.steps.loading import load_bundle_model, model_tensors
     from training.export.torchscript import trace_graphs
 
     size = tiny_vocabulary().size
@@ -77,8 +77,8 @@ def settings(path: Path, runtime: Runtime) -> Settings:
 
 def expected(bundle: Bundle, *texts: str) -> tuple[str, float]:
     """Text and score of PyTorch's best hypothesis, with the tokens that users never get left out."""
-    from models.graphs import TorchGraphs
-    from models.loading import load_bundle_model
+    from models.steps.loading import load_bundle_model
+    from models.steps.torch_graphs import TorchGraphs
     from service.bundles.served import ServedModel
     from service.translation.plans import search_options
     from service.translation.requests import DecodeRequest

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.lexicon import Lexicon
+from models.vocabulary.lexicon import Lexicon
 from service.text.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 
 WORDS = ("Haus", "weg", "Weg", "USB", "ist", "nicht", "NICHT", "keine")

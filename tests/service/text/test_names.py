@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.lexicon import Lexicon
+from models.vocabulary.lexicon import Lexicon
 from service.text.names import NO_NAMES, Names
 
 ENGLISH = Lexicon(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.lexicon import Lexicon
 from models.vocabulary import WordVocabulary
+from models.vocabulary.lexicon import Lexicon
 from service.text.nouns import Nouns
 from tests.service.support import tiny_vocabulary
 

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.bundle import Bundle
-from models.lexicon import Lexicon
-from models.rendering import Renderer, TargetForm
 from models.search import Array, GraphSpec, Hypothesis, SearchOptions, TensorSpec
+from models.translation.rendering import Renderer, TargetForm
 from models.vocabulary import EDITS, EOS, Vocabulary, WordVocabulary, train_sentencepiece
+from models.vocabulary.lexicon import Lexicon
 from service.app import create_app
 from service.bundles.catalog import Route
 from service.bundles.loading import build_engine

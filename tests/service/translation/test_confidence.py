@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.confidence import Confidence, Evidence, Reliability, Scale
 from models.search import Array, Hypothesis
+from models.search.confidence import Confidence, Evidence, Reliability, Scale
 from service.app import create_app
 from service.settings import Settings
 from tests.service.support import Served, make_engine, running, served, tiny_bundle

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from models.lexicon import Lexicon
+from models.vocabulary.lexicon import Lexicon
 from service.app import create_app
 from service.settings import Settings
 from service.text.detection import Detector, Guess

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from models.lexicon import Lexicon
+from models.vocabulary.lexicon import Lexicon
 from service.settings import Settings
 from tests.service.support import Served, served
 

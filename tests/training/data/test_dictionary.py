@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from models.dictionary import Dictionary
+from models.vocabulary.dictionary import Dictionary
 from tests.training.toy import random_bitext
 from training.data import alignment
 from training.data.alignment import aligned_words, build_dictionary

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from models.dictionary import Dictionary
-from models.edits import Operations, apply
 from models.errors import ConfigError, VocabularyError
 from models.vocabulary import EDITS, train_sentencepiece
+from models.vocabulary.dictionary import Dictionary
+from models.vocabulary.edits import Operations, apply
 from tests.training.toy import write_lines
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.dataset import PreparedData, load_dictionary, load_vocabularies

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from models.architectures.registry import ARCHITECTURES, build_model
 from models.bundle import Bundle
-from models.graphs import AnyModel, GraphModule, graph_modules
-from models.loading import load_bundle_model
-from models.registry import ARCHITECTURES, build_model
-from tests.models.architectures import LEARNERS
+from models.steps.loading import load_bundle_model
+from models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
+from tests.models.architectures.examples import LEARNERS
 from tests.training.export.support import OnnxGraphs, ScriptGraphs
 from tests.training.toy import toy_recipe
 from training.checkpoint import TrainingProgress

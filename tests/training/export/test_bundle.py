@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from models.architectures.ensemble import Ensemble
+from models.architectures.protocol import Seq2SeqModel
+from models.architectures.registry import ARCHITECTURES, build_model
 from models.bundle import Bundle
-from models.ensemble import Ensemble
 from models.errors import BundleError, ConfigError, CorpusError
-from models.graphs import AnyModel
-from models.loading import load_bundle_model, model_tensors
-from models.protocol import Seq2SeqModel
-from models.registry import ARCHITECTURES, build_model
+from models.steps.loading import load_bundle_model, model_tensors
+from models.steps.torch_graphs import AnyModel
 from tests.training.export.conftest import Exported
 from training.checkpoint import TrainingProgress, load_into, load_model_tensors, save_checkpoint
 from training.export.bundle import Shipping, add_precision, export_bundle, rounded

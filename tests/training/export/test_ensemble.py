@@ -17,13 +17,13 @@ import torch
 
 from models.bundle import Bundle
 from models.errors import BundleError, ConfigError, CorpusError
-from models.graphs import TorchGraphs
-from models.loading import load_bundle_model
 from models.search import translate_batch
+from models.steps.loading import load_bundle_model
+from models.steps.torch_graphs import TorchGraphs
 from models.vocabulary import WordVocabulary
 from service.app import create_app
 from service.settings import Settings
-from tests.models.architectures import LEARNERS, batch, sentences, targets
+from tests.models.architectures.examples import LEARNERS, batch, sentences, targets
 from tests.training.export.conftest import Exported
 from tests.training.toy import toy_recipe, toy_trainer
 from training.export.ensemble import Assembly, ensemble, ensemble_bundle

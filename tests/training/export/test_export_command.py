@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.errors import BundleError, ConfigError
-from models.loading import model_tensors
+from models.steps.loading import model_tensors
 from tests.service.support import tiny_bundle
 from tests.training.export.conftest import Exported
 from tests.training.toy import write_lines

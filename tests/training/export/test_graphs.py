@@ -10,10 +10,10 @@ import onnx
 import pytest
 import torch
 
-from models.graphs import GRAPH_NAMES, TorchGraphs, graph_modules
 from models.search import Graphs, SearchOptions, translate_batch
+from models.steps.torch_graphs import GRAPH_NAMES, TorchGraphs, graph_modules
 from models.vocabulary import EOS
-from tests.models.architectures import Case
+from tests.models.architectures.examples import Case
 from tests.models.search.tables import assert_same_hypotheses
 from tests.training.export.conftest import Exported
 from tests.training.export.support import SIZES, OnnxGraphs, ScriptGraphs, arrays, assert_close, possible, reference

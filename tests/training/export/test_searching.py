@@ -11,8 +11,8 @@ import pytest
 import torch
 from onnx import helper
 
-from models.continuations import LEAST_BLOCKED, SPARE, best_continuations
 from models.search.graphs import GraphSpec, TensorSpec
+from models.steps.continuations import LEAST_BLOCKED, SPARE, best_continuations
 from tests.training.export.support import session
 from training.export.searching import search_graph
 

@@ -17,10 +17,10 @@ from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.evaluation import EvaluationOptions, evaluate
 from models.bundle import Bundle, sha256
 from models.errors import BundleError, ConfigError, CorpusError
-from models.graphs import graph_modules
-from models.listed import SPREAD
 from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
-from models.shortlist import Shortlist, Table
+from models.search.shortlist import Shortlist, Table
+from models.steps.shortlisted import SPREAD
+from models.steps.torch_graphs import graph_modules
 from models.vocabulary import EOS
 from tests.models.search.tables import run_out
 from tests.training.export.conftest import Exported
@@ -155,7 +155,7 @@ def test_an_older_bundle_gets_the_graphs(exported: Exported, tmp_path: Path, mon
     """The same ones that an export writes, over the same stored weights, whatever an older version made."""
     path = older(exported.bundle, tmp_path / "older")
     assert Bundle.load(path).shortlist is None
-    monkeypatch.setattr("models.listed.SPREAD", 5.0)
+    monkeypatch.setattr("models.steps.shortlisted.SPREAD", 5.0)
     monkeypatch.setattr(shortlists, "searched", searched.__wrapped__)  # traced anew
     bundle = add_shortlist(path, everything(Bundle.load(path)))
     assert bundle.shortlist is not None

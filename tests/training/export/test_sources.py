@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.graphs import AnyModel, TorchGraphs, graph_modules
 from models.search import Graphs, SearchOptions, check_specs, translate_batch
-from tests.models.architectures import Case, sentences
+from models.steps.torch_graphs import AnyModel, TorchGraphs, graph_modules
+from tests.models.architectures.examples import Case, sentences
 from tests.models.search.tables import assert_same_hypotheses
 from tests.training.export.support import SIZES, OnnxGraphs, ScriptGraphs, arrays, assert_close, possible, reference
 from training.export.external import pack

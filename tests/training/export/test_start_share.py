@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from models.architectures.registry import build_model
 from models.errors import ConfigError
-from models.graphs import AnyModel
-from models.loading import load_bundle_model, model_tensors
-from models.registry import build_model
+from models.steps.loading import load_bundle_model, model_tensors
+from models.steps.torch_graphs import AnyModel
 from tests.training.export.conftest import Exported
-from training.ancestry import mix_in_start
 from training.checkpoint import TrainingProgress, save_weights
+from training.data.ancestry import mix_in_start
 from training.export.commands import export
 from training.recipe import recipe_mapping
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.layers.recurrent import Gru
+from models.architectures.layers.recurrent import Gru
 from training.export.tracing import OPSET, TRANSLATIONS
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from models.graphs import TorchGraphs
-from models.protocol import Padded
+from models.architectures.protocol import Padded
+from models.architectures.transformer import Transformer
 from models.search import SearchOptions, translate_batch
-from models.transformer import Transformer
+from models.steps.torch_graphs import TorchGraphs
 from models.vocabulary import BOS, EOS
 from training.export.proof import Judge
 from training.export.verdicts import STANDARD

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from models.graphs import AnyModel
+from models.steps.torch_graphs import AnyModel
 from tests.training.toy import described_graphs
 from training.export import bundle as export
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from benchmarks.imports.shapes import pieces, sentencepiece_model, write_json
-from models.layers.embedding import sinusoids
-from models.transformer import Transformer, TransformerConfig
+from models.architectures.layers.embedding import sinusoids
+from models.architectures.transformer import Transformer, TransformerConfig
 from tests.training.importing.support import ENGLISH, GERMAN
 
 MODEL = sentencepiece_model([*ENGLISH, *GERMAN], 150)

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from benchmarks.imports.shapes import write_json
+from models.architectures.transformer import Transformer, TransformerConfig
 from models.errors import ForeignModelError
-from models.transformer import Transformer, TransformerConfig
 from models.vocabulary import BOS
-from tests.models.comparison import weights_of
+from tests.models.architectures.comparison import weights_of
 from tests.reference.transformer import TransformerReference
 from tests.training.importing.comparing import logits, rows, sentences
 from tests.training.importing.ct2 import BASE, TOKENS, transformer, variables, write

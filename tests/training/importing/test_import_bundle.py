@@ -13,10 +13,10 @@ from onnx import ModelProto
 
 from models.bundle import Bundle, sha256
 from models.errors import BundleError, ForeignModelError
-from models.graphs import AnyModel, TorchGraphs
-from models.loading import load_bundle_model, model_tensors
 from models.search import OfflineDecoder
-from models.translator import translate_lines
+from models.steps.loading import load_bundle_model, model_tensors
+from models.steps.torch_graphs import AnyModel, TorchGraphs
+from models.translation.translator import translate_lines
 from models.vocabulary import MappedVocabulary, TaggedVocabulary
 from tests.training.export.support import OnnxGraphs
 from tests.training.importing.ct2 import BASE, transformer, variables, write

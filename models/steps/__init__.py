@@ -1,0 +1,1 @@
+"""A model step by step: as the graphs that search and runtimes know, and from its logits to the best continuations."""

@@ -1,0 +1,141 @@
+"""What a bundle says of words and short phrases: their translations, learnt from aligned text (`tandem lexicon`).
+
+They answer for what stands alone, and say which words in a sentence are names, which small models often lose.
+
+A file of them is UTF-8 with one entry a line, its fields parted by tabs: source language, target language, the word or
+phrase, and its translations, the most frequent first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from models.errors import VocabularyError
+from models.vocabulary.dictionary import numbered_entries
+
+Direction = tuple[str, str]
+"""Source and target language."""
+Entries = Mapping[str, tuple[str, ...]]
+"""Translations by word or phrase."""
+
+WORD: Final = r"[^\W\d_]+(?:['’-][^\W\d_]+)*"
+"""A word as lexicons have them."""
+MOST_WORDS: Final = 5
+PHRASE: Final = rf"{WORD}(?: {WORD}){{0,{MOST_WORDS - 1}}}"
+"""A word, or a phrase of up to ``MOST_WORDS``, with a space between them."""
+
+_NOUNS_HAVE_CAPITALS = frozenset(("de", "lb"))
+_SHORTEST_HEAD = 4  # letters of the word that a compound ends in
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Translations of words and phrases, best first.
+
+    Attributes:
+        directions: by source and target language.
+    """
+
+    directions: Mapping[Direction, Entries] = field(default_factory=dict)
+    # By direction, of each entry without regard to capitals the spelling that comes first.
+    _spellings: Mapping[Direction, Mapping[str, str]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        spellings = {
+            direction: {word.casefold(): word for word in sorted(entries, reverse=True)}
+            for direction, entries in self.directions.items()
+        }
+        object.__setattr__(self, "_spellings", spellings)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.directions.values()))
+
+    def translations(self, source: str, target: str, word: str) -> tuple[str, ...]:
+        """Those of a word or phrase, none where it is not known.
+
+        Its own spelling counts first, then any with other capitals; but a name that is also a word is taken for the
+        word. What is in capitals has its translations in capitals; what begins with a capital, where the lexicon
+        has it without or it is a phrase, has them so too.
+        """
+        entries, folded = self.directions.get((source, target), {}), word.casefold()
+        if word in entries and (folded not in entries or entries[word][0] != word):
+            known = word
+        elif folded in entries:
+            known = folded
+        elif folded in self._spellings.get((source, target), {}):
+            known = self._spellings[source, target][folded]
+        else:
+            return ()
+        found = entries[known]
+        if known != word and word.isupper() and len(word) > 1:
+            return tuple(text.upper() for text in found)
+        if word[0].isupper() and (known != word or " " in word):
+            return tuple(text[0].upper() + text[1:] for text in found)
+        return found
+
+    def spelling(self, source: str, target: str, word: str) -> str:
+        """A word with the capitals that it has where it is known; as it is where it is not, or without them too."""
+        if word in self.directions.get((source, target), {}):
+            return word
+        return self._spellings.get((source, target), {}).get(word.casefold(), word)
+
+    def name(self, source: str, target: str, word: str, *, inside: bool, beside: bool = False) -> str | None:
+        """What stands for a name in the translation; None for what is no name, or may not be one.
+
+        A name begins with a capital and is not known without, and is mostly translated by itself, or, into a language
+        that has capitals for names only, always by one other word with a capital. Out of such a language, so is a word
+        that is not known at all; out of another one beside a name only, or with a capital within ("USB", "OpenType"),
+        and if it does not end in a known word, as compounds do. What has a capital within may begin a sentence, too.
+
+        Args:
+            source, target: languages.
+            word: of a sentence.
+            inside: whether it does not begin one, so that its capital says something.
+            beside: whether another name stands beside it.
+        """
+        if len(word) < 2 or not word[0].isupper() or (source, target) not in self.directions:
+            return None
+        entries, folded = self.directions[source, target], word.casefold()
+        if word not in entries:
+            known, coined = self._spellings[source, target], _is_coined(word)
+            told = source not in _NOUNS_HAVE_CAPITALS or ((beside or coined) and not _is_compound(folded, known))
+            return word if (inside or coined) and told and folded not in known else None
+        first, *others = entries[word]
+        another = first[0].isupper() and not others and target not in _NOUNS_HAVE_CAPITALS
+        return first if (first == word or another) and folded not in entries else None
+
+    def to_bytes(self) -> bytes:
+        """The content of the lexicon's file, its lines in order."""
+        return "".join(
+            "\t".join((*direction, word, *translations)) + "\n"
+            for direction, entries in sorted(self.directions.items())
+            for word, translations in sorted(entries.items())
+        ).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Lexicon:
+        """A lexicon from its file's content.
+
+        Raises:
+            VocabularyError: not UTF-8, or a line that is no entry; the message names the first one.
+        """
+        directions: dict[Direction, dict[str, tuple[str, ...]]] = {}
+        for number, fields in numbered_entries(content, "lexicon"):
+            if len(fields) < 4 or any(field != field.strip() or not field for field in fields):
+                wanted = "two languages, a word or phrase and its translations, with tabs between"
+                raise VocabularyError(f"line {number} must be {wanted}, but is {fields!r:.100}")
+            source, target, word, *translations = fields
+            directions.setdefault((source, target), {})[word] = tuple(translations)
+        return cls(directions)
+
+
+def _is_coined(word: str) -> bool:
+    """Whether a word has a capital behind another letter, as acronyms and names of programs do, and no other mark."""
+    return word.isalpha() and word[1:] != word[1:].lower()
+
+
+def _is_compound(word: str, known: Container[str]) -> bool:
+    """Whether a word has a hyphen, or ends in one that is known."""
+    return "-" in word or any(word[start:] in known for start in range(2, len(word) - _SHORTEST_HEAD + 1))

@@ -1,0 +1,100 @@
+"""Translations of words and phrases that stand alone, and their file."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.errors import VocabularyError
+from models.vocabulary.lexicon import Lexicon
+
+GERMAN = {"Arm": ("arm",), "arm": ("poor",), "danke": ("thanks", "thank you"), "Haus": ("house",), "Œuvre": ("œuvre",)}
+GERMAN |= {"guten Tag": ("good day", "hello"), "Ich weiß": ("I know",), "mir geht's gut": ("I'm fine",)}
+GERMAN |= {"Mark": ("Mark",), "mark": ("marrow",), "Ulm": ("Ulm",)}
+HELD = Lexicon({("de", "en"): GERMAN, ("en", "de"): {"house": ("Haus", "Zuhause")}})
+
+
+@pytest.mark.parametrize(
+    ("word", "translations"),
+    [
+        ("Haus", ("house",)),
+        ("haus", ("house",)),
+        ("HAUS", ("HOUSE",)),
+        ("Arm", ("arm",)),
+        ("arm", ("poor",)),
+        ("aRM", ("poor",)),
+        ("Danke", ("Thanks", "Thank you")),
+        ("ŒUVRE", ("ŒUVRE",)),
+        ("Mark", ("Marrow",)),
+        ("Ulm", ("Ulm",)),
+        ("Maus", ()),
+        ("Guten Tag", ("Good day", "Hello")),
+        ("guten tag", ("good day", "hello")),
+        ("GUTEN TAG", ("GOOD DAY", "HELLO")),
+        ("Ich weiß", ("I know",)),
+        ("mir geht's gut", ("I'm fine",)),
+        ("Guten Morgen", ()),
+    ],
+)
+def test_words_and_phrases_are_found_whatever_their_capitals(word: str, translations: tuple[str, ...]) -> None:
+    assert HELD.translations("de", "en", word) == translations
+
+
+def test_each_direction_has_its_own_words() -> None:
+    assert HELD.translations("en", "de", "House") == ("Haus", "Zuhause")
+    assert HELD.translations("en", "de", "Haus") == HELD.translations("en", "fr", "house") == ()
+    assert (len(HELD), len(Lexicon())) == (12, 0)
+
+
+@pytest.mark.parametrize(
+    ("direction", "word", "inside", "name"),
+    [
+        (("en", "de"), "Berlin", False, "Berlin"),
+        (("en", "de"), "Munich", True, None),
+        (("en", "fr"), "London", False, "Londres"),
+        (("en", "fr"), "Georgia", True, None),
+        (("en", "fr"), "Mark", True, None),
+        (("en", "fr"), "Kowalski", True, "Kowalski"),
+        (("en", "fr"), "Kowalski", False, None),
+        (("en", "fr"), "kowalski", True, None),
+        (("en", "fr"), "X", True, None),
+        (("de", "en"), "Kowalski", True, None),
+        (("fr", "en"), "Kowalski", True, None),
+        (("en", "fr"), "USB", False, "USB"),
+        (("de", "en"), "OpenType", False, "OpenType"),
+        (("de", "en"), "USB", True, "USB"),
+        (("de", "en"), "USB-Stick", True, None),
+        (("de", "en"), "HAUS", True, None),
+        (("de", "en"), "SegelHaus", True, None),
+        (("en", "fr"), "USB's", False, None),
+    ],
+)
+def test_names_are_told_from_words(direction: tuple[str, str], word: str, inside: bool, name: str | None) -> None:
+    french = {"London": ("Londres",), "Georgia": ("Géorgie", "Georgie"), "Mark": ("Mark",), "mark": ("marque",)}
+    german = {"Berlin": ("Berlin", "Berliner"), "Munich": ("München",)}
+    lexicon = Lexicon({("en", "de"): german, ("en", "fr"): french, ("de", "en"): GERMAN})
+    assert lexicon.name(*direction, word, inside=inside) == name
+
+
+def test_the_file_comes_back_and_is_in_order() -> None:
+    content = HELD.to_bytes()
+    lines = content.decode().split("\n")
+    assert lines == [*sorted(lines[:-1]), ""]
+    assert {"de\ten\tdanke\tthanks\tthank you", "en\tde\thouse\tHaus\tZuhause"} < set(lines)
+    assert Lexicon.from_bytes(content) == HELD
+    assert Lexicon.from_bytes(content[:-1]) == HELD  # the last line end may be missing
+    assert Lexicon.from_bytes(b"") == Lexicon()
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"de\ten\ta\tb\n\xff\n", "UTF-8"),
+        (b"de\ten\ta\tb\nde\ten\ta\n", "line 2"),
+        (b"de\ten\ta\tb\t\n", "line 1"),
+        (b"de\ten\t a\tb\n", "line 1"),
+        (b"\nde\ten\ta\tb\n", "line 1"),
+    ],
+)
+def test_what_is_no_lexicon_is_refused(content: bytes, fault: str) -> None:
+    with pytest.raises(VocabularyError, match=fault):
+        Lexicon.from_bytes(content)

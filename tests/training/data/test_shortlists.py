@@ -1,0 +1,140 @@
+"""Shortlists built from text whose translations are known."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from models.errors import ConfigError, CorpusError
+from models.search import Array
+from models.search.shortlist import Shortlist
+from models.vocabulary import (
+    DELETE,
+    EOS,
+    KEEP,
+    PLACEHOLDERS,
+    UNK,
+    SentencePieceVocabulary,
+    WordVocabulary,
+    train_sentencepiece,
+)
+from tests.training.toy import random_bitext
+from training.data import alignment
+from training.data.shortlists import always_listed, build_shortlist, coverage, encode, likely_targets
+
+LEXICON = {f"wort{number}": f"word{number}" for number in range(30)}
+NAMES = tuple(f"Name{number}" for number in range(5))
+SOURCE = WordVocabulary([*PLACEHOLDERS, *LEXICON, *NAMES])
+TARGET = WordVocabulary([*PLACEHOLDERS, "the", *LEXICON.values(), *NAMES, "17", ",", "café"])
+bitext = partial(random_bitext, LEXICON, 400)
+
+
+def build(per_word: int = 1, common: int = 0) -> Shortlist:
+    return build_shortlist(([SOURCE], TARGET), bitext(), per_word=per_word, common=common)
+
+
+def words(shortlist: Shortlist, line: str) -> set[str]:
+    """The words that a line lists beyond what every list holds."""
+    found = shortlist.select((np.array([*SOURCE.encode(line), EOS]),))
+    return {TARGET.piece_of(token) for token in np.setdiff1d(found, shortlist.always).tolist()}
+
+
+def test_every_word_lists_its_translation() -> None:
+    shortlist = build()
+    for word, translation in LEXICON.items():
+        assert words(shortlist, word) == {translation}
+    assert words(shortlist, "wort3 wort7") == {"word3", "word7"}
+
+
+def test_words_are_listed_in_the_order_of_their_probability() -> None:
+    rows = {1: [5, 6, 7], 2: [5], 3: [9, 8]}
+    source = [np.array([one]) for one in (1, 1, 1, 1, 1, 1, 2, 3, 3)]
+    target = [np.array([one]) for one in (5, 5, 5, 6, 6, 7, 5, 9, 8)]
+    target[-2] = np.array([9])
+    source.append(np.array([3]))
+    target.append(np.array([9]))
+    assert likely_targets(source, target, 10, most=3) == rows
+    assert likely_targets(source, target, 10, most=1) == {word: row[:1] for word, row in rows.items()}
+    assert likely_targets([np.array([1])], [np.array([], np.int64)], 10, most=1) == {}
+
+
+def test_words_that_the_target_knows_list_their_copy() -> None:
+    shortlist = build()
+    assert words(shortlist, "Name3 wort1") == {"Name3", "word1"}
+
+
+def test_every_list_holds_what_may_be_needed_anywhere() -> None:
+    listed = {TARGET.piece_of(token) for token in build().always.tolist()}
+    assert listed == {"</s>", "<unk>", *PLACEHOLDERS, "17", ","}
+    with_common = {TARGET.piece_of(token) for token in build(common=1).always.tolist()}
+    assert with_common == {*listed, "the"}
+
+
+def test_pieces_that_spell_are_in_every_list() -> None:
+    lines = ["a small text, 42 cats", "ein kleiner Text"] * 30
+    pieces = train_sentencepiece(lines, size=330, languages=("de",), seed=1, further=(KEEP, DELETE))
+    listed = set(always_listed(pieces))
+    assert {pieces.id_of(f"<0x{value:02X}>") for value in range(256)} <= listed
+    assert {EOS, UNK, *pieces.placeholders, pieces.id_of(KEEP), pieces.id_of(DELETE)} <= listed
+    assert {pieces.id_of(piece) for piece in ("4", "2", ",", "▁")} <= listed
+    letters = {token for token in range(pieces.size) if pieces.piece_of(token).strip("▁").isalpha()}
+    assert letters
+    assert not letters & listed
+
+
+def test_pieces_of_a_joint_vocabulary_list_themselves() -> None:
+    lines = ["ein kleines Haus", "a little house"] * 30
+    pieces: SentencePieceVocabulary = train_sentencepiece(lines, size=310, languages=("de",), seed=1)
+    shortlist = build_shortlist(([pieces], pieces), [lines[::2], lines[1::2]], per_word=1, common=0)
+    tokens = pieces.encode("Xanadu kleines")
+    assert set(tokens) <= set(shortlist.select((np.array(tokens),)).tolist())
+
+
+def test_each_source_has_its_own_table() -> None:
+    source, target = bitext()
+    other = WordVocabulary([f"mot{number}" for number in range(30)])
+    second = [line.replace("wort", "mot") for line in source]
+    shortlist = build_shortlist(([SOURCE, other], TARGET), [source, second, target], per_word=1, common=0)
+    both = (np.array(SOURCE.encode("wort3")), np.array(other.encode("mot8")))
+    listed = {TARGET.piece_of(token) for token in shortlist.select(both).tolist()}
+    assert {"word3", "word8"} <= listed
+
+
+def test_the_same_text_gives_the_same_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build(per_word=3, common=2).to_bytes() == build(per_word=3, common=2).to_bytes()
+    monkeypatch.setattr(alignment, "MOST_CELLS", 600)
+    few = build()
+    assert few.to_bytes() == build().to_bytes()
+    assert sum(words(few, word) == {translation} for word, translation in LEXICON.items()) > len(LEXICON) / 2
+
+
+def test_coverage_counts_tokens_sentences_and_entries() -> None:
+    shortlist = build()
+    lines = ["wort1 wort2", "wort3"]
+    sources: list[tuple[Array, ...]] = [(ids,) for ids in encode(SOURCE, lines)]
+    found = coverage(shortlist, sources, encode(TARGET, ["word1 word2", "word3 word4"]))
+    assert found.tokens == pytest.approx(3 / 4)
+    assert found.sentences == pytest.approx(1 / 2)
+    assert found.listed == pytest.approx(len(shortlist.always) + 3 / 2)
+
+
+def test_more_targets_cover_more() -> None:
+    source, target = bitext(seed=2)
+    sources: list[tuple[Array, ...]] = [(ids,) for ids in encode(SOURCE, source)]
+    shares = [coverage(build(per_word), sources, encode(TARGET, target)).tokens for per_word in (1, 2, 8)]
+    assert shares == sorted(shares)
+    assert shares[0] > 0.7
+    assert shares[-1] > shares[0]
+
+
+def test_what_cannot_be_built_is_refused() -> None:
+    with pytest.raises(ConfigError, match="per_word >= 1"):
+        build(per_word=0)
+    with pytest.raises(ConfigError, match="common >= 0"):
+        build(common=-1)
+    with pytest.raises(CorpusError, match="1 source texts and the target, but 3 are given"):
+        build_shortlist(([SOURCE], TARGET), [["a"], ["b"], ["c"]], per_word=1, common=0)
+    with pytest.raises(CorpusError, match="the target has none"):
+        build_shortlist(([SOURCE], TARGET), [["a"], [""]], per_word=1, common=0)

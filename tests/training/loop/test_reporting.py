@@ -1,0 +1,143 @@
+"""What a run shows in a terminal and writes for TensorBoard."""
+
+from __future__ import annotations
+
+import builtins
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from training.checkpoint import TrainingProgress
+from training.loop import reporting
+from training.loop.reporting import TerminalReporter, read_metrics
+
+VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
+
+
+class Events:
+    """Stands for TensorBoard's writer."""
+
+    def __init__(self) -> None:
+        self.scalars: list[tuple[str, float, int]] = []
+        self.closed = False
+
+    def add_scalar(self, name: str, value: float, update: int) -> None:
+        self.scalars.append((name, value, update))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> Events:
+    made = Events()
+    monkeypatch.setattr(reporting, "_event_writer", lambda folder, console: made)
+    return made
+
+
+def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
+    stream = io.StringIO()
+    return Console(file=stream, force_terminal=terminal, width=100), stream
+
+
+def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, stream = console()
+    clock = iter([10.0, 14.0])
+    monkeypatch.setattr("training.loop.reporting.time.monotonic", lambda: next(clock))
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.update(TrainingProgress(update=50, epoch=1, target_tokens=1000), VALUES)
+        reporter.update(TrainingProgress(update=100, epoch=2, target_tokens=5000), VALUES)
+        values = {"loss": 2.25, "bleu": 31.5, "bleu/news": 20.0}  # one corpus' are for the files
+        reporter.validation(TrainingProgress(update=100), values)
+    assert stream.getvalue().splitlines() == [
+        "update 50  epoch 1  loss 2.500  rate 1.00e-03",
+        "update 100  epoch 2  loss 2.500  rate 1.00e-03  1,000 target tokens/s",
+        "validation after update 100: loss 2.250  bleu 31.500",
+    ]
+    assert ("train/loss", 2.5, 50) in events.scalars
+    assert ("train/tokens_per_second", 1000.0, 100) in events.scalars
+    assert ("valid/bleu", 31.5, 100) in events.scalars
+    assert events.closed
+
+
+def test_a_clock_that_stands_still_is_no_fault(events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.loop.reporting.time.monotonic", lambda: 10.0)
+    with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+        for update in (1, 2):
+            reporter.update(TrainingProgress(update=update), VALUES)
+
+
+def test_a_bar_in_a_terminal(events: Events, tmp_path: Path) -> None:
+    shown, stream = console(terminal=True)
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.update(TrainingProgress(update=40), VALUES)
+        reporter.validation(TrainingProgress(update=40), {"loss": 2.25})
+    text = stream.getvalue()
+    assert "40/100" in text
+    assert "loss 2.500" in text
+    assert "validation after update 40" in text
+    assert "update 40  epoch" not in text
+
+
+def test_events_are_closed_when_training_fails(events: Events, tmp_path: Path) -> None:
+    def fail() -> None:
+        with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+            reporter.update(TrainingProgress(update=1), VALUES)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert events.closed
+
+
+def test_event_files_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+        reporter.update(TrainingProgress(update=1), VALUES)
+    assert [path.name.split(".")[2] for path in (tmp_path / "events").iterdir()] == ["tfevents"]
+
+
+def test_metrics_are_lines_of_json_and_a_resumed_run_has_each_update_once(events: Events, tmp_path: Path) -> None:
+    def report(*updates: int) -> None:
+        with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+            for update in updates:
+                reporter.update(TrainingProgress(update, target_tokens=10 * update, seconds=0.55), VALUES)
+            reporter.validation(TrainingProgress(updates[-1]), {"loss": 2.25, "chrf/news": 40.0})
+
+    report(10, 20, 30)
+    path = tmp_path / "metrics.jsonl"
+    with path.open("a") as file:
+        file.write('{"group": "train", "upd')  # the process was killed
+    report(20, 30, 40)  # from the checkpoint of update 10
+    lines = read_metrics(path)
+    assert [(line["group"], line["update"]) for line in lines] == [
+        *(("train", update) for update in (10, 20, 30, 40)),
+        ("valid", 40),
+    ]
+    place = {"group": "train", "update": 10, "epoch": 0, "target_tokens": 100, "seconds": 0.6}
+    assert lines[0] == {**place, **VALUES}
+    assert lines[-1]["chrf/news"] == 40.0
+
+
+def test_what_reports_nothing_leaves_nothing(tmp_path: Path) -> None:
+    with TerminalReporter(100, tmp_path / "run", console()[0]):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_tensorboard_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **named: Any) -> Any:
+        if name == "torch.utils.tensorboard":
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    shown, stream = console()
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.update(TrainingProgress(update=1), VALUES)
+    assert stream.getvalue().startswith("tensorboard is not installed: no event files are written\nupdate 1  epoch 0")

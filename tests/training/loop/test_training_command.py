@@ -1,0 +1,148 @@
+"""`tandem train` as a user calls it: what goes on, and what is refused before anything is written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomlkit
+import torch
+
+from models.bundle import Bundle
+from tests.command import fails, succeeds
+from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer
+from training.data.ancestry import write_ancestry
+from training.loop.trainer import Run
+from training.recipe import recipe_mapping
+
+Written = Callable[..., Path]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    """Writes the toy recipe, changed as a function says, as a file."""
+
+    def write(change: Callable[[dict[str, Any]], object] = lambda mapping: None, **training: Any) -> Path:
+        mapping = recipe_mapping(toy_recipe(**({"updates": 3} | training)))
+        mapping["data"]["filters"], mapping["decoding"] = {"deduplicate": False}, {"max_length": 12}  # TOML has no null
+        change(mapping)
+        path = tmp_path / "toy.toml"
+        path.write_text(tomlkit.dumps(mapping), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run(prepared: Path, tmp_path: Path) -> Path:
+    """A run's folder, with prepared data."""
+    folder = tmp_path / "run"
+    shutil.copytree(prepared, folder / "data")
+    return folder
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Every file of a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def other_text(mapping: dict[str, Any]) -> None:
+    mapping["data"]["corpora"][0]["target"] = "toy/{split}.fr"
+
+
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+def test_data_that_was_prepared_for_another_recipe_is_not_trained_on(
+    resume: tuple[str, ...], run: Path, written: Written
+) -> None:
+    before = contents(run)
+    said = fails("train", written(other_text), "--run", run, *resume, status=2)
+    assert (
+        "was prepared for another recipe: data.corpora.0.target is 'toy/{split}.fr', but was 'toy/{split}.en'" in said
+    )
+    assert "run tandem prepare with --force, or with another --run" in said
+    assert said.count("\n") == 1
+    assert contents(run) == before
+
+
+def test_a_checkpoint_of_another_recipe_is_left_as_it_is(run: Path, written: Written) -> None:
+    succeeds("train", written(), "--run", run)
+    before = contents(run)
+    said = fails("train", written(other_text, updates=6), "--run", run, "--resume", status=1)
+    assert "checkpoint-3.safetensors was trained with another recipe: data.corpora.0.target is" in said
+    assert contents(run) == before
+
+
+def test_other_seeds_share_prepared_data(run: Path, written: Written) -> None:
+    assert "trained after update 3" in succeeds("train", written(seed=7), "--run", run)
+
+
+def test_the_best_checkpoint_is_gone_on_from_where_no_other_is_left(run: Path, written: Written) -> None:
+    """And is not overwritten by a run that begins anew."""
+    succeeds("train", written(), "--run", run)
+    (run / "checkpoints/checkpoint-3.safetensors").unlink()
+    assert "already holds checkpoints: add --resume" in fails("train", written(), "--run", run, status=1)
+    said = succeeds("train", written(updates=4), "--run", run, "--resume")
+    assert "continuing after update 3\nupdate 4 " in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "times", "line"),
+    [
+        ("auto", 4.7, "precision: bf16 (products 4.7 times as fast as in float32 here)\n"),
+        ("auto", 0.5, "precision: float32 (products 2.0 times as fast as in bf16 here)\n"),
+        ("bf16", 0.5, "products in float32 are 2.0 times as fast as in bf16 here"),
+        ("float32", 0.5, "update 1 "),
+    ],
+)
+def test_it_says_what_it_computes_in(
+    asked: str, times: float, line: str, run: Path, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.optimisation.precision.speedup", lambda narrow: times)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    assert succeeds("train", written(precision=asked), "--run", run).startswith(line)
+    assert "continuing after update 3" in succeeds(
+        "train", written(precision="float32", updates=4), "--run", run, "--resume"
+    )
+
+
+def test_the_process_is_set_up_before_threads_start(
+    run: Path, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They inherit that subnormal numbers are flushed; what is allocated is kept from the first tensor on."""
+    done: list[Any] = []
+    monkeypatch.setattr("training.loop.commands.keep_freed_memory", lambda: done.append("heap"))
+    monkeypatch.setattr(torch, "set_flush_denormal", lambda wanted: done.append(wanted))
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: done.append(count))
+    monkeypatch.setattr("training.optimisation.precision.speedup", lambda narrow: 1.0)
+    succeeds("train", written(), "--run", run, "--threads", 1)
+    assert done == ["heap", True, 1, False]
+
+
+def test_a_run_goes_on_with_the_bundle_that_it_began_from_alone(run: Path, written: Written, tmp_path: Path) -> None:
+    recipe, data = toy_recipe(), run / "data"
+    other = bundle_without_graphs(toy_trainer(recipe, data, tmp_path).model, recipe, data, tmp_path / "other").path
+    succeeds("train", written(), "--run", run)
+    said = fails("train", written(updates=4), "--run", run, "--resume", "--from", other, status=1)
+    assert "run began from random weights, but" in said
+    assert "leave --from out to go on" in said
+    write_ancestry(run, Bundle.load(other).manifest.training)
+    assert "continuing after update 3" in succeeds(
+        "train", written(updates=4), "--run", run, "--resume", "--from", other
+    )
+    assert Run(run).newest == run / "checkpoints/checkpoint-4.safetensors"
+
+
+def test_a_bundle_of_another_model_is_nothing_to_begin_from(run: Path, written: Written, tmp_path: Path) -> None:
+    """For one, weights of the same shapes, which other heads read. What is dropped in training may differ."""
+    recipe, data = toy_recipe(), run / "data"
+    other = bundle_without_graphs(toy_trainer(recipe, data, tmp_path).model, recipe, data, tmp_path / "other").path
+    heads = written(lambda mapping: mapping["model"].update(heads=1))
+    said = fails("train", heads, "--run", run, "--from", other, status=2)
+    assert f"{other} holds another model than the recipe describes: heads is 1, but was 2; give [model] its" in said
+    assert said.count("\n") == 1
+    assert not Run(run).checkpoints.exists()
+    dropout = written(lambda mapping: mapping["model"].update(dropout=0.3))
+    assert "trained after update 3" in succeeds("train", dropout, "--run", run, "--from", other)

@@ -1,0 +1,134 @@
+"""Word models, the whole way: what the vocabulary lacks is translated by the dictionary or copied from the source."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.run import Request, translate_files
+from models.bundle import Bundle
+from models.search import SearchOptions
+from models.steps.loading import load_bundle_model
+from models.steps.torch_graphs import TorchGraphs
+from models.vocabulary import UNK
+from service.app import create_app
+from service.engine import Engine, EngineOptions
+from service.settings import Settings
+from tests.service.support import running
+from tests.training.toy import DATA, LETTERS, trained_bundle, write_lines
+from training.data.config import CorpusConfig, VocabularyConfig
+from training.data.prepare import prepare
+from training.export.proof import ProofSettings, verify
+from training.optimisation.optim import OptimiserConfig
+from training.recipe import Recipe, TrainingConfig
+
+RARE = {"hund": "dog", "maus": "mouse"}
+NAMED = replace(
+    DATA,
+    corpora=(CorpusConfig("names", ("{split}.de",), "{split}.en", "CC0", "nobody"),),
+    vocabulary=VocabularyConfig(kind="word", size=4 + 16 + 2 + len(LETTERS), joint=False),  # room for the letters only
+)
+UPDATES = 200
+
+
+def recipe() -> Recipe:
+    """A convolutional model, whose paper's this is."""
+    return Recipe(
+        name="names",
+        task="translate",
+        source_languages=("de",),
+        target_language="en",
+        data=NAMED,
+        architecture="convs2s",
+        model={"embedding": 32, "output_embedding": 32, "max_positions": 16, "dropout": 0.0}
+        | {"encoder_widths": [32], "encoder_kernels": [1], "decoder_widths": [32], "decoder_kernels": [3]},
+        optimiser=OptimiserConfig(learning_rate=2e-2, schedule="plateau", warmup=20, cooldown=40),
+        decoding=SearchOptions(beam_size=2, max_length=11),
+        training=TrainingConfig(
+            updates=UPDATES,
+            batch_tokens=500,
+            precision="float32",
+            validate_every=UPDATES,
+            validation_sentences=20,
+            metric="bleu",
+        ),
+    )
+
+
+def translation(word: str) -> str:
+    return f"the-{word}" if word in LETTERS else RARE.get(word, word)
+
+
+def lines(chance: random.Random, count: int) -> list[list[str]]:
+    """Letters, and in most lines a name or a rare word among them."""
+    found = []
+    for number in range(count):
+        words = chance.choices(LETTERS, k=chance.randint(1, 5))
+        unknown = chance.choice([f"Name{number}", *RARE])
+        if chance.random() < 0.7:
+            words.insert(chance.randint(0, len(words)), unknown)
+        found.append(words)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("names")
+    chance = random.Random(11)
+    for split, count in (("train", 1500), ("valid", 20), ("test", 40)):
+        text = lines(chance, count)
+        translated = [[translation(word) for word in line] for line in text]
+        for side, written in (("de", text), ("en", translated)):
+            write_lines(root / f"{split}.{side}", map(" ".join, written))
+    prepare(NAMED, languages=("de", "en"), root=root, out=root / "data", seed=1)
+    return root
+
+
+@pytest.fixture(scope="module")
+def bundle(folder: Path) -> Bundle:
+    return trained_bundle(recipe(), folder, 80)
+
+
+def test_the_dictionary_goes_from_the_training_text_to_the_bundle(bundle: Bundle, folder: Path) -> None:
+    assert bundle.manifest.dictionary == "dictionary.tsv"
+    assert (bundle.path / "dictionary.tsv").read_bytes() == (folder / "data" / "dictionary.tsv").read_bytes()
+    entries = bundle.dictionary.sources[0]
+    assert {word: entries[word] for word in RARE} == RARE
+    assert not any(word.startswith("Name") for word in entries)
+    assert {UNK} == {v.encode("hund Name3")[i] for v in bundle.source_vocabularies for i in (0, 1)}
+
+
+def test_names_and_rare_words_come_out(bundle: Bundle, folder: Path) -> None:
+    options = BulkOptions("torch", "float32")
+    translate_files(BulkTranslator(bundle.path, options), Request((folder / "test.de",), folder / "out.txt"))
+    found = (folder / "out.txt").read_text(encoding="utf-8").splitlines()
+    wanted = (folder / "test.en").read_text(encoding="utf-8").splitlines()
+    assert sum(a == b for a, b in zip(found, wanted, strict=True)) > 0.8 * len(wanted)
+    names = [line for line in found if "Name" in line]
+    assert len(names) > 3
+    assert not any("<unk>" in line for line in found)
+
+
+def test_the_proof_measures_text(bundle: Bundle, folder: Path) -> None:
+    source, reference = ((folder / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("de", "en"))
+    settings = ProofSettings(sentences=4, long=0, beams=(2,), batches=(4,), held_out=40)
+    graphs = TorchGraphs(load_bundle_model(bundle))
+    proof = verify(bundle, {}, {"torch": lambda: graphs}, [source], reference, settings=settings)
+    assert proof.quantised[0].value == proof.quantised[0].float32_value > 80
+
+
+@pytest.mark.anyio
+async def test_the_service_replaces_them_too_and_shows_what_the_model_wrote(bundle: Bundle) -> None:
+    engine = Engine(EngineOptions(workers=1, cache_sentences=10))
+    engine.add(bundle, TorchGraphs(load_bundle_model(bundle)))
+    fields = {"q": "a Zebulon c", "source": "de", "target": "en", "details": True}
+    async with running(create_app(Settings(shutdown_timeout=5), engine)) as client:
+        first, again = [(await client.post("/translate", json=fields)).json() for _ in range(2)]
+        other = (await client.post("/translate", json={**fields, "q": "a Zacharias c"})).json()
+    assert first["translatedText"] == again["translatedText"] == "the-a Zebulon the-c"
+    assert first["details"][0]["sentences"][0]["tokens"] == ["the-a", "<unk>", "the-c"]
+    assert other["translatedText"] == "the-a Zacharias the-c"  # the same tokens, and another text

@@ -1,0 +1,120 @@
+"""Validation by decoded text: which sentences, which search, which score."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.device import DeviceGraphs
+from models.search import OfflineDecoder, SearchOptions
+from tests.training.toy import DATA, LEARNING, toy_recipe, toy_trainer
+from training.data.dataset import text_path
+from training.loop import validation
+from training.loop.validation import TextValidator
+
+
+def valid_lines(prepared: Path, side: str) -> list[str]:
+    return text_path(prepared, "toy", "valid", side).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What was asked of the decoder, which answers with the words of a perfect translation."""
+    calls: list[dict[str, Any]] = []
+
+    def perfect(
+        decoder: OfflineDecoder,
+        vocabularies: Any,
+        lines: Sequence[Sequence[str]],
+        *,
+        max_source_tokens: int,
+        renderer: Any,
+    ) -> list[str]:
+        limit = max_source_tokens
+        calls.append({"lines": lines, "options": decoder.options, "limit": limit, "vocabularies": vocabularies})
+        return [" ".join(f"the-{word}" for word in line.split()) for line in lines[0]]
+
+    monkeypatch.setattr(validation, "translate_lines", perfect)
+    return calls
+
+
+@pytest.mark.parametrize("wanted", [1, 5, 12, 500])
+def test_sentences_of_the_whole_set_are_decoded_greedily(
+    wanted: int, prepared: Path, decoded: list[dict[str, Any]]
+) -> None:
+    recipe = replace(
+        toy_recipe(validation_sentences=wanted), decoding=SearchOptions(beam_size=4, n_best=2, max_length=9)
+    )
+    model = toy_trainer(recipe, prepared, prepared).model.eval()
+    scores = TextValidator(recipe, prepared)(model)
+    (call,) = decoded
+    lines = valid_lines(prepared, "source0")
+    assert call["lines"] == [lines[:: max(1, len(lines) // wanted)][:wanted]]
+    assert call["options"] == SearchOptions(beam_size=1, n_best=1, max_length=9)
+    assert call["limit"] == DATA.max_source_tokens
+    assert scores["chrf"] == 100.0
+    assert set(scores) == {"bleu", "chrf"}
+
+
+def test_summaries_are_scored_by_rouge(prepared: Path, decoded: list[dict[str, Any]]) -> None:
+    recipe = replace(toy_recipe(validation_sentences=3), task="summarize")
+    scores = TextValidator(recipe, prepared)(toy_trainer(toy_recipe(), prepared, prepared).model.eval())
+    assert scores == {"rouge-1": 100.0, "rouge-2": 100.0, "rouge-l": 100.0, "rouge": 100.0}
+
+
+def test_corpora_share_the_sentences_and_may_lack_a_validation_set(
+    prepared: Path, decoded: list[dict[str, Any]]
+) -> None:
+    """Even where there are fewer sentences wanted than corpora."""
+    corpora = (*DATA.corpora, replace(DATA.corpora[0], name="other", splits=("train",)))
+    model = toy_trainer(toy_recipe(), prepared, prepared).model.eval()
+    for wanted, shown in ((6, 3), (1, 1)):
+        recipe = toy_recipe(validation_sentences=wanted, data=replace(DATA, corpora=corpora))
+        assert set(TextValidator(recipe, prepared)(model)) == {"bleu", "chrf"}
+        assert len(decoded[-1]["lines"][0]) == shown
+
+
+def test_each_corpus_has_its_score(prepared: Path, decoded: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Of its own lines in their order: "other" has other references."""
+    data = tmp_path / "data"
+    shutil.copytree(prepared, data)
+    shutil.copytree(data / "text" / "toy", data / "text" / "other")
+    wrong = text_path(data, "other", "valid", "target")
+    wrong.write_text("".join("x\n" for _ in valid_lines(data, "target")), encoding="utf-8")
+    recipe = toy_recipe(
+        validation_sentences=6, data=replace(DATA, corpora=(*DATA.corpora, replace(DATA.corpora[0], name="other")))
+    )
+    scores = TextValidator(recipe, data)(toy_trainer(toy_recipe(), prepared, prepared).model.eval())
+    assert scores["chrf/toy"] == 100.0 and scores["chrf/other"] < 20
+    assert scores["chrf/other"] < scores["chrf"] < 100.0
+
+
+@pytest.mark.slow
+def test_a_trained_model_translates(prepared: Path, tmp_path: Path) -> None:
+    """The whole of it: train by the metric, decode with the real search, and score what comes out."""
+    recipe = toy_recipe(updates=140, validate_every=70, validation_sentences=12, metric="bleu", **LEARNING)
+    trainer = toy_trainer(recipe, prepared, tmp_path, validator=TextValidator(recipe, prepared))
+    progress = trainer.train()
+    assert progress.best is not None
+    assert progress.best > 80
+
+
+def test_a_search_on_the_device_scores_the_same(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = replace(toy_recipe(validation_sentences=20), decoding=SearchOptions(beam_size=4, max_length=12))
+    model, validator = toy_trainer(recipe, prepared, prepared).model.eval(), TextValidator(recipe, prepared)
+    expected, made = validator(model), []
+
+    def searching(*arguments: Any, **named: Any) -> DeviceGraphs:
+        made.append(DeviceGraphs(*arguments, **named))
+        return made[0]
+
+    monkeypatch.setattr(validation, "_on_gpu", lambda model: True)
+    monkeypatch.setattr(validation, "DeviceGraphs", searching)
+    assert validator(model) == expected
+    assert expected["chrf"] > 0
+    assert made[0].counters.sentences == len(valid_lines(prepared, "source0")) and not made[0].counters.routed

@@ -1,0 +1,173 @@
+"""`tandem prepare` and `tandem train`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import Progress as Bar
+
+from models.architectures.protocol import feature_widths
+from models.bundle import Bundle
+from models.command import CorporaFolder, RecipeFile, RunFolder
+from models.errors import CheckpointError, ConfigError
+from training.data.ancestry import SCRATCH, check_start, start_bundle, write_ancestry
+from training.data.augmentation import load_augmentation
+from training.data.prepare import prepare as prepare_data
+from training.data.summary import PreparedSummary, check_prepared
+from training.loop.reporting import Reporter, Silent, TerminalReporter
+from training.loop.trainer import Run, Trainer
+from training.loop.validation import TextValidator
+from training.optimisation.heap import keep_freed_memory
+from training.optimisation.precision import flushed_denormals, slower
+from training.parallel import Processes, joined
+from training.recipe import Recipe, load_recipe
+
+console = Console()
+
+
+class Device(StrEnum):
+    """Where training runs."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+def prepare(
+    recipe_file: RecipeFile,
+    run: RunFolder = None,
+    corpora: CorporaFolder = Path("corpora"),
+    start: Annotated[Path | None, typer.Option("--from", help="Use this bundle's vocabularies.")] = None,
+    force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
+) -> None:
+    """Turn corpora into batches' raw material: filter, train vocabularies, encode.
+
+    Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
+    """
+    recipe = load_recipe(recipe_file)
+    vocabularies = None
+    if start is not None:
+        bundle = Bundle.load(start)
+        vocabularies = (*bundle.source_vocabularies, bundle.target_vocabulary)
+    with Bar(console=console, transient=True) as bar:
+        tasks = {}
+
+        def progress(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=total)
+            bar.update(tasks[stage], completed=done, total=total)
+
+        summary = prepare_data(
+            recipe.data,
+            languages=[*recipe.source_languages, recipe.target_language],
+            root=corpora,
+            out=_folder(recipe, run) / "data",
+            seed=recipe.training.seed,
+            force=force,
+            vocabularies=vocabularies,
+            features=feature_widths(recipe.model_config()),
+            progress=progress,
+        )
+    _print_summary(summary)
+
+
+def _print_summary(summary: PreparedSummary) -> None:
+    for name, split in summary.splits.items():
+        dropped = ", ".join(f"{count:,} by {reason}" for reason, count in split.dropped.items()) or "none"
+        tokens = f"{sum(split.source_tokens):,} source and {split.target_tokens:,} target tokens"
+        console.print(f"{name}: {split.pairs:,} pairs, {tokens}; dropped: {dropped}", highlight=False, soft_wrap=True)
+    sizes = ", ".join(f"{side} {size:,}" for side, size in summary.vocabularies.items())
+    console.print(f"vocabularies: {sizes}; prepared in {summary.seconds} s", highlight=False)
+
+
+def train(
+    recipe_file: RecipeFile,
+    run: RunFolder = None,
+    resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False,
+    start: Annotated[Path | None, typer.Option("--from", help="Start from this bundle's weights.")] = None,
+    updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
+    threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
+    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+) -> None:
+    """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
+
+    `torchrun --nproc-per-node 2 -m deploy train RECIPE` shares every update's batches between two processes; with
+    `--device cuda` each has a GPU of its own. The first alone prints, validates and saves.
+
+    Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
+    """
+    recipe = load_recipe(recipe_file)
+    if updates is not None:
+        recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
+    folder = _folder(recipe, run)
+    if Run(folder).newest is not None and not resume:
+        raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
+    keep_freed_memory()
+    if device == Device.cuda and not torch.cuda.is_available():
+        raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
+    with flushed_denormals(), joined(device.value) as processes, ExitStack() as stack:
+        if threads:
+            torch.set_num_threads(threads)
+        reporter: Reporter = Silent()
+        if processes.first:
+            reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
+        trainer = _trainer(recipe, folder, processes, reporter)
+        _say_precision(trainer)
+        resumed = resume and trainer.resume()
+        check_prepared(PreparedSummary.load(trainer.data), recipe.data, recipe.languages, trainer.data)
+        if resumed:
+            if start is not None:
+                check_start(folder, Bundle.load(start))
+            _say(processes, f"continuing after update {trainer.progress.update}")
+        else:
+            _begin(trainer, start, folder)
+        progress = trainer.train()
+    done = progress.update >= recipe.training.updates
+    _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")
+
+
+def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:
+    data = folder / "data"
+    validates = recipe.training.validation_sentences and processes.first
+    return Trainer(
+        recipe,
+        data,
+        folder,
+        processes=processes,
+        reporter=reporter,
+        validator=TextValidator(recipe, data) if validates else None,
+        augmentation=load_augmentation(recipe, data),
+    )
+
+
+def _say(processes: Processes, line: str) -> None:
+    if processes.first:
+        console.print(line, highlight=False)
+
+
+def _say_precision(trainer: Trainer) -> None:
+    choice, processes = trainer.choice, trainer.processes
+    if choice.reason:
+        _say(processes, f"precision: {choice.precision} ({choice.reason})")
+    elif processes.first and (line := slower(choice.precision, processes.device)):
+        _say(processes, line)
+
+
+def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
+    """Begin from a bundle, or with the weights that the model has."""
+    bundle = None if start is None else start_bundle(start, folder / "data", trainer.model.config)
+    if bundle is not None:
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
+        trainer.initialise_from(tensors, str(start))
+    if trainer.processes.first:
+        write_ancestry(folder, bundle.manifest.training if bundle else SCRATCH)
+
+
+def _folder(recipe: Recipe, run: Path | None) -> Path:
+    return run or Path("runs") / recipe.name

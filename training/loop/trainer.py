@@ -1,0 +1,313 @@
+"""The training loop: batches -> loss -> update -> validate -> checkpoint.
+
+``--resume`` continues bit for bit (on a CPU): the batch plan is a function of seed and epoch, and a checkpoint holds
+the optimiser's state, the random generators' and the place in the epoch.
+
+Several processes run this same loop in step (:mod:`training.parallel`). An update is the same whatever their number:
+they share its batches, and its loss is the mean over the target symbols of them all. Rank 0 alone validates, reports
+and saves, and tells the others what follows from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from models.architectures.layers.linear import unfolded
+from models.architectures.protocol import Seq2SeqModel
+from models.architectures.registry import build_model
+from models.errors import ConfigError
+from models.steps.loading import model_tensors
+from training.checkpoint import (
+    TrainingProgress,
+    checkpoints,
+    further_tensors,
+    load_into,
+    random_states,
+    restore,
+    save_checkpoint,
+    set_random_states,
+)
+from training.data.augmentation import Augmentation
+from training.data.batches import collate
+from training.data.dataset import PreparedData, vocabulary_digest
+from training.data.plans import plan_epoch
+from training.data.stream import Group, Stream
+from training.data.summary import PreparedSummary
+from training.loop.interruption import interruptible
+from training.loop.objective import Objective
+from training.loop.reporting import Reporter, Window
+from training.loop.resuming import (
+    check_recipe,
+    check_same_update,
+    check_vocabularies,
+    restore_own_states,
+    seed_process,
+    states_of_others,
+)
+from training.loop.selection import training_selection
+from training.loop.stepping import Stepper
+from training.optimisation.determinism import determinism
+from training.optimisation.optim import divisions, learning_rate, spent
+from training.optimisation.precision import chosen, float32_products
+from training.parallel import Processes
+from training.recipe import Recipe, recipe_mapping
+
+ALONE = Processes()
+
+
+Validator = Callable[[Seq2SeqModel[Any, Any]], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Files of one training run."""
+
+    folder: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def best(self) -> Path:
+        return self.checkpoints / "best.safetensors"
+
+    @property
+    def newest(self) -> Path | None:
+        """The checkpoint to go on from: the best one where no other is left, which holds as much."""
+        best = [self.best] if self.best.exists() else []
+        return next(reversed(checkpoints(self.checkpoints) or best), None)
+
+
+def training_stream(
+    recipe: Recipe, data: PreparedData, processes: Processes, augmentation: Augmentation | None
+) -> Stream:
+    """The batches that a recipe makes of its training data, and this process's share of them."""
+    return Stream(
+        data,
+        recipe.training.accumulate,
+        processes,
+        augmentation,
+        seed=recipe.training.seed,
+        max_tokens=recipe.training.batch_tokens,
+        max_items=recipe.training.batch_sentences,
+        join_share=recipe.data.join_share,
+        join_most=recipe.data.join_most,
+        copy_share=recipe.data.copy_share,
+        max_source_tokens=recipe.data.max_source_tokens,
+        max_target_tokens=recipe.data.max_target_tokens,
+    )
+
+
+class Trainer:
+    """Trains one recipe on one prepared corpus.
+
+    Args:
+        recipe: what to train.
+        data: the prepared folder.
+        folder: where checkpoints go; with several processes the same on every machine.
+        processes: those that train together, and the device of this one.
+        reporter: where progress goes; called by rank 0 alone.
+        validator: decodes and scores; called by rank 0 after the validation loss, its values join that.
+        augmentation: rewrites training batches, never those of the validation.
+
+    Attributes:
+        choice: the precision that the recipe asks for, or what its "auto" stands for here.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: Path,
+        folder: Path,
+        *,
+        processes: Processes = ALONE,
+        reporter: Reporter,
+        validator: Validator | None = None,
+        augmentation: Augmentation | None = None,
+    ) -> None:
+        self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
+        self.processes, self.data = processes, data
+        self.choice = chosen(recipe.training.precision, processes)
+        self._training = replace(recipe.training, precision=self.choice.precision)
+        self.train_data = PreparedData.open(data, "train")
+        self.valid_data = PreparedData.open(data, "valid")
+        config = recipe.prepared_config(PreparedSummary.load(data))
+        torch.manual_seed(recipe.training.seed)
+        self.model = build_model(recipe.architecture, config).to(processes.device)
+        selection = training_selection(self.train_data, data, recipe.training)
+        self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
+        seed_process(recipe.training.seed, processes)
+        self.stream = training_stream(recipe, self.train_data, processes, augmentation)
+        self.progress = TrainingProgress(vocabularies=vocabulary_digest(data), precision=self.choice.precision)
+        self._window = Window()
+
+    @property
+    def optimiser(self) -> torch.optim.Optimizer:
+        """The optimiser of the model's weights."""
+        return self.stepper.optimiser
+
+    def initialise_from(self, tensors: Mapping[str, torch.Tensor], where: str) -> None:
+        """Start from given weights, folded or not, instead of random ones (``--from``)."""
+        load_into(self.model, unfolded(tensors, model_tensors(self.model)), where)
+
+    def resume(self) -> bool:
+        """Continue from the newest checkpoint, on any number of processes; false where there is none.
+
+        Raises:
+            CheckpointError: the newest checkpoint belongs to another recipe or other vocabularies, or is not the same
+                for every process.
+        """
+        found = self.run.newest
+        if found is not None:
+            check_recipe(found, self.recipe)
+            check_vocabularies(found, self.data)
+            further = further_tensors(found)
+            restored = restore(found, self.model, self.optimiser)
+            own = self.progress
+            self.progress = replace(restored, vocabularies=own.vocabularies, precision=own.precision)
+            self.stepper.restore(further, str(found))
+            restore_own_states(further, self.recipe.training.seed, self.processes, self.progress.update)
+        check_same_update(self.processes, self.progress.update)
+        return found is not None
+
+    def train(self) -> TrainingProgress:
+        """Train to the last update, a plateau's end, exhausted patience, or an interruption (then saved).
+
+        Raises:
+            ConfigError: more updates in a row than the recipe allows had gradients that are not finite.
+        """
+        started, previous = time.monotonic(), self.progress.seconds
+        training = self.recipe.training
+        groups = self.stream.updates(self.progress.epoch, self.progress.batch, self.progress.shards)
+        with interruptible(self.processes.launched) as interruption, closing(groups):
+            while not self._done():
+                group = next(groups)
+                own = sum(batch.target_tokens for batch in group.batches)
+                tokens, interrupted = self.processes.total(own, interruption.asked)
+                if interrupted:
+                    break
+                with determinism(training.deterministic):
+                    self._update(group, int(tokens))
+                self.progress = replace(self.progress, seconds=previous + time.monotonic() - started)
+                self._after_update()
+            self._save()
+        return self.progress
+
+    def _update(self, group: Group, tokens: int) -> None:
+        recipe, done = self.recipe, self.progress
+        plateaus = divisions(recipe.optimiser, done.plateaus, epochs=group.epoch - done.epoch)
+        done = replace(done, plateaus=plateaus)
+        rate = learning_rate(recipe.optimiser, done.update + 1, recipe.training.updates, done.plateaus)
+        step = self.stepper.step(group.batches, tokens, rate)
+        self.progress = replace(
+            done,
+            update=done.update + 1,
+            epoch=group.epoch,
+            batch=group.batch,
+            shards=group.shards,
+            target_tokens=done.target_tokens + tokens,
+            skipped=done.skipped + (not step.applied),
+            skipped_last=0 if step.applied else done.skipped_last + 1,
+        )
+        if self.progress.skipped_last > recipe.training.max_skipped:
+            raise ConfigError(_diverged(self.progress, recipe))
+        self._window.add(step.loss, step.nll, tokens)
+        if self.progress.update % recipe.training.log_every == 0:
+            values = {**self._window.means(self.processes), "rate": rate, "gradient_norm": step.norm}
+            if self.progress.skipped:
+                values["skipped"] = self.progress.skipped
+            if self.stepper.loss_scale is not None:
+                values["loss_scale"] = self.stepper.loss_scale
+            if self.processes.first:
+                self.reporter.update(self.progress, values)
+            self._window = Window()
+
+    def _done(self) -> bool:
+        """Whether training is over, by what is known of it: also of a run that is resumed."""
+        training, progress = self.recipe.training, self.progress
+        exhausted = bool(training.patience) and progress.stale >= training.patience
+        return exhausted or progress.update >= training.updates or spent(self.recipe.optimiser, progress.plateaus)
+
+    def _after_update(self) -> None:
+        """Validate and save where due."""
+        training, update = self.recipe.training, self.progress.update
+        done = self._done()
+        if update % training.validate_every == 0 or done:
+            self._validate()
+        if update % training.save_every == 0 and not done:
+            self._save()
+
+    def validation_loss(self) -> float:
+        """Mean negative log-likelihood per target symbol of the validation set, of the weights to be exported."""
+        objective = Objective(self.stepper.best.eval(), self._training)  # in evaluation mode nothing is compiled
+        plan = plan_epoch(
+            self.valid_data.source_lengths,
+            self.valid_data.target_lengths,
+            epoch=0,
+            seed=0,
+            max_tokens=self.recipe.training.batch_tokens,
+            max_source_tokens=self.recipe.data.max_source_tokens,
+            max_target_tokens=self.recipe.data.max_target_tokens,
+        )
+        total, tokens = torch.zeros((), dtype=torch.float64, device=self.processes.device), 0
+        with torch.no_grad(), float32_products(self._training.precision):
+            for item in plan:
+                batch = collate(self.valid_data, item)
+                total += objective(batch)[1]
+                tokens += batch.target_tokens
+        return float(total) / max(tokens, 1)
+
+    def _validate(self) -> None:
+        training, config = self.recipe.training, self.recipe.optimiser
+        values = self._validation_values() if self.processes.first else {}
+        value = -values.get("loss", 0.0) if training.metric == "loss" else values.get(training.metric, 0.0)
+        (value,) = self.processes.of_first(value)
+        improved = self.progress.best is None or value > self.progress.best
+        stale = 0 if improved else self.progress.stale + 1
+        plateaus = divisions(config, self.progress.plateaus, stale=not improved)
+        self.progress = replace(
+            self.progress, best=value if improved else self.progress.best, stale=stale, plateaus=plateaus
+        )
+        if self.processes.first:
+            self.reporter.validation(self.progress, values)
+        if improved:
+            self._write(self.run.best)
+
+    def _validation_values(self) -> dict[str, float]:
+        """Loss and scores; random numbers drawn meanwhile leave no trace."""
+        random = random_states()
+        values = {"loss": self.validation_loss()}
+        if self.validator is not None:
+            values |= self.validator(self.stepper.best.eval())
+        set_random_states(random)
+        return values
+
+    def _save(self) -> None:
+        self._write(self.run.checkpoints / f"checkpoint-{self.progress.update}.safetensors")
+        if self.processes.first:
+            for old in checkpoints(self.run.checkpoints)[: -self.recipe.training.keep]:
+                old.unlink()
+
+    def _write(self, path: Path) -> None:
+        """Called by every process, since each has random numbers of its own; the first writes the file."""
+        further = {**self.stepper.tensors(), **states_of_others(self.processes)}
+        if self.processes.first:
+            recipe = recipe_mapping(self.recipe)
+            save_checkpoint(path, self.model, self.optimiser, self.progress, recipe, further)
+
+
+def _diverged(progress: TrainingProgress, recipe: Recipe) -> str:
+    anew = " or in bf16" if recipe.training.precision == "fp16" else ""
+    return (
+        f"training diverged: the gradient was not finite in {progress.skipped_last} updates in a row up to update"
+        f" {progress.update}, but max_skipped is {recipe.training.max_skipped}: lower the learning rate or set a"
+        f" clip_norm, and --resume from the last checkpoint; or begin anew, with a longer warm-up{anew}"
+    )

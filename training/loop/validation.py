@@ -1,0 +1,114 @@
+"""Validation by decoded text, while a model trains."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from models.architectures.protocol import Seq2SeqModel
+from models.device import DeviceGraphs, Sizes
+from models.search import Graphs, OfflineDecoder
+from models.steps.torch_graphs import TorchGraphs
+from models.translation.rendering import Renderer
+from models.translation.translator import translate_lines
+from models.vocabulary import TaggedVocabulary, Vocabulary
+from training.data.corpus import read_lines
+from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
+from training.data.directions import Directed, directed_corpora
+from training.data.summary import PreparedSummary
+from training.quality.metrics import SCORERS
+from training.recipe import Recipe
+
+_SLOTS = 64  # of a search on a GPU, beside what training holds there
+
+
+class TextValidator:
+    """Decodes every so-manieth validation sentence of every corpus and scores them, together and by corpus.
+
+    Args:
+        recipe: decides how many sentences, the search and the metric.
+        data: the prepared folder.
+    """
+
+    def __init__(self, recipe: Recipe, data: Path) -> None:
+        self._recipe = recipe
+        self._vocabularies = load_sources(data)
+        sources, target = self._vocabularies
+        self._renderer = Renderer(sources, target, recipe.data.target_form, load_dictionary(data))
+        sides = side_names(len(recipe.source_languages))
+        # Lines, or feature matrices, of each corpus; by the language that a tag names, "" where there is none.
+        self._columns: dict[str, dict[str, list[list[Any]]]] = {}
+        features = PreparedSummary.load(data).features
+        directed = directed_corpora(recipe.data, recipe.languages)
+        share = max(1, recipe.training.validation_sentences // len(directed))
+        for one in directed:
+            if "valid" not in one.corpus.splits:
+                continue
+            columns = self._columns.setdefault(_tag(recipe, one), {})[one.corpus.name] = []
+            for side in sides:
+                if side in features:
+                    whole: Sequence[Any] = open_features(data, "valid", features[side], evaluation=one.corpus.name)
+                else:
+                    whole = read_lines(text_path(data, one.corpus.name, "valid", side))
+                # Corpora stand in the order of their documents, whose first may be unlike the others.
+                columns.append([whole[place] for place in range(0, len(whole), max(1, len(whole) // share))][:share])
+
+    def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
+        """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …), where the model lies.
+
+        Where there are several corpora, those of each follow as ``metric/corpus``.
+        """
+        graphs = self._graphs(model)
+        found: dict[str, tuple[list[str], list[str]]] = {}  # translations and references by corpus
+        for language, corpora in self._columns.items():
+            *sources, target = (list(chain.from_iterable(side)) for side in zip(*corpora.values(), strict=True))
+            decoded = iter(
+                translate_lines(
+                    OfflineDecoder(graphs, replace(self._recipe.decoding, beam_size=1, n_best=1)),
+                    self._tagged(language),
+                    sources,
+                    max_source_tokens=self._recipe.data.max_source_tokens,
+                    renderer=self._renderer,
+                )
+            )
+            references = iter(target)
+            for name, columns in corpora.items():
+                count = len(columns[-1])
+                found[name] = (list(islice(decoded, count)), list(islice(references, count)))
+        texts, wanted = (list(chain.from_iterable(side)) for side in zip(*found.values(), strict=True))
+        scores = self._scores(texts, wanted)
+        if len(found) > 1:
+            for name, pairs in found.items():
+                scores |= {f"{metric}/{name}": value for metric, value in self._scores(*pairs).items()}
+        return scores
+
+    def _scores(self, texts: list[str], references: list[str]) -> dict[str, float]:
+        scores = {s.metric.lower(): s.value for s in SCORERS[self._recipe.task](texts, references)}
+        if "rouge-1" in scores:
+            scores["rouge"] = scores["rouge-1"]
+        return scores
+
+    def _graphs(self, model: Seq2SeqModel[Any, Any]) -> Graphs:
+        """On a GPU with a search there: else memory and state would go to and fro at every step."""
+        if not _on_gpu(model):
+            return TorchGraphs(model)
+        target = min(self._recipe.decoding.max_length + 1, getattr(model.config, "max_positions", None) or sys.maxsize)
+        return DeviceGraphs(model, sizes=Sizes.within(_SLOTS, self._recipe.data.max_source_tokens, target))
+
+    def _tagged(self, language: str) -> tuple[tuple[Vocabulary | None, ...], Vocabulary]:
+        sources, target = self._vocabularies
+        if not language:
+            return sources, target
+        return tuple(TaggedVocabulary(one, language) if one else None for one in sources), target
+
+
+def _on_gpu(model: Seq2SeqModel[Any, Any]) -> bool:
+    return next(model.parameters()).is_cuda
+
+
+def _tag(recipe: Recipe, directed: Directed) -> str:
+    return directed.languages[-1] if recipe.data.tagged else ""
