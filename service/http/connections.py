@@ -23,6 +23,7 @@ OPERATIONS = ("/healthz", "/readyz", "/metrics", "/health")
 _OVER = "connections_over"
 _FIRST_REQUEST = 1.0  # seconds that a new connection has for its first request once the service ends
 _STATUS_LINE = b"HTTP/1.1 "  # what a reply begins with, be it an interim one
+_UPGRADE = b"upgrade:"
 _LEAST_PROGRESS = 1024  # bytes that a client has to read of a reply in each period
 
 
@@ -90,6 +91,48 @@ class HeadsWithBodies:
             self.write(b"")
 
 
+class HeadFilter:
+    """Takes ``Upgrade`` headers out of requests before they are parsed.
+
+    This server speaks HTTP/1.1 alone, and a server may ignore an offer of another protocol (RFC 9110, section 7.8). The
+    parser does not: behind a request that offers one (``h2c``, as Java's client does with every POST) it takes what
+    follows for that protocol, so the body would be lost, or read as the next request, which a proxy has not seen.
+
+    Bytes come in any pieces; of a head the line that has not ended yet is held back.
+    """
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._in_head, self._begun = True, False
+
+    @property
+    def held(self) -> int:
+        """Bytes of a line that has not ended yet."""
+        return len(self._held)
+
+    def begin_head(self) -> None:
+        """What comes next is a request's head."""
+        self._in_head, self._begun = True, False
+
+    def passed(self, data: bytes) -> bytes:
+        """What is to be parsed now: all of a body, of a head the lines that have ended and offer nothing."""
+        if not self._in_head:
+            return data
+        *ended, rest = (self._held + data).split(b"\n")
+        self._held = b""
+        kept: list[bytes] = []
+        for number, line in enumerate(ended):
+            empty = not line.rstrip(b"\r")
+            if empty and self._begun:
+                self._in_head = False
+                return b"\n".join([*kept, *ended[number:], rest])
+            self._begun = self._begun or not empty  # parsers skip empty lines before a head
+            if line[: len(_UPGRADE)].lower() != _UPGRADE:
+                kept.append(line)
+        self._held = rest
+        return b"".join(line + b"\n" for line in kept)
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """One connection. Set ``bounds`` in a subclass: see ``bounded_protocol``."""
 
@@ -103,6 +146,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._end_timer: asyncio.TimerHandle | None = None
         self._unread = 0
         self._within, self._begun, self._too_long = False, 0, False
+        self._head = HeadFilter()
+        self._fault = ""
+        self._ambiguous = False  # the parser took what came for another protocol: nothing more of it is a request
         self._framing = 0  # bytes that have arrived since the last that were of use
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -119,9 +165,12 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._ambiguous:
+            return
         if self._within:
             self._begun += len(data)
-        if self._begun > self.bounds.header_bytes:
+        passed = self._head.passed(data)
+        if max(self._begun, self._head.held) > self.bounds.header_bytes:
             self._refuse_headers()
             return
         if self._framing > self.bounds.header_bytes:  # of a body in chunks, all of which the parser keeps
@@ -131,7 +180,10 @@ class BoundedProtocol(HttpToolsProtocol):
         idle = getattr(self.cycle, "response_complete", True)
         over = len(self.connections) > self.bounds.connections
         self.app = self._refuse if over else self._served
-        super().data_received(data)
+        if passed:
+            super().data_received(passed)
+        else:
+            self._unset_keepalive_if_required()
         if idle and self._within and not self._begun:
             self._begun = len(data)
         if self.transport.is_closing():
@@ -139,7 +191,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._end_timer is not None and self._asked():
             super().shutdown()  # this request is the last
         answered = getattr(self.cycle, "response_complete", False)
-        if answered or self._within:  # answered: the rest of a body that nobody wants, or the next headers
+        # answered: the rest of a body that nobody wants, or the next headers
+        if answered or self._within or self._head.held:
             self._expect_headers()
         elif self._header_timer is not None:
             self._header_timer.cancel()
@@ -148,6 +201,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._within, self._begun, self._framing = True, 0, 0
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._head.begin_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Headers behind a body in chunks are left out: no proxy has seen them, and they have no bound."""
@@ -164,7 +221,19 @@ class BoundedProtocol(HttpToolsProtocol):
         if size > self.bounds.header_bytes:
             self._too_long = True
             raise ValueError("headers too long")  # ends the parser, which then asks for a reply of 400
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):  # RFC 9112, section 3.2
+            self._fault = f"a request must have exactly one Host header, but this one has {hosts}"
+            raise ValueError("hosts")
         super().on_headers_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Behind this request is what the parser took for another protocol: it is answered, and nothing after it."""
+        self._ambiguous = True
+        if getattr(self.cycle, "response_complete", True):
+            self.transport.close()
+        else:
+            self.cycle.keep_alive = False
 
     def shutdown(self) -> None:
         """Once the service ends: after a request, or now. A first request may be on its way, so that is waited for."""
@@ -197,7 +266,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._too_long:
             self._refuse_headers()
         else:
-            self._send_error(400, "Bad Request", "bad_request", "this is no valid HTTP request")
+            self._send_error(400, "Bad Request", "bad_request", self._fault or "this is no valid HTTP request")
 
     def _refuse_headers(self) -> None:
         message = f"a request may have at most {self.bounds.header_bytes} bytes of headers"

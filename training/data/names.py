@@ -23,7 +23,7 @@ _OTHER_TEXT = """
 el_GR ru_RU uk_UA bg_BG ar_AA he_IL hi_IN ja_JP ko_KR zh_CN th_TH ka_GE hy_AM
 """
 _OTHER = tuple(_OTHER_TEXT.split())
-_FIRMS = ("GmbH", "AG", "Ltd", "Inc.", "SA", "SARL", "& Co.", "Group")
+_FIRMS = ("GmbH", "AG", "Ltd", "Inc", "SA", "SARL", "& Sons", "Group")
 _PLACES_TEXT = """
 cs_CZ de_DE fi_FI hr_HR hu_HU it_IT nl_NL pl_PL ro_RO sk_SK sl_SI sv_SE en_IN
 """

@@ -284,3 +284,96 @@ async def test_at_the_end_idle_connections_are_closed_and_new_ones_have_one_requ
         status, _, body = await reply(new)
         assert (status, body, await ended(new)) == (200, b"ok", b"")
         assert await ended(silent) == b""
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """Answers with method, path, whether an upgrade was offered, and the body."""
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    offered = any(name == b"upgrade" for name, _ in scope["headers"])
+    text = f"{scope['method']} {scope['path']} {offered} ".encode() + body
+    length = str(len(text)).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+    await send({"type": "http.response.body", "body": text})
+
+
+SECOND = b"GET /smuggled HTTP/1.1\r\nHost: service\r\n\r\n"
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAA\r\n"
+
+
+def offering(body: bytes, offer: bytes = OFFER) -> bytes:
+    length = str(len(body)).encode()
+    return b"POST /p HTTP/1.1\r\n" + offer + b"Host: service\r\nContent-Length: " + length + b"\r\n\r\n" + body
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 60, 10_000])
+@pytest.mark.parametrize("offer", [OFFER, OFFER.replace(b"Upgrade: h2c", b"uPGRADE:websocket")])
+async def test_an_offer_of_another_protocol_is_ignored_in_whatever_pieces_it_comes(size: int, offer: bytes) -> None:
+    """The body is the request's own, also where it looks like one, and the connection goes on."""
+    async with server(GENEROUS, echo) as connect:
+        reader, writer = await connect()
+        sent = b"\r\n" + offering(SECOND, offer)  # empty lines before a request are skipped
+        for start in range(0, len(sent), size):
+            writer.write(sent[start : start + size])
+            await writer.drain()
+            await asyncio.sleep(0)
+        assert (await reply(reader))[::2] == (200, b"POST /p False " + SECOND)
+        writer.write(REQUEST)
+        assert (await reply(reader))[::2] == (200, b"GET / False ")
+
+
+async def test_a_body_may_speak_of_upgrades() -> None:
+    text = b"\r\nUpgrade: h2c\r\n\r\nUpgrade: yes"
+    async with server(GENEROUS, echo) as connect:
+        reader, writer = await connect()
+        head, _, body = offering(text, b"").partition(b"\r\n\r\n")
+        writer.write(head + b"\r\n\r\n")
+        await asyncio.sleep(0.02)
+        writer.write(body)
+        assert (await reply(reader))[2] == b"POST /p False " + text
+
+
+@pytest.mark.parametrize(
+    "first", [REQUEST + offering(SECOND), b"CONNECT other:80 HTTP/1.1\r\nHost: service\r\n\r\n" + SECOND]
+)
+async def test_what_stays_ambiguous_is_the_last_that_is_read(first: bytes) -> None:
+    """An offer behind another request in one piece, and a tunnel: nothing that follows is taken for a request."""
+    async with server(GENEROUS, echo) as connect:
+        reader, writer = await connect()
+        writer.write(first)
+        await asyncio.sleep(0.02)
+        writer.write(SECOND)
+        assert b"smuggled" not in await ended(reader)
+
+
+@pytest.mark.parametrize(
+    ("head", "hosts"),
+    [
+        (b"GET / HTTP/1.1\r\n", 0),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n", 2),
+        (b"GET / HTTP/1.0\r\nHost: a\r\nHOST: b\r\n", 2),
+    ],
+)
+async def test_a_request_has_one_host(head: bytes, hosts: int) -> None:
+    async with server(GENEROUS, echo) as connect:
+        reader, writer = await connect()
+        writer.write(head + b"\r\n")
+        status, _, body = await reply(reader)
+        assert status == 400
+        assert json.loads(body)["error"] == f"a request must have exactly one Host header, but this one has {hosts}"
+        assert await ended(reader) == b""
+        reader, writer = await connect()
+        writer.write(b"GET / HTTP/1.0\r\n\r\n")  # which has none by its own rules
+        assert (await reply(reader))[0] == 200
+
+
+@pytest.mark.parametrize("last", [b"G", b"GET / HTTP/1.1\r\nUpgrade: h2"])
+async def test_a_line_that_never_ends_is_not_waited_for(last: bytes) -> None:
+    async with server(BRIEF, echo) as connect:
+        reader, writer = await connect()
+        writer.write(last)
+        assert await ended(reader) == b""
