@@ -122,7 +122,8 @@ class Augmentation:
         targets: list[TokenArray] = []
         for block in np.unique(pairs // BLOCK).tolist():
             within = np.arange(block * BLOCK, min((block + 1) * BLOCK, len(data)))
-            chosen = np.flatnonzero(np.isin(within, pairs))
+            begin, end = np.searchsorted(pairs, [within[0], within[-1] + 1])
+            chosen = pairs[begin:end] - within[0]
             rng = np.random.default_rng([self.seed, epoch, block, _STREAM])
             changed = self._changed(data, within, rng)
             noise = _Noise.drawn(self.config, len(within), rng)
