@@ -35,7 +35,7 @@ from service.http.dialects.deepl.translate import NOTICE
 from service.http.dialects.openai import routes as openai
 from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
-from service.http.hosts import HostCheck
+from service.http.hosts import CrossSiteCheck, HostCheck
 from service.http.intake import JsonBounds
 from service.http.mcp import INSTALLED as MCP_INSTALLED
 from service.http.mcp import PATH as MCP_PATH
@@ -120,6 +120,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     )
     app.add_middleware(LoadShedding, paths=DECODING_PATHS)
     app.add_middleware(ConnectionLimit)
+    app.add_middleware(CrossSiteCheck, settings=settings)
     app.add_middleware(HostCheck, settings=settings)
     app.add_middleware(RequestContext, metrics=metrics)
     if settings.cors_origins:

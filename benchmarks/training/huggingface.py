@@ -23,7 +23,7 @@ from benchmarks.training.work import DROPOUT, RATE, SMOOTHING, Count, TrainingPa
 from benchmarks.transformers import marian
 from models.vocabulary import EOS, PAD, UNK
 
-INSTALL = 'pip install "tandem[bench]"'
+INSTALL = "pip install -e '.[bench]'"
 IGNORED = -100  # what the library's loss skips
 
 

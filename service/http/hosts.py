@@ -1,4 +1,6 @@
-"""The hosts that a server goes by: a web page must not reach it under a name of its own (DNS rebinding).
+"""What web pages of others may not do to a server that asks for no key: use its names, and send it forms.
+
+The hosts that a server goes by: a web page must not reach it under a name of its own (DNS rebinding).
 
 A browser lets a page read what its own host answers, and whoever made the page decides where that name leads: to
 127.0.0.1, or to an address of the network that only the browser can reach. A server that asks for no key has nothing
@@ -20,6 +22,8 @@ from service.http.errors import HttpError
 from service.settings import Settings
 
 _ANY = "*"
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_EXTENSIONS = ("chrome-extension", "moz-extension", "safari-web-extension")  # installed by who uses the browser
 # RFC 6761, RFC 6762, RFC 8375, ICANN's private-use domain, and two that are used for networks and never delegated
 _PRIVATE_SUFFIXES = (".localhost", ".test", ".local", ".home.arpa", ".internal", ".lan", ".svc")
 
@@ -42,6 +46,33 @@ class HostCheck:
                     "localhost, or list that name in TANDEM_ALLOWED_HOSTS"
                 )
                 raise HttpError(421, "host_not_allowed", message)
+        await self._app(scope, receive, send)
+
+
+class CrossSiteCheck:
+    """Pure ASGI middleware: refuses what a page of another site sends to change or decode something.
+
+    Such a page cannot read the reply, but a form of its needs no permission to be sent. Browsers say where a request
+    comes from (Fetch Metadata, ``Sec-Fetch-Site``), and pages cannot change that; other clients do not send it.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._checks = not settings.require_key and _ANY not in settings.cors_origins
+        self._allowed = frozenset(settings.cors_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises HttpError: 403."""
+        if scope["type"] == "http" and self._checks and scope["method"] not in _SAFE:
+            headers = Headers(scope=scope)
+            origin = headers.get("origin", "")
+            known = origin in self._allowed or urlsplit(origin).scheme in _EXTENSIONS
+            if headers.get("sec-fetch-site", "") == "cross-site" and not known:
+                message = (
+                    f"this server takes no requests from pages of other sites ({origin[:100]!r}); list their origin in"
+                    " TANDEM_CORS_ORIGINS"
+                )
+                raise HttpError(403, "cross_site", message)
         await self._app(scope, receive, send)
 
 

@@ -73,8 +73,8 @@ class JsonBounds:
 async def read_fields(request: Request, model: type[T]) -> T:
     """Parse and validate a request.
 
-    JSON is strict: no unknown fields, no conversions. Form and query values are strings, so numbers and booleans are
-    converted, and unknown fields are ignored, because other clients send extras.
+    JSON is strict: no unknown fields, no conversions; a field that is null is absent. Form and query values are strings,
+    so numbers and booleans are converted, and unknown fields are ignored, because other clients send extras.
 
     Raises:
         BadRequest: broken JSON or form, invalid UTF-8, lone surrogates.
@@ -83,7 +83,8 @@ async def read_fields(request: Request, model: type[T]) -> T:
     """
     content = await read_body(request)
     if isinstance(content, dict):
-        return validate(model, content | _flags(request, model), strict=True)
+        given = {name: value for name, value in content.items() if value is not None or name not in model.model_fields}
+        return validate(model, given | _flags(request, model), strict=True)
     return validate(model, _gather(content, model), strict=False)
 
 
@@ -95,7 +96,9 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     """
     kind = content_type(request)
     body = await request.body()
-    if kind == "application/json" or kind.endswith("+json"):
+    # Many clients name JSON with every request, also with those that have no body.
+    bodied = bool(body) or request.method not in ("GET", "HEAD", "DELETE")
+    if bodied and (kind == "application/json" or kind.endswith("+json")):
         return await _parsed(_json_object, body)
     pairs = _query_pairs(request.scope["query_string"])
     if kind == "application/x-www-form-urlencoded":
@@ -209,7 +212,7 @@ async def _multipart_pairs(request: Request, body: bytes) -> list[tuple[str, str
 def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, Any]:
     """Known fields only; a repeated text becomes a list, of anything else the last value counts.
 
-    A field that is a list stays one where it is given once; it may also be one JSON list.
+    A field that is a list stays one where it is given once; like a text that may be a list it may be one JSON list.
     """
     known = set(model.model_fields) | {"text"}
     texts: dict[str, list[str]] = {}
@@ -220,12 +223,20 @@ def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, A
         elif name in known and (value or name in _TEXT_FIELDS):
             fields[name] = _nested(value) if name in OBJECT_FIELDS else value
     given: dict[str, Any] = {
-        name: _list(values) if name in LIST_FIELDS else values[0] if len(values) == 1 else values
-        for name, values in texts.items()
+        name: _list(values) if name in LIST_FIELDS else _one_or_several(values) for name, values in texts.items()
     }
     if "text" in given:
         given.setdefault("q", given.pop("text"))
     return {**fields, **{name: value for name, value in given.items() if name != "text"}}
+
+
+def _one_or_several(values: list[str]) -> Any:
+    """A text, or several: a repeated field's, or those of the JSON list that its only value is."""
+    if len(values) > 1:
+        return values
+    nested = _nested(values[0]) if values[0].lstrip()[:1] == "[" else None
+    several = isinstance(nested, list) and nested and all(isinstance(one, str) for one in nested)
+    return nested if several else values[0]
 
 
 def _list(values: list[str]) -> list[str]:

@@ -150,7 +150,7 @@ class AugmentationConfig:
         substitutes: share of the pairs in which a number or name that both sides have becomes something else that must
             be copied: numbers of up to 20 digits, dates, identifiers, addresses, hashes, placeholders of programs.
         names: share of the names so replaced that get a name of a person or place, in Latin script mostly. Above 0
-            needs Faker, whose lists they are (``tandem[train]`` has it).
+            needs Faker, whose lists they are (the extra ``train`` has it).
         borders: share of the pairs that get quotation marks, brackets, tags or emphasis around them, a number, bullet,
             key or time in front, or a reference, sign or emoji behind.
         joins: share of the pairs that become the first entry of a menu, path or row: short pairs joined by signs.

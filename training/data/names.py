@@ -47,8 +47,8 @@ def _provider(module: str, locale: str) -> object:
         return import_module(f"faker.providers.{module}.{locale}").Provider
     except ImportError as error:
         raise ConfigError(
-            "[data.augmentation] names needs the lists of Faker, which are not installed:"
-            " pip install 'tandem[train]', or set names = 0"
+            "[data.augmentation] names needs the lists of Faker, which are not installed: install the extra [train]"
+            " (make install), or set names = 0"
         ) from error
 
 

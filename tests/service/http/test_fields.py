@@ -200,3 +200,32 @@ def test_a_list_is_checked_up_to_its_first_fault(model: type[BaseModel], fields:
     with pytest.raises(InvalidFields) as refused:
         validate(model, fields, strict=False)
     assert len(refused.value.detail) <= 2  # what may be a text or a list is refused as either
+
+
+async def test_null_is_absent_and_an_empty_body_is_none() -> None:
+    nulls = {"format": None, "alternatives": None, "glossary": None, "api_key": None}
+    with_nulls = await read_fields(as_json({"q": "Hallo", "target": "en", **nulls}), TranslateRequest)
+    assert with_nulls == await read_fields(as_json({"q": "Hallo", "target": "en"}), TranslateRequest)
+    with pytest.raises(InvalidFields):
+        await read_fields(as_json({"q": "Hallo", "target": "en", "unknown": None}), TranslateRequest)
+    with pytest.raises(InvalidFields):
+        await read_fields(as_json({"q": None, "target": "en"}), TranslateRequest)
+    empty = request(b"", "application/json", "q=Hallo&target=en")
+    empty.scope["method"] = "GET"
+    assert (await read_fields(empty, TranslateRequest)).q == "Hallo"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (['["Guten Tag", "Danke"]'], ["Guten Tag", "Danke"]),
+        ([' [ "Guten Tag" ]'], ["Guten Tag"]),
+        (["Guten Tag", '["Danke"]'], ["Guten Tag", '["Danke"]']),
+        (["[draft] Guten Tag"], "[draft] Guten Tag"),
+        (["[1, 2]"], "[1, 2]"),
+        (["[]"], "[]"),
+    ],
+)
+async def test_texts_of_a_form_may_be_one_json_list(values: list[str], expected: Any) -> None:
+    fields = await read_fields(as_form([*(("q", value) for value in values), ("target", "en")]), TranslateRequest)
+    assert fields.q == expected

@@ -186,3 +186,42 @@ async def test_a_server_without_keys_answers_for_its_own_names(
         assert response.status_code == 200
     else:
         assert "TANDEM_ALLOWED_HOSTS" in assert_error(response, 421, "host_not_allowed")["error"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("settings", "method", "headers", "answered"),
+    [
+        ({}, "POST", {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example"}, False),
+        ({}, "POST", {"Sec-Fetch-Site": "cross-site"}, False),
+        ({}, "POST", {"Sec-Fetch-Site": "cross-site", "Origin": "null"}, False),
+        ({}, "GET", {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example"}, True),
+        ({}, "POST", {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost:8000"}, True),
+        ({}, "POST", {"Sec-Fetch-Site": "none"}, True),
+        ({}, "POST", {}, True),
+        ({}, "POST", {"Sec-Fetch-Site": "cross-site", "Origin": "moz-extension://0b1c"}, True),
+        (
+            {"cors_origins": "https://a.example"},
+            "POST",
+            {"Sec-Fetch-Site": "cross-site", "Origin": "https://a.example"},
+            True,
+        ),
+        (
+            {"cors_origins": "https://a.example"},
+            "POST",
+            {"Sec-Fetch-Site": "cross-site", "Origin": "https://b.example"},
+            False,
+        ),
+        ({"cors_origins": "*"}, "POST", {"Sec-Fetch-Site": "cross-site", "Origin": "https://b.example"}, True),
+        ({"require_key": True, "admin_key": "a" * 20}, "POST", {"Sec-Fetch-Site": "cross-site"}, True),
+    ],
+)
+async def test_a_page_of_another_site_cannot_post_to_a_server_without_keys(
+    bundles: dict[str, Bundle], settings: dict[str, Any], method: str, headers: dict[str, str], answered: bool
+) -> None:
+    async with served(bundles, Settings(shutdown_timeout=5, **settings)) as service:
+        response = await service.client.request(method, "/languages" if method == "GET" else "/detect", headers=headers)
+    if answered:
+        assert response.status_code != 403 or response.json()["code"] != "cross_site"
+    else:
+        assert "TANDEM_CORS_ORIGINS" in assert_error(response, 403, "cross_site")["error"]

@@ -85,7 +85,7 @@ def test_without_faker_an_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delitem(sys.modules, module)
     names._provider.cache_clear()
     names._listed.cache_clear()
-    with pytest.raises(ConfigError, match=r"names needs the lists of Faker.*pip install 'tandem\[train\]'"):
+    with pytest.raises(ConfigError, match=r"names needs the lists of Faker.*the extra \[train\]"):
         draws(names.name)
     names._provider.cache_clear()
     names._listed.cache_clear()
