@@ -73,8 +73,8 @@ class JsonBounds:
 async def read_fields(request: Request, model: type[T]) -> T:
     """Parse and validate a request.
 
-    JSON is strict: no unknown fields, no conversions; a field that is null is absent. Form and query values are strings,
-    so numbers and booleans are converted, and unknown fields are ignored, because other clients send extras.
+    JSON is strict: no unknown fields, no conversions; a field that is null is absent. Form and query values are
+    strings, so numbers and booleans are converted, and unknown fields are ignored, because other clients send extras.
 
     Raises:
         BadRequest: broken JSON or form, invalid UTF-8, lone surrogates.
