@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from models.architectures.registry import build_model
-from models.architectures.transformer import Transformer, TransformerConfig
+from models.architectures.transformer import ContextGate, Transformer, TransformerConfig
 from tests.models.architectures.examples import Case, batch, parts_of, sentences, targets
 
 CONFIG = TransformerConfig((9,), 9, width=8, hidden=12, heads=2)
@@ -62,6 +62,14 @@ def test_the_context_gates_that_layer_wise_coordination_is_compared_with() -> No
     gated, plain = (sum(parts_of("transformer", replace(SMALL, context_gate=gate)).values()) for gate in (True, False))
     assert gated - plain == 6 * (2 * 256 * 4 + 4)
     assert (round(plain / 1e6, 2), round(gated / 1e6, 2)) == (19.07, 19.08)
+
+
+def test_an_open_context_gate_takes_the_source_and_a_closed_one_the_target() -> None:
+    """2 ((1 - g) t + g s), a gate for each of the two heads."""
+    gate = ContextGate(8, 2)
+    gate.linear.bias.data.copy_(torch.tensor([50.0, -50.0]))
+    target, source = torch.randn(2, 3, 5, 8)
+    torch.testing.assert_close(gate(target, source), 2 * torch.cat([source[..., :4], target[..., 4:]], dim=-1))
 
 
 def test_context_gates_start_as_the_plain_sum() -> None:

@@ -12,7 +12,7 @@ from models.search import SearchOptions, translate_batch
 from models.search.graphs import Array, GraphSpec
 from tests.training.export.conftest import Exported
 from tests.training.export.support import OnnxGraphs, arrays, reference, session
-from training.export.calibration import Quantisation, apply_form, choose_form, quantise_weight, weight_key
+from training.export.calibration import Quantisation, _range, apply_form, choose_form, quantise_weight, weight_key
 from training.export.editing import CONTRIB
 from training.export.external import INLINE_BYTES
 from training.export.quantise import quantise
@@ -153,3 +153,32 @@ def test_weights_are_symmetric_with_a_scale_per_output() -> None:
     stored, scale = quantise_weight(weight)
     assert stored.tolist()[:2] == [[64, -127, 32], [0, 0, 0]]
     assert np.abs(stored * scale[:, None] - weight).max() <= scale.max() / 2
+
+
+def test_a_bias_behind_rows_of_their_own_scale_is_added_once(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    weight, bias = rng.normal(size=(8, 6)).astype(np.float32), np.full(6, 5.0, np.float32)
+    rows = (rng.normal(size=(4, 8)) * np.array([[0.01], [1], [10], [100]])).astype(np.float32)
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Gemm", ["x", "w", "b"], ["y"])],
+        "product",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 8])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 6])],
+        [onnx.numpy_helper.from_array(weight, "w"), onnx.numpy_helper.from_array(bias, "b")],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
+    form = Quantisation("row_max", 1 / 127, 128, 0.0)
+    assert quantise(model, {weight_key(weight): form}) == []
+    onnx.save(model, tmp_path / "product.onnx")
+    (found,) = session(tmp_path / "product.onnx", exact=True).run(None, {"x": rows})
+    exact = rows @ weight
+    error = np.abs(found - bias - exact).max(axis=1)
+    assert (error < 0.05 * np.abs(exact).max(axis=1) + 1e-3).all()
+
+
+@pytest.mark.parametrize(("low", "high"), [(2.0, 5.0), (-5.0, -2.0), (-1.0, 3.0)])
+def test_a_range_holds_zero_though_no_row_has_it(low: float, high: float) -> None:
+    rows = np.linspace(low, high, 64, dtype=np.float32).reshape(8, 8)
+    scale, zero_point = _range(rows, 100.0)
+    assert 0 <= zero_point <= 255
+    assert scale == pytest.approx((max(high, 0.0) - min(low, 0.0)) / 255)
