@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,10 +20,6 @@ for profile, examples in (("slow", 200), ("everyday", 25)):
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile(profile)
-
-
-if not Path("/dev/nvidiactl").exists():
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # is read when Triton is imported, which PyTorch does too
 
 EXPORTING = {"exports", "exported", "one", "members", "together"}
 """Fixtures of tests/training/export that stand on an exported architecture."""

@@ -214,7 +214,7 @@ def locked(name: str) -> dict[str, Requirement]:
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
-        ("models", declared() | {"torch", "triton"}),  # the latter comes with torch's CUDA builds
+        ("models", declared() | {"torch"}),
         ("training", declared("train")),
         ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
@@ -264,8 +264,7 @@ def test_locks_agree(lock: str) -> None:
 
 def test_locks_keep_torch_out() -> None:
     for lock in ("serve", "dev", "image-cpu", "loadtest"):
-        kernels = {"triton"} if lock == "dev" else set()  # whose interpreter tests them
-        assert {name for name in locked(lock) if name.startswith(_CUDA)} == kernels
+        assert not [name for name in locked(lock) if name.startswith(_CUDA)]
     (torch,) = (ROOT / "requirements" / "torch.txt").read_text(encoding="utf-8").splitlines()
     (wanted,) = (line for line in map(Requirement, PROJECT["optional-dependencies"]["train"]) if line.name == "torch")
     assert Version(torch.removeprefix("torch==")) in wanted.specifier

@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -45,11 +44,7 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
     sizes = _sizes(bundle, model, placement.sentences)
     if not gpu:
         sizes = replace(sizes, sentences=_CPU_SLOTS)
-    compiled = {"on": True, "off": False, "auto": None}[placement.compiled] if gpu else False
-    triton = placement.triton and gpu
-    if triton:
-        import_module("models.device.tail")  # found missing now, not at the first step
-    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory, compiled=compiled, triton=triton)
+    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory)
     _opened.add(graphs)
     return graphs
 
