@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from models.device.transfer import CAPTURING, upload, wait_for
 from models.search.graphs import Array
 
 ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
+ATTEMPTS = 2  # to capture: what ended the first, another thread or want of room, may be over
 MOST = 128  # graphs of one beam size; each keeps some hundred kilobytes on the device beside the pool
 _clock = count()  # of uses
 _abandoned: list[Any] = []  # captures that failed: an allocator may ask them for ever whether they are underway
@@ -96,7 +98,7 @@ def _nothing_collected() -> Iterator[None]:
 class Captures:
     """Work that is done as it stands where its key is new, and then captured; replayed from then on.
 
-    Work that cannot be captured is done without. Where there are too many graphs the one that was used least recently
+    Work that cannot be captured, tried twice, is done without. Where there are too many graphs the one that was used least recently
     goes. All share one pool of memory, which is free again when the last of them is gone.
 
     Args:
@@ -125,8 +127,7 @@ class Captures:
         self._recorder: Recorder | None = None
         self._graphs: dict[Hashable, Replayable] = {}  # the one used last comes last
         self._pooled = 0  # bytes that the largest of them has needed, and the pool has
-        self._failed: set[Hashable] = set()
-        self._refused: set[Hashable] = set()
+        self._failures = Counter[Hashable]()
         self.used = next(_clock)
 
     def __len__(self) -> int:
@@ -140,7 +141,7 @@ class Captures:
             self._graphs[key] = graph
             graph.replay()
             return True
-        if self._new_recorder is None or key in self._refused:
+        if self._new_recorder is None or self._failures[key] == ATTEMPTS:
             work()
         else:
             needed = self._memory.taken_by(work)  # which also loads kernels and takes workspaces
@@ -169,15 +170,12 @@ class Captures:
                 self._recorder = self._recorder or new_recorder()
                 self._graphs[key] = self._recorder.record(work)
             except RuntimeError as error:
+                self._failures[key] += 1
                 if out_of_memory(error):
                     self._counters.out_of_memory += 1
-                    if key in self._failed:  # there was no room for it even without others
-                        self._refused.add(key)
-                    self._failed.add(key)
                     self._make_room()
                 else:  # where the device itself is gone the next call says so
                     self._counters.capture_failures += 1
-                    self._refused.add(key)
             else:
                 self._counters.captures += 1
                 self._pooled = max(self._pooled, needed)

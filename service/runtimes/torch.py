@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -37,8 +37,9 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
     elif precision not in TYPES:
         raise ConfigError(f"precision must be one of {', '.join(TYPES)} on a GPU, but is {precision!r}")
     elif precision == "float32":  # not in TF32, as cuDNN's products are unless they are told
-        cudnn: Any = torch.backends.cudnn
-        for products in (torch.backends.cuda.matmul, cudnn.rnn, cudnn.conv):
+        matmul, cudnn = torch.backends.cuda.matmul, cast("Any", torch.backends.cudnn)
+        matmul.allow_tf32 = cudnn.allow_tf32 = False  # the former flag: torch raises where the two do not agree
+        for products in (matmul, cudnn.rnn, cudnn.conv):
             products.fp32_precision = "ieee"
     model: AnyModel = load_bundle_model(bundle).to(device=device, dtype=TYPES[precision] if gpu else torch.float32)
     sizes = _sizes(bundle, model, placement.sentences)

@@ -136,14 +136,20 @@ def test_graphs_are_kept_by_use() -> None:
     assert (step.counters.captures, step.counters.evictions, step.counters.replays) == (4, 2, 2)
 
 
-def test_a_shape_that_cannot_be_captured_runs_without() -> None:
+@pytest.mark.parametrize("refused", [1, 1000])
+def test_a_shape_that_cannot_be_captured_is_tried_once_more_and_then_runs_without(refused: int) -> None:
     model = prepared(RECURRENT)
     joining = mixed(model, 2)
-    step = captured(model, 2, Sizes((4,), (16,), (16,), required=3), Tracer(refused=1))
+    step = captured(model, 2, Sizes((4,), (16,), (16,), required=3), Tracer(refused))
     expected = decoded(DecodeBatch(TorchGraphs(model), beam_size=2), joining)
     assert_same(decoded(StaticBatch(step), joining), expected)
-    assert step.counters.capture_failures == 1
-    assert step.counters.eager_steps > step.counters.captures
+    counters = step.counters
+    if refused == 1:
+        assert (counters.capture_failures, counters.captures, counters.eager_steps) == (1, 1, 2)
+        assert counters.replays > 2
+    else:
+        assert (counters.capture_failures, counters.captures, counters.replays) == (2, 0, 0)
+        assert counters.eager_steps > 2
 
 
 class OfOneShape(nn.Module):

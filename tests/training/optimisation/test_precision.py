@@ -41,15 +41,25 @@ def allowed() -> list[str]:
     return [kind.fp32_precision for kind in PRODUCTS]
 
 
+def formerly() -> tuple[bool, bool, str]:
+    """What torch's former flags say; it raises where they are not as the present ones."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    return matmul.allow_tf32, cudnn.allow_tf32, torch.get_float32_matmul_precision()
+
+
 @pytest.mark.parametrize(
     ("precision", "expected"), [("float32", "ieee"), ("tf32", "tf32"), ("bf16", "tf32"), ("fp16", "tf32")]
 )
 def test_float32_is_float32_and_nothing_is_left_behind(precision: str, expected: str) -> None:
-    before = allowed()
+    mkldnn: Any = torch.backends.mkldnn
+    before, cpu = (allowed(), formerly()), mkldnn.matmul.fp32_precision
     with contextlib.suppress(ZeroDivisionError), float32_products(precision):
         assert allowed() == [expected] * len(PRODUCTS)
+        narrow = expected == "tf32"
+        assert formerly() == (narrow, narrow, "high" if narrow else "highest")
+        assert mkldnn.matmul.fp32_precision == cpu
         raise ZeroDivisionError
-    assert allowed() == before
+    assert (allowed(), formerly()) == before
 
 
 @pytest.mark.parametrize(
