@@ -98,8 +98,8 @@ def _nothing_collected() -> Iterator[None]:
 class Captures:
     """Work that is done as it stands where its key is new, and then captured; replayed from then on.
 
-    Work that cannot be captured, tried twice, is done without. Where there are too many graphs the one that was used least recently
-    goes. All share one pool of memory, which is free again when the last of them is gone.
+    Work that could not be captured twice is done without. Where there are too many graphs the one that was used least
+    recently goes. All share one pool of memory, which is free again when the last of them is gone.
 
     Args:
         device: where it is done.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 import re
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from models.device import CapturedStep
 from models.device.capture import Captures
 from models.device.memory import DeviceMemory
 from models.errors import ConfigError
+from tests.hiding import hiding
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLE = ROOT / "bundles/de-en"
@@ -49,17 +49,6 @@ PRESENT = {
     "rich",
 }
 """Of the packages that the project names those that a machine has which runs this."""
-WITHOUT = """
-import sys
-from importlib.machinery import PathFinder
-
-class Without(PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name.partition(".")[0] in {absent!r} else super().find_spec(name, path, target)
-
-sys.meta_path[:] = [Without if one is PathFinder else one for one in sys.meta_path]
-"""
 
 
 @pytest.fixture
@@ -72,8 +61,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
     absent = {module for module in modules if not module.startswith("_")}
     absent -= {"pydantic", "pydantic_core"}  # newer versions of Typer bring them, and need them
     assert {"fastapi", "pydantic_settings", "structlog", "prometheus_client", "tomlkit"} <= absent
-    (tmp_path / "sitecustomize.py").write_text(WITHOUT.format(absent=absent))
-    return {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    return hiding(absent, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from models.architectures.registry import ARCHITECTURES
 from models.errors import ConfigError
 from tests.models.architectures.examples import FIRST_CASES, Case
 from tests.training.loop.test_device_step import batch_of
@@ -31,10 +30,6 @@ from training.optimisation.precision import (
 )
 from training.parallel import Processes
 from training.recipe import TrainingConfig
-
-
-def recurrent(case: Case) -> bool:
-    return ARCHITECTURES[case.architecture][1].recurrent
 
 
 def allowed() -> list[str]:
@@ -214,7 +209,7 @@ def test_compiling_and_recomputing_exclude_each_other() -> None:
         TrainingConfig(compile=True, recompute=True)
 
 
-@pytest.mark.parametrize("case", [case for case in FIRST_CASES if case.trainable and recurrent(case)], ids=str)
+@pytest.mark.parametrize("case", [case for case in FIRST_CASES if case.trainable and case.recurrent], ids=str)
 def test_what_goes_position_by_position_is_not_compiled(case: Case) -> None:
     with pytest.raises(ConfigError, match="training compile must be false for"):
         Objective(case.build(torch.float32), TrainingConfig(compile=True))
@@ -222,7 +217,7 @@ def test_what_goes_position_by_position_is_not_compiled(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch deprecates
-@pytest.mark.parametrize("case", [case for case in FIRST_CASES if case.trainable and not recurrent(case)], ids=str)
+@pytest.mark.parametrize("case", [case for case in FIRST_CASES if case.trainable and not case.recurrent], ids=str)
 def test_what_is_compiled_is_one_graph_for_all_sizes(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same loss and gradients, and no compiling again where only sizes change."""
     model = case.build(torch.float32)
