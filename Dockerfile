@@ -98,17 +98,6 @@ FROM base AS service-gpu
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 # The first GPU that it sees; where there is none the log says so, and the CPU computes.
 ENV TANDEM_RUNTIME=torch TANDEM_DEVICE=auto
-# What TANDEM_GPU_COMPILE and TANDEM_GPU_TRITON need: Triton compiles its launcher with a C compiler and Python's headers,
-# which the official base image has and Debian's own Python has in a package, and keeps it beside the kernels.
-ENV TRITON_CACHE_DIR=/tmp/triton TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor
-# Versions are those of the base image's Debian.
-# hadolint ignore=DL3008
-RUN headers="$(python3 -c 'import sysconfig; print(sysconfig.get_path("include", "posix_prefix"))')/Python.h" \
-    && apt-get update \
-    && apt-get install --yes --no-install-recommends gcc libc6-dev \
-    && { [ -f "$headers" ] || apt-get install --yes --no-install-recommends libpython3-dev; } \
-    && rm -rf /var/lib/apt/lists/* \
-    && [ -f "$headers" ]
 
 
 # --- the service ----------------------------------------------------------------------------------------------------

@@ -39,10 +39,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 UsedRuntime = Annotated[Runtime, typer.Option("--runtime", help="What runs the model.")]
 UsedDevice = Annotated[str, typer.Option("--device", help="Where it runs: cpu, cuda, cuda:N, or (torch) auto.")]
 MaxBatchSentences = Annotated[int, typer.Option(min=1, max=4096, help="Sentences of one batch on a GPU.")]
-GpuCompile = Annotated[
-    Literal["on", "off", "auto"], typer.Option(help="Compile steps on a GPU; auto = where it is measured to be faster.")
-]
-GpuTriton = Annotated[bool, typer.Option("--gpu-triton", help="End a step on a GPU with one Triton kernel.")]
 Precision = Annotated[str, typer.Option(help="Which of the bundle's graphs: int8, float32; on a GPU float16, bf16.")]
 BeamSize = Annotated[int | None, typer.Option(min=1, max=LARGEST_BEAM, help="Beam size. [the bundle's]")]
 RuntimeThreads = Annotated[int, typer.Option("--threads", min=1, help="Threads of the runtime, in each process.")]

@@ -35,7 +35,8 @@ def serve(flags: Flags, paths: ServedBundles = None) -> None:
     """
     from service.server import run  # which loads what answers requests: `tandem config` needs none of it
 
-    run(_configuration(flags, paths).settings)
+    configuration = _configuration(flags, paths)
+    run(configuration.settings, configuration.retired)
 
 
 @with_settings

@@ -24,7 +24,7 @@ from pydantic import SecretStr, ValidationError
 
 from models.errors import ConfigError
 from service.api.wording import bound_of
-from service.settings import PREFIX, Settings, file_content
+from service.settings import PREFIX, RETIRED, Settings, file_content
 
 # What Kubernetes puts into the environment of every container where a service is called "tandem".
 _FOREIGN = re.compile(r"TANDEM_(SERVICE_.*|PORT_\d+_.*)")
@@ -36,10 +36,15 @@ DataFolder = Annotated[Path | None, typer.Option("--data", help="The server's da
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Settings, and where each comes from: ``--port``, ``TANDEM_PORT``, the file's path, or ``default``."""
+    """Settings, and where each comes from: ``--port``, ``TANDEM_PORT``, the file's path, or ``default``.
+
+    Attributes:
+        retired: names of settings that were given in a variable or the file, and are none any more.
+    """
 
     settings: Settings
     origins: Mapping[str, str]
+    retired: tuple[str, ...] = ()
 
 
 def read_configuration(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Configuration:
@@ -63,7 +68,8 @@ def read_configuration(flags: Mapping[str, Any], environment: Mapping[str, str] 
         faults += [fault for item in error.errors(include_url=False) if (fault := _describe(item, origins))]
     if faults:
         raise ConfigError("; ".join(faults))
-    return Configuration(settings, origins)
+    retired = sorted(name for name in RETIRED if variables.get(variable_of(name)) or name in content)
+    return Configuration(settings, origins, tuple(retired))
 
 
 def shown(name: str, value: Any) -> Any:
@@ -106,13 +112,15 @@ def _origins(
 
 def _unknown_variables(variables: Mapping[str, str]) -> list[str]:
     known = {variable_of(name) for name in Settings.model_fields}
+    passed = known | {variable_of(name) for name in RETIRED}
     unknown = (name for name in variables if name.startswith(PREFIX) and not _FOREIGN.fullmatch(name))
-    return [f"there is no setting {name}{_near(name, known)}" for name in sorted(unknown) if name not in known]
+    return [f"there is no setting {name}{_near(name, known)}" for name in sorted(unknown) if name not in passed]
 
 
 def _unknown_keys(content: Mapping[str, Any], path: str) -> list[str]:
     known = set(Settings.model_fields) - {"config"}
-    return [f"{path}: there is no setting {key!r}{_near(key, known)}" for key in content if key not in known]
+    unknown = (key for key in content if key not in known | RETIRED)
+    return [f"{path}: there is no setting {key!r}{_near(key, known)}" for key in unknown]
 
 
 def _near(name: str, known: set[str]) -> str:

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any, cast
 
@@ -33,8 +34,8 @@ _LAST_REPLIES = 5  # seconds in which finished work is written out
 _LAST_SECONDS = 20.0  # from the loss of a device to the end of the process, whatever still waits for it
 
 
-def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, then return.
+def run(settings: Settings, retired: Sequence[str] = ()) -> None:
+    """Serve until SIGTERM or SIGINT, then return. The log names ``retired`` settings, which have no effect any more.
 
     On the first signal readiness turns to 503 at once and new work is refused, while running work finishes, for at
     most ``settings.shutdown_timeout`` seconds. A second signal ends the process now.
@@ -46,6 +47,8 @@ def run(settings: Settings) -> None:
         DeviceLost: the GPU has failed in a way that lasts, and only another process can use it again.
     """
     configure_logging(settings)
+    for name in retired:
+        _log.warning("setting_retired", setting=name, remedy="leave it out: it has no effect any more")
     tls_of(settings)  # refused before anything else
     allow_files(settings.max_connections)
     sockets = listen(settings.host, settings.port)  # first, for loading takes seconds

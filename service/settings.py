@@ -45,8 +45,10 @@ _ON_CPU = _Bounds(8_192, 64, 512, 8_192)
 # Of a large GPU. The queue's is seconds of its work, and as much as one process can take in and give out.
 _ON_GPU = _Bounds(262_144, 256, 16_384, 262_144)
 _LARGE, _PARTS = 72e9, 16  # bytes that a process may take of a large one, nine tenths of 80 GB; of less in sixteenths
-# Seconds of one call of a model on a GPU: first steps load kernels and are captured, and may be compiled for minutes.
-_STALL, _STALL_COMPILING = 120.0, 900.0
+_STALL = 120.0  # seconds of one call of a model on a GPU: first steps load kernels and are captured
+
+RETIRED = frozenset({"gpu_compile", "gpu_triton"})
+"""Settings of earlier versions that have no effect any more, and are told where they are left."""
 
 
 class Settings(BaseSettings):
@@ -82,14 +84,6 @@ class Settings(BaseSettings):
     )
     gpu_memory: float = Field(
         default=0.9, gt=0, le=1, description="Share of a GPU's memory that this process may take."
-    )
-    gpu_compile: Literal["on", "off", "auto"] = Field(
-        default="off",
-        description="Compile steps before they are captured on a GPU: fewer kernels, after minutes of preparation;"
-        " auto = where it is measured to be faster.",
-    )
-    gpu_triton: bool = Field(
-        default=False, description="End a step on a GPU with one Triton kernel for log-softmax, bans and top-k."
     )
     pivot: bool = Field(
         default=True, description="Translate pairs that no model does through a third language, with two models."
@@ -338,7 +332,8 @@ class Settings(BaseSettings):
         path = given.get("config") or os.environ.get(f"{PREFIX}CONFIG")
         if not path:
             return init_settings, env_settings
-        return init_settings, env_settings, InitSettingsSource(settings_cls, file_content(path))
+        content = {name: value for name, value in file_content(path).items() if name not in RETIRED}
+        return init_settings, env_settings, InitSettingsSource(settings_cls, content)
 
     @field_validator("bundles", mode="before")
     @classmethod
@@ -395,7 +390,7 @@ class Settings(BaseSettings):
             max_join_tokens=self.max_join_tokens or bounds.join_tokens,
             bulk_handicap=self.bulk_handicap,
         )
-        stall = max(_STALL if self.gpu_compile == "off" else _STALL_COMPILING, 2 * self.probe_timeout) if gpu else None
+        stall = max(_STALL, 2 * self.probe_timeout) if gpu else None
         return EngineOptions(workers, self.cache_sentences, limits, stall)
 
 

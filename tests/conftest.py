@@ -5,14 +5,19 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+try:
+    from hypothesis import HealthCheck, settings
+except ModuleNotFoundError:  # tests that need a GPU run where there is little besides pytest and torch
+    PROFILES: tuple[tuple[str, int], ...] = ()
+else:
+    PROFILES = (("slow", 200), ("everyday", 25))
 
 # Time limits an example depend on the machine's load, and CI has to give the same answer twice.
 # `make test-slow` tries every property again, with --hypothesis-profile=slow.
-for profile, examples in (("slow", 200), ("everyday", 25)):
+for profile, examples in PROFILES:
     settings.register_profile(
         profile,
         max_examples=examples,
@@ -21,10 +26,6 @@ for profile, examples in (("slow", 200), ("everyday", 25)):
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile(profile)
-
-
-if not Path("/dev/nvidiactl").exists():
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # is read when Triton is imported, which PyTorch does too
 
 EXPORTING = {"exports", "exported", "one", "members", "together"}
 """Fixtures of tests/training/export that stand on an exported architecture."""
@@ -48,9 +49,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep together what shares an expensive fixture, and skip what needs a GPU where there is none."""
-    for item in items:
+    for item in items if config.pluginmanager.has_plugin("xdist") else ():
         group = _group(item) if isinstance(item, pytest.Function) else ""
         if group:
             item.add_marker(pytest.mark.xdist_group(group))

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Container, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from models.architectures.registry import ARCHITECTURES
+from tests.hiding import hiding
 
 pytestmark = pytest.mark.xdist_group("repository")  # they share what is parsed
 ROOT = Path(__file__).resolve().parent.parent
@@ -214,7 +215,7 @@ def locked(name: str) -> dict[str, Requirement]:
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
-        ("models", declared() | {"torch", "triton"}),  # the latter comes with torch's CUDA builds
+        ("models", declared() | {"torch"}),
         ("training", declared("train")),
         ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
@@ -227,6 +228,47 @@ def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> N
         for name in names - {*PACKAGES, "tests"} - sys.stdlib_module_names:
             owners = {str(canonicalize_name(owner)) for owner in distributions().get(name, [name])}
             assert owners & allowed, f"{path} imports {name}, which pyproject.toml does not name"
+
+
+GPU_TESTS = ("tests/models/device/test_device_gpu.py", "tests/training/loop/test_training_gpu.py")
+
+
+def closure(names: set[str]) -> set[str]:
+    """Distributions with those that they need here, extras aside."""
+    found: set[str] = set()
+    while names:
+        found |= names
+        lines = (line for name in names for line in requires(name) or ())
+        needed = (one for one in map(Requirement, lines) if one.marker is None or one.marker.evaluate({"extra": ""}))
+        names = {str(canonicalize_name(one.name)) for one in needed} - found
+    return found
+
+
+def test_tests_of_a_gpu_are_collected_where_there_is_little_else(tmp_path: Path) -> None:
+    """A plain install with torch and pytest, as a machine that is lent for an hour may have it."""
+    present = closure(declared() | {"torch", "pytest"})
+    absent = {
+        module
+        for module, owners in distributions().items()
+        if not present.intersection(str(canonicalize_name(owner)) for owner in owners)
+    } - {*PACKAGES, "tests"}
+    assert {"hypothesis", "xdist", "onnx", "onnxscript", "tomlkit"} <= absent
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-m",
+        "gpu",
+        "-p",
+        "no:cacheprovider",
+        *GPU_TESTS,
+    ]
+    environment = hiding(absent, tmp_path) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(f"{path}::" in done.stdout for path in GPU_TESTS)
 
 
 @pytest.mark.parametrize("extra", ["train", "http", "serve", "loadtest", "bench", "ray"])
@@ -264,8 +306,7 @@ def test_locks_agree(lock: str) -> None:
 
 def test_locks_keep_torch_out() -> None:
     for lock in ("serve", "dev", "image-cpu", "loadtest"):
-        kernels = {"triton"} if lock == "dev" else set()  # whose interpreter tests them
-        assert {name for name in locked(lock) if name.startswith(_CUDA)} == kernels
+        assert not [name for name in locked(lock) if name.startswith(_CUDA)]
     (torch,) = (ROOT / "requirements" / "torch.txt").read_text(encoding="utf-8").splitlines()
     (wanted,) = (line for line in map(Requirement, PROJECT["optional-dependencies"]["train"]) if line.name == "torch")
     assert Version(torch.removeprefix("torch==")) in wanted.specifier

@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.gpu.equality import compared
-from benchmarks.gpu.lines import Found, Missing
+from benchmarks.gpu.lines import Found
 from benchmarks.gpu.search import search, sizes_for, synchronise
 from benchmarks.gpu.work import REPETITION, RULES, decoding_system, longest_of, random_sources, search_options
 from models.device import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
@@ -104,16 +104,13 @@ def speed(
 
     Without rules, or with those that shipped bundles have.
     """
-    if how in ("compiled", "triton") and device == "cpu":
-        raise Missing("is compiled on a GPU only")
     length, passes = (8, 2) if small else (_LENGTH, _PASSES)
     model = decoding_system(system, small=small).to(device, getattr(torch, dtype))
     kept = REPETITION if rules else {}
     options = search_options(beam_size, length, length, **kept)
     sources = random_sources(model, sentences, (length, length))
     sizes = sizes_for((sentences,), longest_of(sources), options)
-    named: dict[str, Any] = {how: True} if how in ("compiled", "triton") else {}
-    step = (StaticStep if how == "eager" else CapturedStep)(model, beam_size=beam_size, sizes=sizes, **named)
+    step = (StaticStep if how == "eager" else CapturedStep)(model, beam_size=beam_size, sizes=sizes)
     search(model, sources, options, sizes, step=step)
     whole = []
     for _ in range(passes):

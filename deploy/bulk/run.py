@@ -21,7 +21,6 @@ from deploy.bulk.pool import Done, RowTranslator, translate_rows
 from deploy.bulk.progress import ProgressMeter
 from deploy.bulk.sources import InputRow, Source, fingerprint, open_sources, read_rows
 from deploy.bulk.translator import BulkTranslator
-from deploy.runtime import OF_A_GPU
 from models.bundle import MANIFEST, Bundle, sha256
 from models.errors import ConfigError, CorpusError
 
@@ -102,7 +101,7 @@ def translate_files(translator: BulkTranslator, request: Request, translate: Row
 def _begun_with(translator: BulkTranslator, request: Request) -> dict[str, str]:
     """What the translations depend on, by name."""
     options = asdict(translator.settled)
-    for name in ("device", *OF_A_GPU):  # of as little weight as the processor's make
+    for name in ("device", "max_batch_sentences"):  # of as little weight as the processor's make
         del options[name]
     inputs = {f"input {number}": fingerprint(path) for number, path in enumerate(request.sources, 1)}
     bundle = {"bundle": sha256(translator.open().path / MANIFEST)}

@@ -31,7 +31,6 @@ _LOCALES = ("root", "de", "en", "es", "fr", "it", "nl", "pt")  # of Babel, whose
 _LEXERS = ("__init__", "_mapping", "python")  # of pygments, which colours a command's traceback
 _TESTS = ("tests", "test", "_tests")
 _SUFFIXES = (".pyi", ".h", ".hpp", ".pxd", ".pyx", ".a")
-_COMPILED_WITH = "triton/backends/nvidia/include"  # the one folder of headers that is read while serving, on a GPU
 
 
 def main(environment: Path) -> None:
@@ -46,8 +45,7 @@ def main(environment: Path) -> None:
         else:
             path.unlink(missing_ok=True)
     for path in list(packages.rglob("*")):
-        kept = path.is_relative_to(packages / _COMPILED_WITH)
-        if path.is_file() and path.suffix in _SUFFIXES and not kept:
+        if path.is_file() and path.suffix in _SUFFIXES:
             path.unlink()
     for path in (packages / "pygments" / "lexers").rglob("*.py*"):
         if path.name.partition(".")[0] not in _LEXERS:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from types import FunctionType
 from typing import Any, Protocol
 
 import torch
@@ -23,12 +24,12 @@ from models.device.failures import out_of_memory
 from models.device.memory import DeviceMemory
 from models.device.sizes import Shape
 from models.device.step import StaticStep
-from models.device.transfer import CAPTURING, Stopwatch, upload, wait_for
+from models.device.transfer import CAPTURING, upload, wait_for
 from models.search.graphs import Array
 
 ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
+ATTEMPTS = 2  # to capture: what ended the first, another thread or want of room, may be over
 MOST = 128  # graphs of one beam size; each keeps some hundred kilobytes on the device beside the pool
-_TIMED, _WORTH = 20, 0.9  # steps, and the share of the time that is worth a minute for each shape
 _clock = count()  # of uses
 _abandoned: list[Any] = []  # captures that failed: an allocator may ask them for ever whether they are underway
 
@@ -97,8 +98,8 @@ def _nothing_collected() -> Iterator[None]:
 class Captures:
     """Work that is done as it stands where its key is new, and then captured; replayed from then on.
 
-    Work that cannot be captured is done without. Where there are too many graphs the one that was used least recently
-    goes. All share one pool of memory, which is free again when the last of them is gone.
+    Work that could not be captured twice is done without. Where there are too many graphs the one that was used least
+    recently goes. All share one pool of memory, which is free again when the last of them is gone.
 
     Args:
         device: where it is done.
@@ -126,8 +127,7 @@ class Captures:
         self._recorder: Recorder | None = None
         self._graphs: dict[Hashable, Replayable] = {}  # the one used last comes last
         self._pooled = 0  # bytes that the largest of them has needed, and the pool has
-        self._failed: set[Hashable] = set()
-        self._refused: set[Hashable] = set()
+        self._failures = Counter[Hashable]()
         self.used = next(_clock)
 
     def __len__(self) -> int:
@@ -141,7 +141,7 @@ class Captures:
             self._graphs[key] = graph
             graph.replay()
             return True
-        if self._new_recorder is None or key in self._refused:
+        if self._new_recorder is None or self._failures[key] == ATTEMPTS:
             work()
         else:
             needed = self._memory.taken_by(work)  # which also loads kernels and takes workspaces
@@ -170,15 +170,12 @@ class Captures:
                 self._recorder = self._recorder or new_recorder()
                 self._graphs[key] = self._recorder.record(work)
             except RuntimeError as error:
+                self._failures[key] += 1
                 if out_of_memory(error):
                     self._counters.out_of_memory += 1
-                    if key in self._failed:  # there was no room for it even without others
-                        self._refused.add(key)
-                    self._failed.add(key)
                     self._make_room()
                 else:  # where the device itself is gone the next call says so
                     self._counters.capture_failures += 1
-                    self._refused.add(key)
             else:
                 self._counters.captures += 1
                 self._pooled = max(self._pooled, needed)
@@ -200,8 +197,6 @@ class CapturedStep(StaticStep):
 
     Args:
         recorder: makes a recorder, and with it a pool; None = CUDA's, on a GPU.
-        compiled: let torch.compile make fewer kernels of each shape before it is captured. The first step of a shape
-            then takes many seconds, and needs a C compiler and Triton.
         most: graphs of steps to keep.
         memory: of the device; None = all of it.
         make_room: as for :class:`Captures`, given a list of this step; None = its own graphs go.
@@ -213,7 +208,6 @@ class CapturedStep(StaticStep):
         model: Any,
         *,
         recorder: Callable[[], Recorder] | None = None,
-        compiled: bool = False,
         most: int = MOST,
         memory: DeviceMemory | None = None,
         make_room: Callable[[Iterable[CapturedStep]], bool] | None = None,
@@ -233,12 +227,10 @@ class CapturedStep(StaticStep):
         self._steps = Captures(self.device, self.counters, recorder, *rest)
         self._encodings = Captures(self.device, self.counters, recorder if gpu else None, *rest)
         self._places: dict[Hashable, _Encoding] = {}
-        self._compiled = compiled
-        self._compiled_steps: dict[Shape, Callable[[], None]] = {}
 
     def forward(self, shape: Shape) -> None:
         """One step, replayed or as it stands."""
-        if self._steps.run((shape, self._compiled), lambda: self._run(shape)):
+        if self._steps.run(shape, partial(super().forward, shape)):
             self.counters.replays += 1
         else:
             self.counters.eager_steps += 1
@@ -279,44 +271,6 @@ class CapturedStep(StaticStep):
         """Of steps and of encodings."""
         return self._steps, self._encodings
 
-    def measure_compiled(self) -> bool:
-        """Have steps compiled from now on where that saves a tenth of the time of one, and return whether it does.
-
-        To be called while no slot is taken: of what steps then compute nobody sees anything. A compiler that fails, or
-        is not there, is none that saves time.
-        """
-        sources = (self.sizes.source[0],) * len(self.records.sources)
-        shape = self.sizes.shape(self.sizes.sentences[-1], sources, self.sizes.target[0])
-        took = []
-        for self._compiled in (False, True):
-            try:
-                took.append(self._seconds(shape))
-            except Exception:  # the compiler's own share no base
-                took.append(float("inf"))
-        self._compiled = took[1] < _WORTH * took[0]
-        return self._compiled
-
-    @torch.inference_mode()
-    def _seconds(self, shape: Shape) -> float:
-        """Of a step once it is captured."""
-        with self.streams.stepping():
-            for _ in range(2):
-                self(shape)
-            watch = Stopwatch(self.device)
-            for _ in range(_TIMED):
-                self(shape)
-            watch.stop()
-        wait_for(self.device)
-        return watch.seconds / _TIMED
-
-    def _run(self, shape: Shape) -> None:
-        if not self._compiled:
-            return super().forward(shape)
-        if shape not in self._compiled_steps:
-            step = super().forward
-            self._compiled_steps[shape] = torch.compile(_unlike(lambda: step(shape)), fullgraph=True, dynamic=False)
-        return self._compiled_steps[shape]()
-
 
 def give_up_graph(steps: Iterable[CapturedStep]) -> bool:
     """Give up one graph of some steps; returns whether there was any.
@@ -328,8 +282,3 @@ def give_up_graph(steps: Iterable[CapturedStep]) -> bool:
     if captures:
         min(captures, key=lambda one: one.used).evict(1)
     return bool(captures)
-
-
-def _unlike(function: Any) -> Callable[[], None]:
-    """The same as code of its own: torch.compile refuses to compile one code more than a few times."""
-    return FunctionType(function.__code__.replace(), function.__globals__, closure=function.__closure__)

@@ -11,8 +11,8 @@ class DeviceCounters:
     """Totals since the start; written by the threads that decode, one device each.
 
     Attributes:
-        captures, capture_failures, evictions: graphs that were captured, shapes that could not be and run without, and
-            graphs given up for want of memory or of places.
+        captures, capture_failures, evictions: graphs that were captured, attempts that failed, and graphs given up for
+            want of memory or of places.
         replays, eager_steps: steps that replayed a graph, and steps that launched their kernels one by one.
         step_seconds: of the device in those steps.
         sentences: that joined a batch on the device.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -158,8 +157,6 @@ class DeviceGraphs:
         sizes: of the buffers; where the device's memory does not suffice there are fewer slots.
         poll_every: steps between two looks at what is done; see :class:`StaticBatch`.
         memory: share of the device's memory that this process may take.
-        compiled: see :class:`CapturedStep`; None = where it is faster, as is measured when the first buffers are made.
-        triton: see :class:`StaticStep`.
 
     Attributes:
         counters: of the device's work.
@@ -174,11 +171,8 @@ class DeviceGraphs:
         sizes: Sizes | None = None,
         poll_every: int | None = None,
         memory: float = 1.0,
-        compiled: bool | None = False,
-        triton: bool = False,
     ) -> None:
         self._model, self._sizes, self._poll_every = model, sizes or Sizes(), poll_every
-        self._compiled, self._triton = compiled, triton
         self.slots = self._sizes.sentences[-1]
         self._general = _GeneralGraphs(model)
         self._idle: dict[int, list[CapturedStep]] = {}  # by beam size, the one given back last comes last
@@ -250,21 +244,16 @@ class DeviceGraphs:
     def _attempt(self, beam_size: int, sizes: Sizes, bos: int, eos: int) -> CapturedStep | None:
         """New buffers; None where there is no room."""
         try:
-            step = CapturedStep(
+            return CapturedStep(
                 self._model,
                 counters=self.counters,
-                compiled=bool(self._compiled),
                 memory=self._memory,
                 make_room=partial(make_room, self._memory),
-                triton=self._triton,
                 beam_size=beam_size,
                 sizes=sizes,
                 bos=bos,
                 eos=eos,
             )
-            if self._compiled is None:
-                self._compiled = step.measure_compiled()
-            return step
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise lost(self.device, error) or error from error
@@ -312,7 +301,6 @@ def _give_up(device: torch.device, own: Iterable[CapturedStep]) -> bool:
     if oldest is not None:
         wait_for(device)  # steps of sentences that were removed may be underway
         del oldest[0]
-        gc.collect()  # a step that was compiled refers to itself
     return oldest is not None
 
 

@@ -11,7 +11,7 @@ M required tokens, J bans of a row, C = 2 K candidates, X = min(2 K, V) of one r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +59,6 @@ class StaticStep(nn.Module):
         sizes: the last bucket of each axis is what is allocated.
         bos, eos: of the target vocabulary.
         counters: to count on.
-        triton: whether one kernel (:mod:`models.device.tail`) finds the best of each row.
 
     Raises:
         ConfigError: more target positions than the model has.
@@ -80,10 +79,8 @@ class StaticStep(nn.Module):
         bos: int = BOS,
         eos: int = EOS,
         counters: DeviceCounters | None = None,
-        triton: bool = False,
     ) -> None:
         super().__init__()
-        self._best_per_row = _in_one_kernel() if triton else best_per_row
         self.model, self.beam_size, self.sizes = model, beam_size, sizes or Sizes()
         self.bos, self.eos = bos, eos
         self.counters = counters or DeviceCounters()
@@ -145,7 +142,7 @@ class StaticStep(nn.Module):
         alive_BK = (score_BK > -torch.inf) & running_B[:, None]
         banned_BKJ, forced_BK = self._constraints(shape, position_B)
         most = min(2 * rows, self.vocabulary_size)
-        best_RX, token_RX, total_R = self._best_per_row(logits_RV, banned_BKJ.flatten(0, 1), forced_BK.flatten(), most)
+        best_RX, token_RX, total_R = best_per_row(logits_RV, banned_BKJ.flatten(0, 1), forced_BK.flatten(), most)
         wrong_B = (alive_BK & ~total_R.isfinite().view_as(alive_BK)).any(dim=1)
         going_B = running_B & ~wrong_B
         # Chosen by what lives, not by -inf alone: a row of nobody may well be NaN.
@@ -227,12 +224,6 @@ class StaticStep(nn.Module):
             append_text(*self._text(shape), parent_BK, token_BK, position_B)
         if shape.required:
             pay(self.slots.required_BM[: shape.sentences], self.slots.owed_BKM[: shape.sentences], parent_BK, token_BK)
-
-
-def _in_one_kernel() -> Callable[[Tensor, Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]:
-    from models.device.tail import best_per_row
-
-    return best_per_row
 
 
 def retire_into(slots: Slots, candidates: StaticCandidates, position_B: Tensor, *, eos: int) -> None:

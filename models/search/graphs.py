@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -36,9 +36,6 @@ from numpy.typing import NDArray
 from models.errors import BundleError
 
 Array: TypeAlias = NDArray[Any]
-RESIDENT_GRAPH = "step_resident"  # training/export/resident.py
-RESIDENT_CONTROLS = ("slots", "place", "place.slot", "place.row")
-SEEN_STATE = "state.seen"  # which slots each row saw at the last step, and so the graph need not be told
 GRAPHS_FORMAT = 1
 DTYPES = ("float32", "float16", "int64", "int32", "bool")
 _SIMPLE_AXES = ("sentence", "row", "old_row", "slot", "ban", "candidate", "target", "entry")
@@ -112,26 +109,11 @@ class Graphs(Protocol):
 
     ``run`` is given every input of the graph's spec and returns every output. It may return arrays that it reuses at
     the next call only if it copies them out first: search keeps what it is given.
-
-    A runtime may have a method ``hold(graph, tensors)`` that returns memory or pools as it wants to keep them between
-    the steps of a graph; such a tensor can be looked at and written like an array. One with a method ``claim`` is a
-    pool into which the graph itself writes.
     """
 
     @property
     def specs(self) -> GraphSpecs: ...
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
-
-
-def resident_specs(specs: GraphSpecs) -> GraphSpecs:
-    """The specs of a runtime whose ``step`` is ``step_resident``: beside the pools it keeps what each row sees."""
-    step = specs["step"]
-    if not step.of_kind("pool"):
-        return specs
-    history = step.input("history")
-    seen = replace(history, name=SEEN_STATE, kind="rows", axes=("old_row", *history.axes[1:]))
-    made = replace(seen, axes=history.axes)
-    return {**specs, "step": GraphSpec((*step.inputs, seen), (*step.outputs, made))}
 
 
 def vocabulary_size(specs: GraphSpecs) -> int:

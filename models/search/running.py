@@ -139,12 +139,10 @@ def advance(model: Model, running: Running) -> tuple[Running, Counters]:
     Raises:
         SentenceError: the log-sum-exp of a live row is NaN or infinite; ``running`` is still good.
     """
-    running = _held(model, running)
     alive_R = running.live.alive_BK.reshape(-1)
     slots = _reserve(model, running, alive_R)
     if slots.size != running.sizes["slot"]:
         running = replace(running, pools=slots.pools, sizes={**running.sizes, "slot": slots.size})
-    slots.claim(alive_R)
     inputs, constraints = _inputs(model, running, slots.history)
     outputs = model.graphs.run(model.step, inputs)
     found = _found(model, running, outputs, constraints)
@@ -158,14 +156,6 @@ def advance(model: Model, running: Running) -> tuple[Running, Counters]:
         history=slots.history,
     )
     return after, _count(running, slots, int(np.count_nonzero(alive_R)))
-
-
-def _held(model: Model, running: Running) -> Running:
-    """The same with memory and pools where the runtime keeps them, if it does."""
-    hold = getattr(model.graphs, "hold", None)
-    if hold is None:
-        return running
-    return replace(running, memory=hold(model.step, running.memory), pools=hold(model.step, running.pools))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,23 +177,15 @@ class _Slots:
     slot_R: Array | None = None
     seen: int = 0
 
-    def claim(self, alive_R: Array) -> None:
-        """Tell pools that the graph writes into where the new entries of live rows go."""
-        row_R = alive_R.nonzero()[0]
-        for pool in self.pools.values():
-            if hasattr(pool, "claim") and self.place_R is not None and self.slot_R is not None:
-                pool.claim(self.place_R[row_R], self.slot_R[row_R], row_R)
-
     def write(self, model: Model, outputs: Tensors, alive_R: Array) -> None:
-        """Put the new entries of live rows into the other pools, and let the rows see them."""
+        """Put the new entries of live rows into the pools, and let the rows see them."""
         if self.history is None or self.place_R is None or self.slot_R is None:
             return
         row_R, every = alive_R.nonzero()[0], bool(alive_R.all())
         place_R, slot_R = (self.place_R, self.slot_R) if every else (self.place_R[row_R], self.slot_R[row_R])
         for spec in model.pools:
-            if not hasattr(self.pools[spec.name], "claim"):
-                new = outputs[f"append.{spec.field}"]
-                self.pools[spec.name][place_R, ..., slot_R, :] = new if every else new[row_R]
+            new = outputs[f"append.{spec.field}"]
+            self.pools[spec.name][place_R, ..., slot_R, :] = new if every else new[row_R]
         self.history[row_R, slot_R] = 0.0
 
 

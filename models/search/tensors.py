@@ -18,10 +18,6 @@ def fit(array: Array, spec: TensorSpec, sizes: Mapping[str, int]) -> Array:
     wanted = tuple(sizes.get(axis, size) for axis, size in zip(spec.axes, array.shape, strict=True))
     if wanted == array.shape:
         return array
-    if hasattr(array, "grown") and all(new >= old for old, new in zip(array.shape, wanted, strict=True)):
-        grown: Array = array.grown(wanted)
-        return grown
-    array = np.asarray(array)
     shared = tuple(slice(min(old, new)) for old, new in zip(array.shape, wanted, strict=True))
     if all(new <= old for old, new in zip(array.shape, wanted, strict=True)):
         return np.ascontiguousarray(array[shared])

@@ -48,10 +48,10 @@ def best_per_row(logits_RV: Tensor, banned_RJ: Tensor, forced_R: Tensor, count: 
     first_R1 = token_RC[:, :1]
     lse_R = (logits_RV.gather(1, first_R1) - scores_RV.gather(1, first_R1)).squeeze(1)
     alone_R1 = scores_RV.gather(1, forced_R[:, None].clamp_min(0))
-    return *or_forced(best_RC, token_RC, forced_R, alone_R1), lse_R
+    return *_or_forced(best_RC, token_RC, forced_R, alone_R1), lse_R
 
 
-def or_forced(best_RC: Tensor, token_RC: Tensor, forced_R: Tensor, alone_R1: Tensor) -> tuple[Tensor, Tensor]:
+def _or_forced(best_RC: Tensor, token_RC: Tensor, forced_R: Tensor, alone_R1: Tensor) -> tuple[Tensor, Tensor]:
     """The continuations of each row, or the forced one (-1: none) with its score alone."""
     forced_R1 = forced_R[:, None]
     is_forced_R1, first_C = forced_R1 >= 0, torch.arange(best_RC.size(1), device=best_RC.device) == 0

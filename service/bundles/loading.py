@@ -129,8 +129,7 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
     device = resolve_device(settings.runtime, settings.device)
     backend = backend_of(bundle, settings.runtime, settings.precision, device)
     limits = settings.engine_options(device, memory_of(settings.runtime, device)).limits
-    sentences, memory = limits.max_batch_sentences, settings.gpu_memory
-    placement = Placement(device, sentences, memory, settings.gpu_compile, settings.gpu_triton)
+    placement = Placement(device, limits.max_batch_sentences, settings.gpu_memory)
     graphs = open_graphs(bundle, backend.runtime, backend.precision, settings.threads, placement)
     return OpenBundle(bundle, graphs, backend)
 

@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when the library loads: this service phones nobody
 
@@ -17,9 +17,9 @@ import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 from models.bundle import Bundle
 from models.errors import BundleError, ConfigError, DeviceLost
 from models.search import Array, GraphSpec, GraphSpecs
-from models.search.graphs import RESIDENT_GRAPH, SEEN_STATE, resident_specs
-from service.runtimes.resident import BoundSession, Device, Held, HeldPool, controls
 
+Device: TypeAlias = tuple[str, int]
+"""Its kind, ``cpu`` or ``cuda``, and its number."""
 _AT_ONCE = ("encode", "step")
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 _CPU_FLAGS = Path("/proc/cpuinfo")
@@ -56,64 +56,31 @@ class OnnxGraphs:
         precision: of them.
         threads: of one call.
         device: ``cpu``, or a GPU such as ``cuda:0``.
-        resident: whether memory and state stay there between the steps of a beam search; None = on a GPU.
 
     Raises:
         BundleError: the bundle does not have these graphs.
         ConfigError: the device cannot run them.
     """
 
-    def __init__(
-        self, bundle: Bundle, precision: str, threads: int, device: str = "cpu", resident: bool | None = None
-    ) -> None:
+    def __init__(self, bundle: Bundle, precision: str, threads: int, device: str = "cpu") -> None:
         kind, _, number = device.partition(":")
-        own = bundle.graph_specs(precision)
         self._bundle, self._precision = bundle, precision
         self._device: Device = kind, int(number or 0)
-        self._resident = kind != "cpu" if resident is None else resident
-        self.specs: GraphSpecs = resident_specs(own) if self._resident else own
-        self._pools = {spec.name for spec in self.specs["step"].of_kind("pool")}
+        self.specs: GraphSpecs = bundle.graph_specs(precision)
         self._threads = threads
         self._sessions: dict[str, _Session] = {}
         self._opening = threading.Lock()
-        for graph in _AT_ONCE[: 1 if self._resident else None]:
+        for graph in _AT_ONCE:
             self._session(graph)
-        if self._resident:
-            path = bundle.graph_path(precision, RESIDENT_GRAPH if self._pools else "step")
-            self._bound = BoundSession(_open(path, threads, self._device), self._device)
-            if self._pools and SEEN_STATE not in self._bound.inputs:
-                raise BundleError(path, [f"made by an older version: tandem export {bundle.path} --add {precision}"])
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Every output of a graph, by name. Raises DeviceLost where the device does not work any more."""
         try:
-            if graph == "step" and self._resident:
-                return self._step(inputs)
             return (self._sessions.get(graph) or self._session(graph)).run(inputs)
         except Exception as error:  # the runtime's own exceptions share no base
             if gone := _lost(self._device, error):
                 raise gone from error
             raise
-
-    def hold(self, graph: str, tensors: dict[str, Any]) -> dict[str, Any]:
-        """Memory or pools as they are kept between the steps of a graph: on the device, where it is beam search's."""
-        if graph != "step" or not self._resident:
-            return tensors
-        kinds = {name: HeldPool if name in self._pools else Held for name in tensors}
-        return {
-            name: tensor if isinstance(tensor, Held) else kinds[name].of(tensor, self._device)
-            for name, tensor in tensors.items()
-        }
-
-    def _step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """A step whose state stays on the device; the new entries of pools are written there."""
-        outputs = [spec for spec in self.specs["step"].outputs if spec.kind != "append"]
-        pools = [inputs[name] for name in sorted(self._pools, key=list(inputs).index)]
-        kept = [*(spec.kind == "rows" for spec in outputs), *(True for _ in pools)]
-        found = self._bound.run({**inputs, **(controls(pools[0]) if pools else {})}, kept)
-        for pool, written in zip(pools, found[len(outputs) :], strict=True):
-            pool.value = written.value
-        return dict(zip((spec.name for spec in outputs), found, strict=False))
 
     def _session(self, graph: str) -> _Session:
         with self._opening:

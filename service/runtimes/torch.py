@@ -5,8 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -38,18 +37,15 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
     elif precision not in TYPES:
         raise ConfigError(f"precision must be one of {', '.join(TYPES)} on a GPU, but is {precision!r}")
     elif precision == "float32":  # not in TF32, as cuDNN's products are unless they are told
-        cudnn: Any = torch.backends.cudnn
-        for products in (torch.backends.cuda.matmul, cudnn.rnn, cudnn.conv):
+        matmul, cudnn = torch.backends.cuda.matmul, cast("Any", torch.backends.cudnn)
+        matmul.allow_tf32 = cudnn.allow_tf32 = False  # the former flag: torch raises where the two do not agree
+        for products in (matmul, cudnn.rnn, cudnn.conv):
             products.fp32_precision = "ieee"
     model: AnyModel = load_bundle_model(bundle).to(device=device, dtype=TYPES[precision] if gpu else torch.float32)
     sizes = _sizes(bundle, model, placement.sentences)
     if not gpu:
         sizes = replace(sizes, sentences=_CPU_SLOTS)
-    compiled = {"on": True, "off": False, "auto": None}[placement.compiled] if gpu else False
-    triton = placement.triton and gpu
-    if triton:
-        import_module("models.device.tail")  # found missing now, not at the first step
-    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory, compiled=compiled, triton=triton)
+    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory)
     _opened.add(graphs)
     return graphs
 

@@ -35,17 +35,16 @@ def test_a_gpu_has_precisions_and_processes_of_its_own(monkeypatch: pytest.Monke
         assert options.processes(3) == 3
 
 
-def test_a_gpus_options_reach_it_and_are_refused_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sentences_of_a_batch_reach_a_gpu_and_are_refused_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Placement] = []
-    options = RuntimeOptions("torch", device="auto", max_batch_sentences=40, gpu_compile="auto", gpu_triton=True)
+    options = RuntimeOptions("torch", device="auto", max_batch_sentences=40)
     for there in ("cuda:0", "cpu"):
         monkeypatch.setattr("deploy.runtime.resolve_device", lambda runtime, device, there=there: there)
         options.placed().open_graphs(None, lambda *how: opened.append(how[-1]))  # type: ignore[arg-type]
-    assert opened == [Placement("cuda:0", 40, compiled="auto", triton=True), Placement("cpu")]
-    for option in ({"max_batch_sentences": 1}, {"gpu_compile": "on"}, {"gpu_triton": True}):
-        for runtime, device in (("torch", "cpu"), ("onnx", "auto"), ("onnx", "cuda")):
-            with pytest.raises(ConfigError, match=f"are for --runtime torch .* these are {runtime} and {device}"):
-                RuntimeOptions(runtime, device=device, **option).placed()  # type: ignore[arg-type]
+    assert opened == [Placement("cuda:0", 40), Placement("cpu")]
+    for runtime, device in (("torch", "cpu"), ("onnx", "auto"), ("onnx", "cuda")):
+        with pytest.raises(ConfigError, match=f"is for --runtime torch .* these are {runtime} and {device}"):
+            RuntimeOptions(runtime, device=device, max_batch_sentences=1).placed()  # type: ignore[arg-type]
 
 
 def test_a_gpu_that_is_not_there_is_refused() -> None:

@@ -21,7 +21,7 @@ from deploy.cli import app, load_command, main
 from models.errors import ConfigError
 from service.configuration import flag_of, is_secret, read_configuration, shown
 from service.http.listening import AddressTaken, allow_files, listen, url_of
-from service.settings import Settings
+from service.settings import RETIRED, Settings
 from tests.service.support import tiny_bundle
 
 Run = Callable[..., tuple[int, str, str]]
@@ -114,6 +114,21 @@ def test_unknown_variables_are_named_but_those_of_kubernetes() -> None:
         read_configuration({}, {"TANDEM_PROT": "1"})
     foreign = {"TANDEM_SERVICE_HOST": "10.0.0.1", "TANDEM_PORT_8000_TCP_ADDR": "10.0.0.1", "OTHER": "1"}
     assert read_configuration({}, foreign).settings == Settings()
+
+
+def test_retired_settings_are_told_and_keep_nobody_from_serving(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not RETIRED & set(Settings.model_fields)
+    monkeypatch.setenv("TANDEM_GPU_COMPILE", "auto")
+    path = written(tmp_path, "gpu_triton = true\nport = 8123\n")
+    found = read_configuration({"config": path})
+    assert (found.settings.port, found.retired) == (8123, ("gpu_compile", "gpu_triton"))
+    assert read_configuration({}, {"TANDEM_GPU_TRITON": ""}).retired == ()
+    assert run("config", "--config", path)[0] == 0
+    with capture_logs() as logs:
+        assert run("serve", "--config", path, "--tls-key", "missing.pem")[0] == 2
+    assert [one["setting"] for one in logs if one["event"] == "setting_retired"] == ["gpu_compile", "gpu_triton"]
 
 
 def test_every_setting_but_secrets_has_a_flag() -> None:

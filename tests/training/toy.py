@@ -17,7 +17,6 @@ from models.steps.torch_graphs import AnyModel, graph_modules
 from training.checkpoint import TrainingProgress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.plans import BatchPlan
-from training.export import bundle as export
 from training.loop.trainer import Trainer, Validator
 from training.loop.validation import TextValidator
 from training.optimisation.optim import OptimiserConfig
@@ -127,6 +126,8 @@ def described_graphs(model: AnyModel) -> tuple[dict[str, Any], dict[str, GraphSp
 @contextmanager
 def without_graphs() -> Iterator[None]:
     """Whatever is exported meanwhile has no ONNX graphs."""
+    from training.export import bundle as export  # here: who exports nothing needs no ONNX
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "export_graphs", described_graphs)
         patch.setattr(export, "at_precision", lambda *_: {})
@@ -135,8 +136,10 @@ def without_graphs() -> Iterator[None]:
 
 def bundle_without_graphs(model: AnyModel, recipe: Recipe, data: Path, out: Path) -> Bundle:
     """A model's bundle without the ONNX graphs."""
+    from training.export.bundle import Shipping, export_bundle
+
     with without_graphs():
-        return export.export_bundle(model, recipe, data, out, export.Shipping(precisions=()))
+        return export_bundle(model, recipe, data, out, Shipping(precisions=()))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

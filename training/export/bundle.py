@@ -44,7 +44,6 @@ from training.export.calibration import Array, Quantisation, calibrate
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs
 from training.export.quantise import quantise
-from training.export.resident import RESIDENT_GRAPH, resident_graph
 from training.export.shortlist import LOGITS_GRAPH, SHORTLIST_GRAPH, add_shortlist_graph, shortlist_spec
 from training.export.torchscript import trace_graphs
 from training.recipe import Recipe, recipe_mapping
@@ -322,8 +321,6 @@ def at_precision(
         forms = calibrate(model, sources, options)
         left = [f"{name}: {product}" for name, graph in own.items() for product in quantise(graph, forms)]
         report(_described(forms, left))
-    elif (resident := resident_graph(own["step"], graph_modules(model)["step"].spec)) is not None:
-        own[RESIDENT_GRAPH] = resident
     if SHORTLIST_GRAPH in graphs:
         add_shortlist_graph(own, graph_modules(model)[SHORTLIST_GRAPH].spec)
     return pack(own)

@@ -118,20 +118,15 @@ class Writer:
         self.nodes: list[onnx.NodeProto] = []
         self._editor, self._prefix = editor, prefix
 
-    def __call__(self, kind: str, *inputs: str, to: str = "", to_type: int = 0, **settings: Any) -> str:
-        """One node with one output, named ``to`` where that is given; ``to_type`` is the target type of a Cast."""
-        name = to or self.fresh(kind.lower())
-        own = settings | ({"to": to_type} if to_type else {})
-        self.nodes.append(node(kind, inputs, [name], **own))
+    def __call__(self, kind: str, *inputs: str, **settings: Any) -> str:
+        """One node with one output."""
+        name = self.fresh(kind.lower())
+        self.nodes.append(node(kind, inputs, [name], **settings))
         return name
 
     def fresh(self, hint: str) -> str:
         """A name that nothing has yet."""
         return self._editor.fresh(f"{self._prefix}.{hint}")
-
-    def shape(self, *sizes: int) -> str:
-        """A constant shape."""
-        return self._editor.add_constant(np.array(sizes, np.int64), f"{self._prefix}.shape")
 
     def number(self, value: float, shape: list[int] | None = None) -> str:
         """A constant: int64, or float32 where it is written with a point."""

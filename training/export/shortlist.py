@@ -217,9 +217,9 @@ class _Mean(_Cut):
 
     def _whole(self, name: str) -> str:
         levels_RV = self._write("Round", self._write("Mul", name, self._write.number(GRID)))
-        wide_RV = self._write("Cast", levels_RV, to_type=onnx.TensorProto.DOUBLE)
+        wide_RV = self._write("Cast", levels_RV, to=onnx.TensorProto.DOUBLE)
         sum_R1 = self._write("ReduceSum", wide_RV, self._write.number(-1, [1]), keepdims=1)
-        narrow_R1 = self._write("Cast", sum_R1, to_type=onnx.TensorProto.FLOAT)
+        narrow_R1 = self._write("Cast", sum_R1, to=onnx.TensorProto.FLOAT)
         return self._write("Mul", narrow_R1, self._write.number(1 / (GRID * self._size)))
 
     def _by_element(self, maker: onnx.NodeProto) -> bool:

@@ -7,7 +7,7 @@ instructions some make twice to five times as many products a second as in float
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +32,8 @@ NARROW: dict[str, torch.dtype | None] = {
 _CUDNN: Any = torch.backends.cudnn
 PRODUCTS: tuple[Any, ...] = (torch.backends.cuda.matmul, _CUDNN.rnn, _CUDNN.conv)
 """What multiplies in float32 on a GPU, and can be told how."""
+_LEGACY: tuple[Any, ...] = (torch.backends.cuda.matmul, _CUDNN)
+"""Where torch's former flag stands, which its compiler may read; torch raises where the two do not agree."""
 
 _FASTER = 1.1
 """From this on one type counts as faster than another."""
@@ -156,11 +158,18 @@ def float32_products(precision: str) -> Iterator[None]:
     With the precision "float32" in float32, as a CPU does; otherwise in TF32, whose factors have 10 bits behind the
     point. cuDNN's recurrent networks do so unless they are told; in "bf16" and "fp16" they are what is left in float32.
     """
-    before = [kind.fp32_precision for kind in PRODUCTS]
-    for kind in PRODUCTS:
-        kind.fp32_precision = "ieee" if precision == "float32" else "tf32"
+    exact = precision == "float32"
+    former, before = [kind.allow_tf32 for kind in _LEGACY], [kind.fp32_precision for kind in PRODUCTS]
+    _tell([not exact] * len(_LEGACY), ["ieee" if exact else "tf32"] * len(PRODUCTS))
     try:
         yield
     finally:
-        for kind, value in zip(PRODUCTS, before, strict=True):
-            kind.fp32_precision = value
+        _tell(former, before)
+
+
+def _tell(allowed: Sequence[bool], precisions: Sequence[str]) -> None:
+    """Set the former flags and then the present ones, which the former change."""
+    for kind, allow in zip(_LEGACY, allowed, strict=True):
+        kind.allow_tf32 = allow
+    for kind, precision in zip(PRODUCTS, precisions, strict=True):
+        kind.fp32_precision = precision

@@ -189,6 +189,11 @@ class Case:
         """Whether it is trained as a whole, and so has an output layer and dropout of its own."""
         return ARCHITECTURES[self.architecture][1].trainable
 
+    @property
+    def recurrent(self) -> bool:
+        """Whether it goes from position to position."""
+        return ARCHITECTURES[self.architecture][1].recurrent
+
     def build(self, dtype: torch.dtype = torch.float64, *, seed: int = 1, dropout: float = 0.0) -> AnyModel:
         """The model in evaluation mode, moved off its initial values: zeros and ones would hide a wrong term."""
         known = {field.name for field in fields(ARCHITECTURES[self.architecture][0])}

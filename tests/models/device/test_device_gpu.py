@@ -58,25 +58,6 @@ def test_replays_are_what_is_computed(case: Case, dtype: torch.dtype) -> None:
     assert captured.counters.replays > captured.counters.captures > 0
 
 
-@pytest.mark.parametrize("beam_size", [1, 5])
-def test_the_kernel_at_the_end_finds_the_same(beam_size: int) -> None:
-    pytest.importorskip("triton")
-    joining = mixed(prepared(POOLED), beam_size)
-    expected = decoded(DecodeBatch(TorchGraphs(prepared(POOLED)), beam_size=beam_size), joining)
-    step = CapturedStep(on_gpu(POOLED), beam_size=beam_size, sizes=SIZES, triton=True)
-    for _ in range(2):  # the second time all is replayed
-        assert_same(decoded(StaticBatch(step), joining), expected, 1e-3)
-    assert step.counters.capture_failures == 0 < step.counters.replays
-
-
-def test_compiling_is_measured() -> None:
-    """Whatever comes of it, the search finds what it should."""
-    model, joining = on_gpu(POOLED), mixed(prepared(POOLED), 2)
-    graphs = DeviceGraphs(model, sizes=SIZES, compiled=None)
-    expected = decoded(DecodeBatch(TorchGraphs(prepared(POOLED)), beam_size=2), joining)
-    assert_same(decoded(graphs.start_batch(2), joining), expected, 1e-3)
-
-
 @first_cases
 def test_a_burst_neither_waits_nor_allocates(case: Case) -> None:
     model = on_gpu(case, torch.float16)
@@ -130,15 +111,15 @@ def test_a_capture_that_fails_costs_no_other() -> None:
     joining = mixed(model, 2)
     expected = decoded(DecodeBatch(TorchGraphs(prepared(POOLED)), beam_size=2), joining)
     step = CapturedStep(model, beam_size=2, sizes=SIZES)
-    run, failed = CapturedStep._run, list[Shape]()
+    run, failed = StaticStep.forward, list[Shape]()
 
-    def waiting(self: CapturedStep, shape: Shape) -> None:
+    def waiting(self: StaticStep, shape: Shape) -> None:
         run(self, shape)
         if torch.cuda.is_current_stream_capturing() and not failed:
             failed.append(shape)
             self.slots.age_B.cpu()  # not permitted
 
-    with patch.object(CapturedStep, "_run", waiting):
+    with patch.object(StaticStep, "forward", waiting):
         found = decoded(StaticBatch(step), joining)
     assert (step.counters.capture_failures, len(failed)) == (1, 1)
     assert step.counters.captures > 0

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from models.device import CapturedStep, DeviceGraphs, RoutedBatch, Shape, Sizes, check_device
+from models.device import CapturedStep, DeviceGraphs, RoutedBatch, Shape, Sizes, StaticStep, check_device
 from models.device.memory import DeviceMemory
 from models.device.slots import Slots
 from models.errors import ConfigError, DeviceLost, OptionError
@@ -237,7 +237,7 @@ def test_a_step_without_room_gives_up_graphs_and_idle_buffers_for_the_next(error
     graphs = DeviceGraphs(model, sizes=SIZES)
     batch = graphs.start_batch(2)
     batch.join(mixed(model, 2)[:2])
-    with patch.object(CapturedStep, "_run", side_effect=error), pytest.raises(RuntimeError):
+    with patch.object(StaticStep, "forward", side_effect=error), pytest.raises(RuntimeError):
         batch.step()
     assert graphs.counters.out_of_memory == 1
     batch.remove(batch.ids)
@@ -251,7 +251,7 @@ def test_a_lost_device_is_told_from_a_step_that_failed() -> None:
     graphs = DeviceGraphs(model, sizes=SIZES)
     batch = graphs.start_batch(2)
     batch.join(mixed(model, 2)[:2])
-    with patch.object(CapturedStep, "_run", side_effect=RuntimeError("a step")):
+    with patch.object(StaticStep, "forward", side_effect=RuntimeError("a step")):
         with pytest.raises(RuntimeError, match="a step"):
             batch.step()
         gone = DeviceLost("cuda:0 does not work any more: illegal address")

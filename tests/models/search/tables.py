@@ -12,12 +12,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from models.search import Array, Batch, Finished, GraphSpec, GraphSpecs, Hypothesis, Sentence, TensorSpec
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 BOS, EOS = 2, 3
 Prefix = tuple[int, ...]
@@ -267,8 +269,10 @@ def run_out(batch: Batch) -> dict[Hashable, tuple[Hypothesis, ...]]:
     return hypotheses
 
 
-def batch_actions(sources: int, options: int, most: int) -> st.SearchStrategy[list[tuple[str, Any]]]:
+def batch_actions(sources: int, options: int, most: int) -> SearchStrategy[list[tuple[str, Any]]]:
     """Joining (by numbers of a source and of options), stepping and removing, in any order, so many times at most."""
+    from hypothesis import strategies as st  # here: what else this module has, tests of a GPU use without it
+
     joiners = st.lists(st.tuples(st.integers(0, sources - 1), st.integers(0, options - 1)), min_size=1, max_size=5)
     step, remove = st.integers(1, 6), st.lists(st.integers(0, 12), max_size=4)
     kinds = {"join": joiners, "step": step, "remove": remove}

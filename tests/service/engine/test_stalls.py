@@ -99,11 +99,10 @@ async def test_a_device_that_stalls_is_lost(bundles: dict[str, Bundle], stalling
         engine.submit(jobs)
 
 
-def test_only_a_gpu_is_watched_and_for_longer_where_steps_are_compiled() -> None:
+def test_only_a_gpu_is_watched() -> None:
     assert Settings(probe_timeout=300).engine_options().stall is None
-    plain, compiling = (Settings(gpu_compile=how).engine_options("cuda:0").stall for how in ("off", "auto"))
-    assert plain is not None and compiling is not None
-    assert 60 < plain < compiling
+    plain = Settings().engine_options("cuda:0").stall
+    assert plain is not None and plain > 60
     assert Settings(probe_timeout=300).engine_options("cuda:0").stall == 600
 
 

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import Mock
 
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException  # type: ignore[import-untyped,unused-ignore]
@@ -39,12 +38,7 @@ NOT_LOST = (
 )
 
 
-@pytest.fixture(params=[True, False], ids=["resident", "plain"])
-def resident(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
-
-
-def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, resident: bool, device: str = "cuda:0") -> OnnxGraphs:
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, device: str = "cuda:0") -> OnnxGraphs:
     """Graphs whose steps fail."""
     copying = CopyGraphs(9)
 
@@ -57,51 +51,37 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, resident: bool, d
         def get_inputs(self) -> list[Any]:
             return [SimpleNamespace(name=spec.name) for spec in copying.specs[self._graph].inputs]
 
-        def get_outputs(self) -> list[Any]:
-            return [SimpleNamespace(name=spec.name) for spec in copying.specs[self._graph].outputs]
-
-        def io_binding(self) -> Any:
-            return Mock()
-
         def run(self, _: None, inputs: dict[str, Array]) -> list[Array]:
             if self._graph == "step":
                 raise error
             return list(copying.run(self._graph, inputs).values())
 
-        def run_with_iobinding(self, _: Any) -> None:
-            raise error
-
     bundle = SimpleNamespace(
         path="de-en", graph_specs=lambda _: copying.specs, graph_path=lambda precision, graph: graph
     )
     monkeypatch.setattr("service.runtimes.onnx._open", lambda path, threads, device: Session(path))
-    monkeypatch.setattr("service.runtimes.onnx.OnnxGraphs.hold", lambda self, graph, tensors: tensors)
-    return OnnxGraphs(cast("Any", bundle), "float32", 1, device, resident)
+    return OnnxGraphs(cast("Any", bundle), "float32", 1, device)
 
 
 @pytest.mark.parametrize("kind", [Fail, RuntimeException, RuntimeError])
 @pytest.mark.parametrize("words", LOST)
-def test_errors_that_last_are_a_lost_device(
-    monkeypatch: pytest.MonkeyPatch, words: str, kind: type[Exception], resident: bool
-) -> None:
+def test_errors_that_last_are_a_lost_device(monkeypatch: pytest.MonkeyPatch, words: str, kind: type[Exception]) -> None:
     inputs: dict[str, Any] = dict.fromkeys((spec.name for spec in CopyGraphs(9).specs["step"].inputs), 0)
     with pytest.raises(DeviceLost, match=r"cuda:1 does not work any more: cu\w+$|CUBLAS_STATUS_EXECUTION_FAILED"):
-        failing(monkeypatch, kind(words), resident, "cuda:1").run("step", inputs)
+        failing(monkeypatch, kind(words), "cuda:1").run("step", inputs)
     with pytest.raises(kind, match=r"failure|error"):  # which no CPU has
-        failing(monkeypatch, kind(words), resident, "cpu").run("step", inputs)
+        failing(monkeypatch, kind(words), "cpu").run("step", inputs)
 
 
 @pytest.mark.parametrize("words", NOT_LOST)
-def test_other_errors_are_those_of_a_step(monkeypatch: pytest.MonkeyPatch, words: str, resident: bool) -> None:
+def test_other_errors_are_those_of_a_step(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     inputs: dict[str, Any] = dict.fromkeys((spec.name for spec in CopyGraphs(9).specs["step"].inputs), 0)
     with pytest.raises(Fail):
-        failing(monkeypatch, Fail(words), resident).run("step", inputs)
+        failing(monkeypatch, Fail(words)).run("step", inputs)
 
 
-async def test_the_engine_gives_up_a_device_that_onnx_runtime_has_lost(
-    monkeypatch: pytest.MonkeyPatch, resident: bool
-) -> None:
-    async with bench(plain(failing(monkeypatch, Fail(LOST[0]), resident))) as running:
+async def test_the_engine_gives_up_a_device_that_onnx_runtime_has_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(plain(failing(monkeypatch, Fail(LOST[0])))) as running:
         told = threading.Event()
         running.dispatcher.on_loss = told.set
         with capture_logs():

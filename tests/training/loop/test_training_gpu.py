@@ -14,7 +14,6 @@ from models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import FIRST_CASES, Case
 from tests.training.loop.test_device_step import batch_of
 from tests.training.loop.test_parallel import PLAIN, alone, launch, weights
-from tests.training.optimisation.test_precision import recurrent
 from tests.training.toy import Recorder, toy_recipe
 from training.loop.objective import Objective
 from training.loop.trainer import Trainer
@@ -89,7 +88,7 @@ def test_gradients_are_those_of_a_cpu(case: Case) -> None:
     torch.testing.assert_close(*reversed(gradients), atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("case", [case for case in TRAINED if not recurrent(case)], ids=str)
+@pytest.mark.parametrize("case", [case for case in TRAINED if not case.recurrent], ids=str)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch deprecates
 def test_what_is_compiled_is_the_same(case: Case) -> None:
     model, losses = case.build(torch.float32).cuda().train(), []

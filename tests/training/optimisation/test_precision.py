@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from models.architectures.registry import ARCHITECTURES
 from models.errors import ConfigError
 from tests.models.architectures.examples import FIRST_CASES, Case
 from tests.training.loop.test_device_step import batch_of
@@ -33,23 +32,29 @@ from training.parallel import Processes
 from training.recipe import TrainingConfig
 
 
-def recurrent(case: Case) -> bool:
-    return ARCHITECTURES[case.architecture][1].recurrent
-
-
 def allowed() -> list[str]:
     return [kind.fp32_precision for kind in PRODUCTS]
+
+
+def formerly() -> tuple[bool, bool, str]:
+    """What torch's former flags say; it raises where they are not as the present ones."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    return matmul.allow_tf32, cudnn.allow_tf32, torch.get_float32_matmul_precision()
 
 
 @pytest.mark.parametrize(
     ("precision", "expected"), [("float32", "ieee"), ("tf32", "tf32"), ("bf16", "tf32"), ("fp16", "tf32")]
 )
 def test_float32_is_float32_and_nothing_is_left_behind(precision: str, expected: str) -> None:
-    before = allowed()
+    mkldnn: Any = torch.backends.mkldnn
+    before, cpu = (allowed(), formerly()), mkldnn.matmul.fp32_precision
     with contextlib.suppress(ZeroDivisionError), float32_products(precision):
         assert allowed() == [expected] * len(PRODUCTS)
+        narrow = expected == "tf32"
+        assert formerly() == (narrow, narrow, "high" if narrow else "highest")
+        assert mkldnn.matmul.fp32_precision == cpu
         raise ZeroDivisionError
-    assert allowed() == before
+    assert (allowed(), formerly()) == before
 
 
 @pytest.mark.parametrize(
@@ -204,7 +209,7 @@ def test_compiling_and_recomputing_exclude_each_other() -> None:
         TrainingConfig(compile=True, recompute=True)
 
 
-@pytest.mark.parametrize("case", [case for case in FIRST_CASES if case.trainable and recurrent(case)], ids=str)
+@pytest.mark.parametrize("case", [case for case in FIRST_CASES if case.trainable and case.recurrent], ids=str)
 def test_what_goes_position_by_position_is_not_compiled(case: Case) -> None:
     with pytest.raises(ConfigError, match="training compile must be false for"):
         Objective(case.build(torch.float32), TrainingConfig(compile=True))
@@ -212,7 +217,7 @@ def test_what_goes_position_by_position_is_not_compiled(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch deprecates
-@pytest.mark.parametrize("case", [case for case in FIRST_CASES if case.trainable and not recurrent(case)], ids=str)
+@pytest.mark.parametrize("case", [case for case in FIRST_CASES if case.trainable and not case.recurrent], ids=str)
 def test_what_is_compiled_is_one_graph_for_all_sizes(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same loss and gradients, and no compiling again where only sizes change."""
     model = case.build(torch.float32)
