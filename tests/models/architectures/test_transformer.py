@@ -67,6 +67,7 @@ def test_the_context_gates_that_layer_wise_coordination_is_compared_with() -> No
 def test_an_open_context_gate_takes_the_source_and_a_closed_one_the_target() -> None:
     """2 ((1 - g) t + g s), a gate for each of the two heads."""
     gate = ContextGate(8, 2)
+    assert gate.linear.bias is not None
     gate.linear.bias.data.copy_(torch.tensor([50.0, -50.0]))
     target, source = torch.randn(2, 3, 5, 8)
     torch.testing.assert_close(gate(target, source), 2 * torch.cat([source[..., :4], target[..., 4:]], dim=-1))
