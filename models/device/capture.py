@@ -28,7 +28,7 @@ from models.device.transfer import CAPTURING, upload, wait_for
 from models.search.graphs import Array
 
 ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
-ATTEMPTS = 2  # to capture: what ended the first, another thread or want of room, may be over
+_ATTEMPTS = 2  # to capture: what ended the first, another thread or want of room, may be over
 MOST = 128  # graphs of one beam size; each keeps some hundred kilobytes on the device beside the pool
 _clock = count()  # of uses
 _abandoned: list[Any] = []  # captures that failed: an allocator may ask them for ever whether they are underway
@@ -98,7 +98,7 @@ def _nothing_collected() -> Iterator[None]:
 class Captures:
     """Work that is done as it stands where its key is new, and then captured; replayed from then on.
 
-    Work that could not be captured twice is done without. Where there are too many graphs the one that was used least
+    Work whose capture has failed twice is done without. Where there are too many graphs the one that was used least
     recently goes. All share one pool of memory, which is free again when the last of them is gone.
 
     Args:
@@ -141,7 +141,7 @@ class Captures:
             self._graphs[key] = graph
             graph.replay()
             return True
-        if self._new_recorder is None or self._failures[key] == ATTEMPTS:
+        if self._new_recorder is None or self._failures[key] >= _ATTEMPTS:
             work()
         else:
             needed = self._memory.taken_by(work)  # which also loads kernels and takes workspaces
