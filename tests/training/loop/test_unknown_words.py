@@ -32,7 +32,7 @@ NAMED = replace(
     corpora=(CorpusConfig("names", ("{split}.de",), "{split}.en", "CC0", "nobody"),),
     vocabulary=VocabularyConfig(kind="word", size=4 + 16 + 2 + len(LETTERS), joint=False),  # room for the letters only
 )
-UPDATES = 200
+UPDATES = 400
 
 
 def recipe() -> Recipe:
@@ -46,10 +46,11 @@ def recipe() -> Recipe:
         architecture="convs2s",
         model={"embedding": 32, "output_embedding": 32, "max_positions": 16, "dropout": 0.0}
         | {"encoder_widths": [32], "encoder_kernels": [1], "decoder_widths": [32], "decoder_kernels": [3]},
-        optimiser=OptimiserConfig(learning_rate=2e-2, schedule="plateau", warmup=20, cooldown=40),
+        optimiser=OptimiserConfig(learning_rate=5e-3, schedule="plateau", warmup=20, cooldown=40),
         decoding=SearchOptions(beam_size=2, max_length=11),
         training=TrainingConfig(
             updates=UPDATES,
+            seed=2,  # seven of the first eight get 39 or 40 of the 40 lines right
             batch_tokens=500,
             precision="float32",
             validate_every=UPDATES,
