@@ -93,6 +93,14 @@ def test_defaults(tmp_path: Path) -> None:
             TEXT + "[training]\nmetric = 'rouge'",
             "r.toml: training metric must be one of loss, bleu for the task 'trans",
         ),
+        (
+            TEXT + "[optimiser]\nlearning_rate = inf",
+            "r.toml optimiser learning_rate must be a finite number, but is inf",
+        ),
+        (
+            TEXT + "[optimiser]\nlearning_rate = 0.0",
+            "r.toml optimiser: learning_rate must be a finite number above 0, but is 0.0",
+        ),
         (TEXT + "[decoding]\nbeam_size = 0", "r.toml decoding: beam_size must be a whole number, at least 1, but is 0"),
         (TEXT + "[model]\nx = 1", "r.toml: not valid TOML: Cannot declare ('model',) twice (at line 17, column 7)"),
         ("a = 1\n\nb ==", "r.toml: not valid TOML: Invalid value (at line 3, column 4)"),
