@@ -17,7 +17,7 @@ from models.architectures.protocol import feature_widths
 from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
-from training.data.ancestry import SCRATCH, check_start, start_bundle, write_ancestry
+from training.data.ancestry import SCRATCH, check_scratch, check_start, chosen_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared
@@ -43,7 +43,9 @@ def prepare(
     recipe_file: RecipeFile,
     run: RunFolder = None,
     corpora: CorporaFolder = Path("corpora"),
-    start: Annotated[Path | None, typer.Option("--from", help="Use this bundle's vocabularies.")] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="Use this bundle's vocabularies. [the recipe's start]")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
 ) -> None:
     """Turn corpora into batches' raw material: filter, train vocabularies, encode.
@@ -52,8 +54,8 @@ def prepare(
     """
     recipe = load_recipe(recipe_file)
     vocabularies = None
-    if start is not None:
-        bundle = Bundle.load(start)
+    if (begun := chosen_start(recipe.start, start)) is not None:
+        bundle = Bundle.load(begun)
         vocabularies = (*bundle.source_vocabularies, bundle.target_vocabulary)
     with Bar(console=console, transient=True) as bar:
         tasks = {}
@@ -90,7 +92,12 @@ def train(
     recipe_file: RecipeFile,
     run: RunFolder = None,
     resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False,
-    start: Annotated[Path | None, typer.Option("--from", help="Start from this bundle's weights.")] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="Start from this bundle's weights. [the recipe's start]")
+    ] = None,
+    scratch: Annotated[
+        bool, typer.Option("--scratch", help="Start from random weights, though the data has a bundle's vocabularies.")
+    ] = False,
     updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
     threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
     device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
@@ -105,6 +112,7 @@ def train(
     recipe = load_recipe(recipe_file)
     if updates is not None:
         recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
+    begun = chosen_start(recipe.start, start)
     folder = _folder(recipe, run)
     if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
@@ -120,13 +128,15 @@ def train(
         trainer = _trainer(recipe, folder, processes, reporter)
         _say_precision(trainer)
         resumed = resume and trainer.resume()
-        check_prepared(PreparedSummary.load(trainer.data), recipe.data, recipe.languages, trainer.data)
+        summary = PreparedSummary.load(trainer.data)
+        check_prepared(summary, recipe.data, recipe.languages, trainer.data)
         if resumed:
             if start is not None:
                 check_start(folder, Bundle.load(start))
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
-            _begin(trainer, start, folder)
+            check_scratch(trainer.data, summary.vocabularies_given, begun, scratch)
+            _begin(trainer, begun, folder)
         progress = trainer.train()
     done = progress.update >= recipe.training.updates
     _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,8 @@ import torch
 from models.bundle import Bundle
 from tests.command import fails, succeeds
 from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer
-from training.data.ancestry import write_ancestry
+from training.checkpoint import load_model_tensors
+from training.data.ancestry import read_ancestry, write_ancestry
 from training.loop.trainer import Run
 from training.recipe import recipe_mapping
 
@@ -146,3 +148,57 @@ def test_a_bundle_of_another_model_is_nothing_to_begin_from(run: Path, written: 
     assert not Run(run).checkpoints.exists()
     dropout = written(lambda mapping: mapping["model"].update(dropout=0.3))
     assert "trained after update 3" in succeeds("train", dropout, "--run", run, "--from", other)
+
+
+def given(data: Path) -> None:
+    """Mark prepared data as made with the vocabularies of a bundle, as `tandem prepare --from` does."""
+    record = data / "prepared.json"
+    mapping = json.loads(record.read_text(encoding="utf-8"))
+    mapping["identity"]["vocabularies"] = ["0", "0"]
+    record.write_text(json.dumps(mapping), encoding="utf-8")
+
+
+@pytest.fixture
+def start(run: Path, tmp_path: Path) -> Path:
+    """A bundle of the toy model with the vocabularies of the run's data."""
+    recipe, data = toy_recipe(), run / "data"
+    return bundle_without_graphs(toy_trainer(recipe, data, tmp_path).model, recipe, data, tmp_path / "start").path
+
+
+def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
+    return load_model_tensors(checkpoint)
+
+
+def test_a_recipe_names_what_it_starts_from(run: Path, written: Written, start: Path) -> None:
+    """Its weights, as with --from, which may say the same; not random ones, silently."""
+    from_recipe = written(lambda mapping: mapping.update(start=str(start)), updates=1)
+    succeeds("train", from_recipe, "--run", run)
+    assert read_ancestry(run).corpora == Bundle.load(start).manifest.training.corpora
+    found = weights(run / "checkpoints/checkpoint-1.safetensors")
+    shutil.rmtree(run / "checkpoints")
+    succeeds("train", from_recipe, "--run", run, "--from", start)
+    assert all(tensor.equal(found[name]) for name, tensor in weights(Run(run).newest).items())  # type: ignore[arg-type]
+    said = succeeds("train", written(lambda m: m.update(start="moved"), updates=2), "--run", run, "--resume")
+    assert "continuing after update 1" in said, "what has begun needs the bundle no longer"
+
+
+def test_two_starts_are_refused_by_name(run: Path, written: Written, start: Path) -> None:
+    recipe = written(lambda mapping: mapping.update(start="bundles/other"))
+    for command in ("prepare", "train"):
+        said = fails(command, recipe, "--run", run, "--from", start, status=2)
+        assert f"the recipe has start = 'bundles/other', but --from is {start}" in said.replace("\n", " ")
+    assert not (run / "checkpoints").exists()
+
+
+def test_given_vocabularies_are_not_trained_from_random_weights_unasked(
+    run: Path, written: Written, start: Path
+) -> None:
+    given(run / "data")
+    before = contents(run)
+    said = fails("train", written(), "--run", run, status=2)
+    assert "has the vocabularies of a bundle (tandem prepare --from), but none is named to begin from" in said
+    said = fails("train", written(), "--run", run, "--from", start, "--scratch", status=2)
+    assert "--scratch is for random weights, but" in said
+    assert contents(run) == before
+    assert "trained after update 3" in succeeds("train", written(), "--run", run, "--scratch")
+    assert "trained after update 4" in succeeds("train", written(updates=4), "--run", run, "--resume")

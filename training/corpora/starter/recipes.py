@@ -109,6 +109,8 @@ def recipe_from_scratch(job: StarterRequest, amount: Amount, screened: Screened)
         amount,
         schedule,
         start=None,
+        task="translate",
+        metric="loss",
         corpus=corpora_toml(job.corpus),
         architecture=job.architecture,
         licence=job.licence or job.corpus.licence,
@@ -136,6 +138,7 @@ def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> D
     old = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
     start = {
         "name": manifest.name,
+        "bundle": str(bundle.path),
         "data": tomlkit.dumps({"data": _changed(replace(base.data, rewriting_from=0), "corpora")}),
         "corpora": corpora_toml(*old),
         "model": tomlkit.dumps({"model": {key: value for key, value in manifest.config.items() if key not in sized}}),
@@ -147,6 +150,9 @@ def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> D
         amount,
         _schedule(job, amount, tokens, TUNING_PASSES, cooldown=0.5),
         start=start,
+        task=base.task,
+        # Summaries that say the same in other words have another loss; ROUGE is at least what they are scored by.
+        metric="rouge" if base.task == "summarize" else base.training.metric,
         corpus=corpora_toml(replace(job.corpus, both_ways=base.data.tagged)),
         architecture=manifest.architecture,
         licence=" AND ".join(dict.fromkeys(one for one in (manifest.licence, job.licence) if one)),
