@@ -110,7 +110,11 @@ def _save(path: Path, tensors: dict[str, Tensor], progress: TrainingProgress, re
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".partial")
     try:
+        unfinished.unlink(missing_ok=True)
+        unfinished.touch()
+        mode = unfinished.stat().st_mode  # as the user's other files have it; safetensors' own nobody else may read
         save_file(tensors, unfinished, metadata)
+        unfinished.chmod(mode)
         complete_file(unfinished, path)
     except (OSError, SafetensorError) as error:
         with suppress(OSError):

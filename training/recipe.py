@@ -84,7 +84,7 @@ class TrainingConfig:
     recompute: bool = False
     compile: bool = False
     deterministic: bool = False
-    seed: int = bounded(1, at_least=0)
+    seed: int = bounded(1, at_least=0, at_most=2**32 - 1)  # sentencepiece's has 32 bits
     validate_every: int = bounded(1000, at_least=1)
     validation_sentences: int = bounded(500, at_least=0)
     metric: Literal["loss", "bleu", "rouge"] = "loss"

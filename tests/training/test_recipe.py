@@ -126,7 +126,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("table", "key", "bound", "value"), BOUNDS, ids=lambda value: str(value))
 def test_every_bound_is_held(tmp_path: Path, table: str, key: str, bound: str, value: float) -> None:
-    beyond = value - 1 if bound == "at_least" else value + 0.5
+    beyond = value - 1 if bound == "at_least" else value + (1 if type(value) is int else 0.5)
     message = refused(tmp_path, TEXT + f"[{table}]\n{key} = {beyond}")
     assert message == f"r.toml {table} {key} must be {bound.replace('_', ' ')} {value}, but is {beyond}"
     if isinstance(value, float):
@@ -277,3 +277,10 @@ def test_recipes_of_the_time_of_r_drop_are_read_where_they_had_none(tmp_path: Pa
     assert recipe_from_mapping(former[0.0], "bundle") == recipe_from_mapping(mapping, "bundle")
     with pytest.raises(ConfigError, match="r_drop"):
         recipe_from_mapping(former[5.0], "bundle")
+
+
+def test_a_seed_fits_every_generator(tmp_path: Path) -> None:
+    assert load(tmp_path, TEXT + f"[training]\nseed = {2**32 - 1}").training.seed == 2**32 - 1
+    assert "seed must be at most 4294967295, but is 4294967296" in refused(
+        tmp_path, TEXT + f"[training]\nseed = {2**32}"
+    )

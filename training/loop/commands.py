@@ -17,14 +17,17 @@ from models.architectures.protocol import feature_widths
 from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
+from training.checkpoint import read_progress
 from training.data.ancestry import SCRATCH, check_scratch, check_start, chosen_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared
+from training.loop.locking import only_one, remove_unfinished
 from training.loop.reporting import Reporter, Silent, TerminalReporter
 from training.loop.trainer import Run, Trainer
 from training.loop.validation import TextValidator
 from training.optimisation.heap import keep_freed_memory
+from training.optimisation.optim import spent
 from training.optimisation.precision import flushed_denormals, slower
 from training.parallel import Processes, joined
 from training.recipe import Recipe, load_recipe
@@ -122,6 +125,9 @@ def train(
     with flushed_denormals(), joined(device.value) as processes, ExitStack() as stack:
         if threads:
             torch.set_num_threads(threads)
+        if processes.first:
+            stack.enter_context(only_one(folder))
+            remove_unfinished(Run(folder).checkpoints)
         reporter: Reporter = Silent()
         if processes.first:
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
@@ -137,9 +143,23 @@ def train(
         else:
             check_scratch(trainer.data, summary.vocabularies_given, begun, scratch)
             _begin(trainer, begun, folder)
-        progress = trainer.train()
-    done = progress.update >= recipe.training.updates
-    _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")
+        trainer.train()
+    _say(processes, f"{_ending(trainer)}: {folder}")
+
+
+def _ending(trainer: Trainer) -> str:
+    """How a training has ended, and where its best model is where that is not the end."""
+    training, progress = trainer.recipe.training, trainer.progress
+    if progress.update >= training.updates:
+        return f"trained after update {progress.update}"
+    if training.patience and progress.stale >= training.patience:
+        why = f"{training.metric} has not improved in {progress.stale} validations (patience = {training.patience})"
+    elif spent(trainer.recipe.optimiser, progress.plateaus):
+        why = f"the learning rate has fallen below stop_below = {trainer.recipe.optimiser.stop_below:g}"
+    else:
+        return f"stopped and saved after update {progress.update}"
+    best, _ = read_progress(trainer.run.best)
+    return f"ended after update {progress.update}: {why}; the best was update {best.update}, {trainer.run.best.name}"
 
 
 def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,8 @@ from tests.command import fails, succeeds
 from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer
 from training.checkpoint import load_model_tensors
 from training.data.ancestry import read_ancestry, write_ancestry
-from training.loop.trainer import Run
+from training.loop.locking import LOCK, only_one
+from training.loop.trainer import Run, Trainer
 from training.recipe import recipe_mapping
 
 Written = Callable[..., Path]
@@ -202,3 +204,43 @@ def test_given_vocabularies_are_not_trained_from_random_weights_unasked(
     assert contents(run) == before
     assert "trained after update 3" in succeeds("train", written(), "--run", run, "--scratch")
     assert "trained after update 4" in succeeds("train", written(updates=4), "--run", run, "--resume")
+
+
+def test_a_second_training_in_a_folder_is_refused(run: Path, written: Written) -> None:
+    with only_one(run):
+        before = contents(run)
+        said = fails("train", written(), "--run", run, status=1)
+        assert f"{run} is being trained in by another process (pid {os.getpid()})" in said.replace("\n", " ")
+        assert contents(run) == before
+
+
+def test_what_a_killed_training_was_writing_is_removed(run: Path, written: Written) -> None:
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints/.tmpx1").write_bytes(b"half")
+    (run / "checkpoints/checkpoint-2.partial").write_bytes(b"half")
+    succeeds("train", written(), "--run", run)
+    names = sorted(path.name for path in (run / "checkpoints").iterdir())
+    assert names == ["best.safetensors", "checkpoint-3.safetensors"]
+    assert not (run / LOCK).exists()
+
+
+def test_it_says_why_it_ended_early(run: Path, written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losses 3, 2, 2.5, 2.5: the best is that after update 2."""
+    losses = iter([3.0, 2.0, 2.5, 2.5])
+    monkeypatch.setattr(Trainer, "validation_loss", lambda self: next(losses))
+    recipe = written(updates=9, validate_every=1, patience=2)
+    said = succeeds("train", recipe, "--run", run).replace("\n", " ")
+    told = "ended after update 4: loss has not improved in 2 validations (patience = 2); the best was update 2, best.sa"
+    assert told in said
+    assert told in succeeds("train", recipe, "--run", run, "--resume").replace("\n", " ")
+
+
+def test_a_falling_rate_that_ends_training_is_named(
+    run: Path, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([1.0, 2.0, 3.0])
+    monkeypatch.setattr(Trainer, "validation_loss", lambda self: next(losses))
+    optimiser = {"name": "nag", "learning_rate": 0.05, "schedule": "plateau", "warmup": 0, "stop_below": 0.001}
+    recipe = written(lambda mapping: mapping.update(optimiser=optimiser), updates=9, validate_every=1)
+    said = succeeds("train", recipe, "--run", run).replace("\n", " ")
+    assert "ended after update 3: the learning rate has fallen below stop_below = 0.001; the best was update 1" in said

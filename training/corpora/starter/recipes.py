@@ -44,7 +44,7 @@ class StarterRequest:
     """
 
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the corpus, the recipe, the run and the bundle.")]
-    source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz; UTF-8).")]
+    source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz, .bz2; UTF-8).")]
     target: Annotated[Path | None, typer.Option(help="Their translations, line by line.", show_default=False)] = None
     corpora: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora")
     recipe: Annotated[Path | None, typer.Option(help="Recipe to write. [NAME.toml]")] = None
@@ -54,7 +54,7 @@ class StarterRequest:
     valid: Annotated[int | None, typer.Option(min=1, help="Pairs held out for validation. [by amount]")] = None
     test: Annotated[int | None, typer.Option(min=1, help="Pairs held out for the test. [by amount]")] = None
     updates: Annotated[int | None, typer.Option(min=1, help="Length of the training. [by amount]")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Of what is held out, and of the training.")] = 1
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of what is held out, and of the training.")] = 1
     licence: Annotated[str, typer.Option(help="Of the text, for the bundle's manifest.")] = ""
     attribution: Annotated[str, typer.Option(help="Whom to name there.")] = ""
     force: Annotated[bool, typer.Option(help="Replace an earlier corpus and recipe of this name.")] = False

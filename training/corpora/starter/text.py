@@ -110,7 +110,7 @@ class Screened:
 
 
 def screen(source: Path, target: Path, *, same_language: bool = False) -> Screened:
-    """Read two files, one segment a line (plain, ``.gz`` or ``.xz``).
+    """Read two files, one segment a line (plain, ``.gz``, ``.xz`` or ``.bz2``).
 
     Args:
         source: the texts.
