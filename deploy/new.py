@@ -16,7 +16,7 @@ from service.text.languages import NAMES, bare_code, is_language_code, language_
 from training.corpora.starter.corpus import MadeCorpus, make_corpus
 from training.corpora.starter.recipes import StarterRequest
 
-_COMPRESSED = (".xz", ".gz")
+_COMPRESSED = (".xz", ".gz", ".bz2")
 
 
 def new(
@@ -47,7 +47,7 @@ def new(
     languages = _languages(job, bundle)
     made = make_corpus(replace(job, bundle=bundle, languages=languages))
     _tell(job, made)
-    _tell_next(job, start)
+    _tell_next(job)
 
 
 def _languages(job: StarterRequest, bundle: Bundle | None) -> tuple[str, str]:
@@ -120,10 +120,9 @@ def _tell(job: StarterRequest, made: MadeCorpus) -> None:
     )
 
 
-def _tell_next(job: StarterRequest, start: Path | None) -> None:
-    begin = f" --from {start}" if start is not None else ""
+def _tell_next(job: StarterRequest) -> None:
     folder = f" --corpora {job.corpora}" if job.corpora != Path("corpora") else ""
     say("\nLook at the recipe, then:")
-    say(f"  tandem prepare {job.recipe_file}{begin}{folder}")
-    say(f"  tandem train {job.recipe_file}{begin}")
+    say(f"  tandem prepare {job.recipe_file}{folder}")
+    say(f"  tandem train {job.recipe_file}")
     say(f"  tandem export runs/{job.name} --out bundles/{job.name}")

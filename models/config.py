@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -140,7 +141,9 @@ def _check_bounds(field: dataclasses.Field[Any], value: Any, where: str, faults:
     for item in value if isinstance(value, tuple) else (value,):
         if not isinstance(item, int | float):
             continue
-        if low is not None and not item >= low:  # so written that NaN fails too
+        if not math.isfinite(item) and (low, high) != (None, None):
+            faults.append(f"{where} must be a finite number, but is {item}")
+        elif low is not None and item < low:
             faults.append(f"{where} must be at least {low}, but is {item}")
-        if high is not None and item > high:
+        elif high is not None and item > high:
             faults.append(f"{where} must be at most {high}, but is {item}")

@@ -12,6 +12,8 @@ import unicodedata
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
     chr(plane + last) for plane in range(0, 0x110000, 0x10000) for last in (0xFFFE, 0xFFFF)
 )
+# Control characters that are white space: removed they would leave two words as one.
+_SPACES = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85), " ")
 _REMOVED = re.compile(f"[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\ud800-\udfff\ufeff{_NONCHARACTERS}]")
 _LINE_ENDS = re.compile(r"\r\n?")
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -27,10 +29,11 @@ _UNREAD = dict.fromkeys(map(ord, "\u00ad\u061c\u200b\u200e\u200f\u2060" + BIDI))
 def normalise(text: str) -> str:
     r"""Text in NFC, with ``\n`` line ends and without control characters, lone surrogates and noncharacters.
 
-    Tabs and newlines stay; ``\r\n`` and ``\r`` become ``\n`` so that lines never run together. Characters are removed
-    before composing, so that the result is a fixed point: ``normalise(normalise(t)) == normalise(t)``.
+    Control characters that are white space (form feeds, vertical tabs, separators, U+0085) become spaces. Tabs and
+    newlines stay; ``\r\n`` and ``\r`` become ``\n`` so that lines never run together. Characters are removed before
+    composing, so that the result is a fixed point: ``normalise(normalise(t)) == normalise(t)``.
     """
-    kept = _REMOVED.sub("", _LINE_ENDS.sub("\n", text))
+    kept = _REMOVED.sub("", _LINE_ENDS.sub("\n", text).translate(_SPACES))
     if unicodedata.is_normalized("NFC", kept):
         return kept
     return unicodedata.normalize("NFC", _LONG_RUN.sub(_in_order, kept))

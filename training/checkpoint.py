@@ -47,6 +47,7 @@ class TrainingProgress:
         skipped_last: how many of the last updates in a row those are.
         vocabularies: SHA-256 of those that the weights belong to; empty in checkpoints of earlier versions.
         shards: how many batches each of the epoch's shards has that is used up: they need not be planned once more.
+        validated: the update of the last validation, whose values were numbers; 0 = there was none.
         precision: of the last updates' products, where the recipe says "auto" too; empty in those checkpoints likewise.
     """
 
@@ -63,6 +64,7 @@ class TrainingProgress:
     vocabularies: str = ""
     shards: tuple[int, ...] = ()
     precision: str = ""
+    validated: int = 0
 
 
 def save_checkpoint(
@@ -108,7 +110,11 @@ def _save(path: Path, tensors: dict[str, Tensor], progress: TrainingProgress, re
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".partial")
     try:
+        unfinished.unlink(missing_ok=True)
+        unfinished.touch()
+        mode = unfinished.stat().st_mode  # as the user's other files have it; safetensors' own nobody else may read
         save_file(tensors, unfinished, metadata)
+        unfinished.chmod(mode)
         complete_file(unfinished, path)
     except (OSError, SafetensorError) as error:
         with suppress(OSError):

@@ -36,6 +36,11 @@ def describe(
     for key, value in description["config"].items():
         table.add_row(key, str(value))
     console.print(table)
+    for title, rows in _facts(description).items():
+        facts = Table(title=title, show_header=False)
+        for row in rows:
+            facts.add_row(*row)
+        console.print(facts)
     parts = Table(title="parameters")
     parts.add_column("part")
     parts.add_column("number", justify="right")
@@ -57,7 +62,31 @@ def _describe_bundle(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is neither a recipe file nor a bundle: it has no manifest.json")
     manifest = Bundle.load(path).manifest
     description = _describe(manifest.name, manifest.architecture, dict(manifest.config))
-    return {**description, "task": manifest.task, "scores": to_mapping(manifest.scores)}
+    pairs = manifest.pairs or tuple((source, manifest.target_language) for source in manifest.source_languages)
+    return {
+        **description,
+        "task": manifest.task,
+        "languages": [f"{source} to {target}" for source, target in pairs],
+        "licence": manifest.licence,
+        "updates": manifest.training.updates,
+        "corpora": to_mapping(manifest.training.corpora),
+        "scores": to_mapping(manifest.scores),
+    }
+
+
+def _facts(description: dict[str, Any]) -> dict[str, list[list[str]]]:
+    """What else is shown of a bundle, and is worth more to most than its configuration."""
+    if "corpora" not in description:
+        return {}
+    bundle = [
+        ["task", description["task"]],
+        ["languages", ", ".join(description["languages"])],
+        ["licence", description["licence"]],
+        ["updates", f"{description['updates']:,}"],
+    ]
+    corpora = [[one["name"], f"{one['segments']:,} segments", one["licence"]] for one in description["corpora"]]
+    scores = [[one["test_set"], one["metric"], f"{one['value']:g}"] for one in description["scores"]]
+    return {"bundle": bundle, "corpora": corpora, "scores": scores or [["not measured"]]}
 
 
 def bundle_parameters(manifest: Manifest) -> int:

@@ -66,7 +66,7 @@ class TrainingConfig:
         ema_decay: decay of the exponential moving average of the weights, updated after every update, which is then
             what is validated and exported; 0 = none. After n updates it is at most (1 + n) / (10 + n), so that
             early weights are soon forgotten. Needs average = 1, since one average of the weights is enough.
-        start_share: share of the weights that the run began from (``--from``) in those that are exported: what that
+        start_share: share of the weights that the run began from (``start``) in those that are exported: what that
             bundle knew then suffers less from text of another kind. (Wortsman et al. 2022, "Robust fine-tuning of
             zero-shot models", equation 1, with alpha = 1 - start_share.)
         log_every: updates between log lines.
@@ -84,7 +84,7 @@ class TrainingConfig:
     recompute: bool = False
     compile: bool = False
     deterministic: bool = False
-    seed: int = bounded(1, at_least=0)
+    seed: int = bounded(1, at_least=0, at_most=2**32 - 1)  # sentencepiece's has 32 bits
     validate_every: int = bounded(1000, at_least=1)
     validation_sentences: int = bounded(500, at_least=0)
     metric: Literal["loss", "bleu", "rouge"] = "loss"
@@ -122,6 +122,8 @@ class Recipe:
         target_language: language code of the target.
         licence: under which a bundle's weights may be used.
         about: what the model is for and where it fails, for its card; Markdown.
+        start: folder of the bundle whose vocabularies `tandem prepare` uses and whose weights `tandem train` begins
+            from; empty = vocabularies of its own and random weights.
         data: corpora, filters, vocabulary.
         architecture: a name of the registry.
         model: the architecture's own keys.
@@ -139,6 +141,7 @@ class Recipe:
     architecture: str
     licence: str = ""
     about: str = ""
+    start: str = ""
     model: dict[str, Any] = field(default_factory=dict)
     optimiser: OptimiserConfig = OptimiserConfig()
     training: TrainingConfig = TrainingConfig()

@@ -214,10 +214,10 @@ def _bleu(measured: MeasuredCase, bundle: Bundle) -> float | None:
     work = measured.case.workload
     if not work.references or len(measured.case.indices) < len(work.texts) or bundle.manifest.task == "summarize":
         return None
-    from training.quality.metrics import translation_scores
+    from training.quality.metrics import task_scores
 
     written = [measured.passes[0].texts[index] for index in range(len(work.texts))]
-    return translation_scores(written, work.references)[0].value
+    return task_scores("translate", bundle.manifest.target_language, written, work.references)[0].value
 
 
 def _memory(entered: Sequence[tuple[Entrant, Case]], workers: int) -> dict[Entrant, dict[str, float]]:

@@ -61,7 +61,7 @@ def measure_trained(folder: Path, text: Path, updates: int, limit: int) -> dict[
             texts[f"CTranslate2 {precision}"] = tokenizer.batch_decode(made, skip_special_tokens=True)
         bundle = import_bundle(folder, out, _ASKED, Labels(calibration=train[0][:_CALIBRATION]))
         texts["Tandem int8"] = _tandem(read, open_graphs(bundle, "onnx", "int8", 1), lines)
-    bleu, expected = corpus_metrics("translate")["BLEU"], texts["transformers float32"]
+    bleu, expected = corpus_metrics("translate", "en")["BLEU"], texts["transformers float32"]
     scores = {
         engine: {
             "bleu": round(bleu.corpus_score(own, [references]).score, 2),

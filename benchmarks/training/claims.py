@@ -34,7 +34,7 @@ from training.data.dataset import side_names, text_path
 from training.export.commands import export
 from training.loop.commands import prepare, train
 from training.loop.trainer import Run
-from training.quality.metrics import SCORERS
+from training.quality.metrics import task_scores
 from training.recipe import Recipe, load_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"
@@ -185,7 +185,9 @@ def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str,
     sides = side_names(len(recipe.source_languages))
     *sources, gold = read_parallel([text_path(data, recipe.data.corpora[0].name, "test", side) for side in sides])
     system = decode_system(recipe.name, bundle, sources, Decoding(threads=threads))
-    scores = {score.metric: score.value for score in SCORERS[recipe.task](system.texts, gold)}
+    scores = {
+        score.metric: score.value for score in task_scores(recipe.task, recipe.target_language, system.texts, gold)
+    }
     return {"scores": scores, "parameters": system.parameters, "seconds": round(progress.seconds)}
 
 

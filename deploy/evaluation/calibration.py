@@ -169,7 +169,7 @@ def _judged(
     found = [(line, hypotheses[0]) for (line, _), hypotheses in zip(read, nbest, strict=True) if hypotheses]
     if not found:
         raise CorpusError("no line of the text could be decoded: it must have lines that are not empty on any side")
-    metric = corpus_metrics("translate")["chrF"]
+    metric = corpus_metrics("translate", model.bundle.manifest.target_language)["chrF"]
     numbers, worth, words = list[Floats](), list[float](), list[tuple[Floats, Floats]]()
     for (*sentence, reference), hypothesis in found:
         text = model.decode(hypothesis, sentence)

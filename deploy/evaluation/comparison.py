@@ -117,7 +117,8 @@ def compare(
     files = SourceFiles.parse(sources)
     bundles = load_systems(paths, decoding.target, files.languages)
     columns, (gold, *further) = read_tests(bundles, files, references, decoding.limit)
-    task = next(iter(bundles.values())).manifest.task
+    manifest = next(iter(bundles.values())).manifest
+    task, language = manifest.task, manifest.target_language
     systems = [UNEDITED, *bundles] if task == "postedit" else list(bundles)
     chosen = systems[0] if baseline is None else baseline
     if chosen not in systems:
@@ -125,7 +126,7 @@ def compare(
     unscored = [System(UNEDITED, list(next(iter(columns.values()))[-1]))] if task == "postedit" else []
     unscored += [decode_system(name, bundle, columns[name], decoding) for name, bundle in bundles.items()]
     texts = {system.name: system.texts for system in unscored}
-    scores = Counts(corpus_metrics(task), texts, gold, further).compare(chosen)
+    scores = Counts(corpus_metrics(task, language), texts, gold, further).compare(chosen)
     scored = tuple(replace(system, scores=tuple(scores[system.name])) for system in unscored)
     comparison = Comparison(scored, chosen, decoding.setting(len(gold), decoding.beam_size))
     if hypotheses is not None:

@@ -129,8 +129,19 @@ def _evaluate(
         systems={system.name: system for system in systems},
         measured=_measure(bundle, systems, columns, [gold, *further_gold], wanted),
         decoding=decoding,
+        cut=_cut(bundle, columns),
         files={"sources": ", ".join(map(str, files.paths)), "references": ", ".join(map(str, references))},
     )
+
+
+def _cut(bundle: Bundle, columns: Sequence[Column]) -> int:
+    """How many segments have a text that is longer than the bundle reads."""
+    longest = bundle.manifest.limits.max_source_tokens
+    texts = [(one, column) for one, column in zip(bundle.sources, columns, strict=True) if one is not None]
+    if not texts:
+        return 0
+    vocabularies, lines = zip(*texts, strict=True)
+    return sum(length > longest for length in source_lengths(vocabularies, lines))
 
 
 def _channel(path: Path, bundle: Bundle) -> Bundle:
@@ -246,7 +257,7 @@ def _mapping(done: Evaluation, listed: Sequence[MeasuredScore] | None) -> dict[s
     decoding = {"runtime": ran.runtime, "precision": ran.precision, "device": ran.device, "beam_size": done.beam_size}
     found = {"scores": _plain(done.measured.scores), "against": done.rival or None, "by_length": classes}
     further = {} if listed is None else {"shortlist": [asdict(score) for score in listed]}
-    return {**found, **decoding, "segments": len(done.references), **_speeds(done), **further}
+    return {**found, **decoding, "segments": len(done.references), "cut": done.cut, **_speeds(done), **further}
 
 
 def _print(done: Evaluation, listed: Sequence[MeasuredScore]) -> None:
@@ -270,6 +281,12 @@ def _print(done: Evaluation, listed: Sequence[MeasuredScore]) -> None:
         cells = [scores[name][index].shown for index in range(len(metrics)) for name in shown]
         table.add_row(one.shown, f"{len(one.rows):,}", *cells)
     console().print(table)
+    if done.cut:
+        longest = done.bundle.manifest.limits.max_source_tokens
+        say(
+            f"{done.cut:,} of {len(done.references):,} segments were cut: {done.name} reads the first {longest} tokens"
+            " of one (`tandem translate --sentences` splits lines as the service does)"
+        )
     say(*(f"{score.metric}: {score.signature}" for score in done.measured.scores[own]))
     say(*(f"{measured.metric}: {measured.value:g}" for measured in listed))
     say(*(f"{speed:.1f} {key.replace('_per_', '/').replace('_', ' ')}" for key, speed in _speeds(done).items()))

@@ -52,6 +52,7 @@ class Evaluation:
         systems: all that were scored, by name, the bundle first.
         measured: their scores.
         decoding: how was decoded.
+        cut: segments of which the bundle reads the beginning alone.
         files: what was read, by what it is.
     """
 
@@ -63,6 +64,7 @@ class Evaluation:
     systems: Mapping[str, System]
     measured: Measured
     decoding: Decoding
+    cut: int
     files: Mapping[str, str]
 
     @property

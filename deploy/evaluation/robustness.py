@@ -49,7 +49,7 @@ def robustness(
     if manifest.task != "translate" or len(translator.widths) != 1:
         raise ConfigError(f"robustness is shown of translators of one text, but {manifest.name} is none")
     sources, gold = (column[:limit] for column in read_parallel([source, references]))
-    findings = suite(lambda lines: _translated(translator, lines), sources, gold)
+    findings = suite(lambda lines: _translated(translator, lines), sources, gold, manifest.target_language)
     if as_json:
         print(json.dumps([_mapping(finding) for finding in findings], ensure_ascii=False))
     else:

@@ -55,7 +55,7 @@ def _processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     try:
         loaded = bool(model) and processor.LoadFromSerializedProto(model)
     except RuntimeError as error:
-        raise VocabularyError(f"not a readable sentencepiece model: {error}") from error
+        raise VocabularyError("not a readable sentencepiece model: it is damaged, or another kind of file") from error
     if not loaded:
         raise VocabularyError("not a readable sentencepiece model: it is empty")
     return processor

@@ -22,6 +22,7 @@ from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, StoredVocab
 
 BOUNDARY = "\u2581"
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_LONGEST = 4192  # bytes of a line that sentencepiece trains on
 _Spelling: TypeAlias = tuple[list[int], list[int]]  # the bytes of a stand-in, and those of what it stands for
 
 
@@ -34,7 +35,9 @@ class SentencePieceVocabulary(StoredVocabulary):
         try:
             loaded = bool(model) and self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
-            raise VocabularyError(f"not a readable sentencepiece model: {error}") from error
+            raise VocabularyError(
+                "not a readable sentencepiece model: it is damaged, or another kind of file"
+            ) from error
         if not loaded:
             raise VocabularyError("not a readable sentencepiece model: it is empty")
         self.size: int = self._processor.get_piece_size()
@@ -185,7 +188,7 @@ def train_sentencepiece(
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(line for line in lines if line and "\x00" not in line),
+            sentence_iterator=(part for line in lines if line and "\x00" not in line for part in in_parts(line)),
             model_writer=model,
             vocab_size=size,
             model_type=model_type,
@@ -204,8 +207,34 @@ def train_sentencepiece(
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise VocabularyError(f"cannot train a vocabulary of {size} pieces: {error}") from error
+        raise VocabularyError(f"cannot train a vocabulary of {size} pieces: {_told(str(error))}") from error
     return SentencePieceVocabulary(model.getvalue())
+
+
+def in_parts(line: str) -> Iterator[str]:
+    """A line as the trainer reads it whole: what is longer in UTF-8 it leaves out without a word.
+
+    A line is parted at spaces, since every word is counted alone, and where there is none between characters.
+    """
+    while len(line) > _LONGEST // 4 and len(line.encode()) > _LONGEST:
+        head = line.encode()[:_LONGEST].decode(errors="ignore")
+        space = head.rfind(" ")
+        end = space if space > 0 else len(head)
+        yield line[:end]
+        line = line[end + (space > 0) :]
+    if line:
+        yield line
+
+
+def _told(error: str) -> str:
+    """What sentencepiece found wrong, in words, without the places in its source code."""
+    if most := re.search(r"too high \(\d+\)\. Please set it to a value <= (\d+)", error):
+        return f"the text gives at most {most[1]}: lower size, or add text"
+    if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+        return f"its characters, bytes and reserved pieces alone are {least[1]}: raise size"
+    if "sentences_.empty()" in error:
+        return "the text is empty"
+    return re.sub(r"^[A-Z_]+: (?:\S+\.cc\(\d+\) )?(?:\[.*\] )?", "", error).strip() or "sentencepiece does not say why"
 
 
 def _first_characters(reserved: Sequence[str]) -> re.Pattern[str]:

@@ -31,8 +31,9 @@ _SECONDS = {"h": 3600.0, "d": 86_400.0}
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is; shown in logs and metrics.")]
 Expires = Annotated[str, typer.Option(help="When it ends: a date such as 2030-12-31, or 12h, 90d. [never]")]
-Rate = Annotated[int | None, typer.Option(min=0, help="Requests a minute; 0 = without bound.")]
-Quota = Annotated[int | None, typer.Option(min=0, help="Characters a month; 0 = without bound.")]
+_MOST = 2**63 - 1  # that the database holds
+Rate = Annotated[int | None, typer.Option(min=0, max=_MOST, help="Requests a minute; 0 = without bound.")]
+Quota = Annotated[int | None, typer.Option(min=0, max=_MOST, help="Characters a month; 0 = without bound.")]
 
 
 @keys.command()
@@ -105,7 +106,9 @@ def revoke(name: Name, data: DataFolder = None) -> None:
 def quota(
     name: Name,
     rate: Rate = None,
-    characters: Annotated[int | None, typer.Option("--quota", min=0, help="Characters a month; 0 = no bound.")] = None,
+    characters: Annotated[
+        int | None, typer.Option("--quota", min=0, max=_MOST, help="Characters a month; 0 = no bound.")
+    ] = None,
     data: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:

@@ -122,3 +122,11 @@ def test_training_without_prepared_data_says_so(tmp_path: Path) -> None:
 def test_a_setting_out_of_bounds_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_MAX_BEAM_SIZE", "1000")
     assert "max_beam_size" in fails("serve", tmp_path, status=2)
+
+
+def test_describe_of_a_bundle_says_what_it_is_for_and_what_it_is_worth() -> None:
+    shown = succeeds("describe", ROOT / "bundles" / "arxiv-title")
+    for told in ("summarize", "en to en", "CC0-1.0", "14,100", "108,238 segments", "arxiv-title/test", "37.86"):
+        assert told in shown
+    found = json.loads(succeeds("describe", ROOT / "bundles" / "de-en", "--json"))
+    assert found["languages"] == ["de to en"] and found["task"] == "translate" and found["corpora"]

@@ -286,3 +286,18 @@ def test_of_several_directions_one_is_evaluated_and_all_stay(tmp_path: Path) -> 
     manifest = Bundle.load(path).manifest
     assert manifest.pairs == (("de", "en"), ("en", "de"))
     assert [(score.test_set, score.value) for score in manifest.scores] == [("talks", 20.0), ("news", 31.0)]
+
+
+def test_lines_that_are_cut_are_counted(make: Make, text: Write) -> None:
+    """Two of fourteen are longer than any text that the bundle reads."""
+    bundle, files = make("one", "de"), (text("de"), text("en"))
+    for file, line in zip(files, (" ".join(WORDS[0] for _ in range(600)), "x"), strict=True):
+        with Path(file).open("a", encoding="utf-8") as lines:
+            lines.write(f"{line}\n" * 2)
+    wanted = ("--source", files[0], "--references", files[1])
+    assert found_by(bundle, *wanted)["cut"] == 2
+    assert found_by(bundle, *wanted, "--limit", 12)["cut"] == 0
+    longest = Bundle.load(bundle).manifest.limits.max_source_tokens
+    shown = " ".join(run(bundle, *wanted).split())
+    assert f"2 of 14 segments were cut: one reads the first {longest} tokens of one" in shown
+    assert "segments were cut" not in run(bundle, *wanted, "--limit", 12)

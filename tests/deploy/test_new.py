@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import re
 import shlex
 from pathlib import Path
@@ -54,6 +55,31 @@ def test_a_translation_memory_becomes_two_files() -> None:
     for arguments, fault in ((languages, "memory.de is there already"), ((), "--source-language and --target")):
         refused = CliRunner().invoke(app, ["new", "mine", "--source", "memory.tmx", *arguments])
         assert fault in str(refused.exception)
+
+
+def test_the_shipped_summarizer_goes_on_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long texts with titles, neither of whose names ends in a language: no warning but that texts are cut."""
+    monkeypatch.chdir(tmp_path)
+    bundle = Path(__file__).parents[2] / "bundles" / "arxiv-title"
+    rng = np.random.default_rng(5)
+    for name, least, most in (("texts.txt", 20, 120), ("titles.txt", 3, 9)):
+        lines = [" ".join(rng.choice(WORDS, rng.integers(least, most))) for _ in range(300)]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    output = succeeds("new", "pkg", "--source", "texts.txt", "--target", "titles.txt", "--from", bundle)
+    (warning,) = re.findall(r"^warning: (.*)$", output, re.MULTILINE)
+    assert re.match(r"[0-9.]+% of the sources are longer than about 128 tokens: the model reads their beg", warning)
+    recipe = load_recipe(Path("pkg.toml"))
+    assert (recipe.task, recipe.training.metric, recipe.start) == ("summarize", "rouge", str(bundle))
+    assert (recipe.data.truncate_source, recipe.data.max_source_tokens) == (True, 128)
+    assert "--from" not in output[output.index("Look at the recipe") :]
+
+
+@pytest.mark.usefixtures("texts")
+def test_files_may_be_packed(tmp_path: Path) -> None:
+    for name in ("mine.de", "mine.en"):
+        (tmp_path / f"{name}.bz2").write_bytes(bz2.compress((tmp_path / name).read_bytes()))
+    output = succeeds("new", "mine", "--source", "mine.de.bz2", "--target", "mine.en.bz2")
+    assert "mine.toml: German to English" in output
 
 
 @pytest.mark.usefixtures("texts")

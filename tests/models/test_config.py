@@ -74,7 +74,7 @@ def test_mapping_and_back() -> None:
         ({"free": 3}, "x.toml free must be a table, but is 3"),
         ({"inner": {"rate": 1.5}}, "x.toml inner rate must be at most 1.0, but is 1.5"),
         ({"inner": {"rate": -1}}, "x.toml inner rate must be at least 0.0, but is -1.0"),
-        ({"inner": {"rate": math.nan}}, "x.toml inner rate must be at least 0.0, but is nan"),
+        ({"inner": {"rate": math.nan}}, "x.toml inner rate must be a finite number, but is nan"),
         ({"inner": {"rate": "1"}}, "x.toml inner rate must be of type float, but is '1'"),
         ({"inner": {"rate": True}}, "x.toml inner rate must be of type float, but is True"),
         ({"inner": {"kind": "c"}}, "x.toml inner kind must be one of 'a', 'b', but is 'c'"),

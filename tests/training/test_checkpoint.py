@@ -301,3 +301,13 @@ def test_what_a_gpu_has_drawn_is_nothing_to_a_cpu(tmp_path: Path) -> None:
     other, optimiser = trained(CASE, seed=2)
     assert restore(path, other, optimiser) == PROGRESS
     assert torch.rand(3).equal(expected)
+
+
+def test_a_checkpoint_can_be_read_by_whom_the_users_other_files_can(tmp_path: Path) -> None:
+    model, optimiser = trained(CASE)
+    before = os.umask(0o022)
+    try:
+        save_checkpoint(tmp_path / "c.safetensors", model, optimiser, PROGRESS, RECIPE)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "c.safetensors").stat().st_mode & 0o777 == 0o644

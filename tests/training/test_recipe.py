@@ -93,6 +93,14 @@ def test_defaults(tmp_path: Path) -> None:
             TEXT + "[training]\nmetric = 'rouge'",
             "r.toml: training metric must be one of loss, bleu for the task 'trans",
         ),
+        (
+            TEXT + "[optimiser]\nlearning_rate = inf",
+            "r.toml optimiser learning_rate must be a finite number, but is inf",
+        ),
+        (
+            TEXT + "[optimiser]\nlearning_rate = 0.0",
+            "r.toml optimiser: learning_rate must be a finite number above 0, but is 0.0",
+        ),
         (TEXT + "[decoding]\nbeam_size = 0", "r.toml decoding: beam_size must be a whole number, at least 1, but is 0"),
         (TEXT + "[model]\nx = 1", "r.toml: not valid TOML: Cannot declare ('model',) twice (at line 17, column 7)"),
         ("a = 1\n\nb ==", "r.toml: not valid TOML: Invalid value (at line 3, column 4)"),
@@ -118,7 +126,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("table", "key", "bound", "value"), BOUNDS, ids=lambda value: str(value))
 def test_every_bound_is_held(tmp_path: Path, table: str, key: str, bound: str, value: float) -> None:
-    beyond = value - 1 if bound == "at_least" else value + 0.5
+    beyond = value - 1 if bound == "at_least" else value + (1 if type(value) is int else 0.5)
     message = refused(tmp_path, TEXT + f"[{table}]\n{key} = {beyond}")
     assert message == f"r.toml {table} {key} must be {bound.replace('_', ' ')} {value}, but is {beyond}"
     if isinstance(value, float):
@@ -269,3 +277,10 @@ def test_recipes_of_the_time_of_r_drop_are_read_where_they_had_none(tmp_path: Pa
     assert recipe_from_mapping(former[0.0], "bundle") == recipe_from_mapping(mapping, "bundle")
     with pytest.raises(ConfigError, match="r_drop"):
         recipe_from_mapping(former[5.0], "bundle")
+
+
+def test_a_seed_fits_every_generator(tmp_path: Path) -> None:
+    assert load(tmp_path, TEXT + f"[training]\nseed = {2**32 - 1}").training.seed == 2**32 - 1
+    assert "seed must be at most 4294967295, but is 4294967296" in refused(
+        tmp_path, TEXT + f"[training]\nseed = {2**32}"
+    )

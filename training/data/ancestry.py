@@ -23,6 +23,42 @@ SCRATCH = Training((), {}, 0, 0)
 """What a run from scratch had learnt before it began."""
 
 
+def chosen_start(recipe: str, asked: Path | None) -> Path | None:
+    """The bundle to begin from: the recipe's, which ``--from`` may repeat, or that of ``--from``; None: no bundle.
+
+    Raises:
+        ConfigError: they are two.
+    """
+    if not recipe:
+        return asked
+    if asked is not None and asked.resolve() != Path(recipe).resolve():
+        raise ConfigError(
+            f"the recipe has start = {recipe!r}, but --from is {asked}: leave --from out, or change start"
+        )
+    return Path(recipe)
+
+
+def check_scratch(data: Path, given: bool, start: Path | None, scratch: bool) -> None:
+    """Refuse to begin with random weights where nobody has said so: fine-tuning is meant that forgot where from.
+
+    Args:
+        data: the prepared folder.
+        given: whether its vocabularies are a bundle's.
+        start: what to begin from.
+        scratch: whether random weights are asked for.
+
+    Raises:
+        ConfigError: they are not, or are asked for beside a bundle to begin from.
+    """
+    if scratch and start is not None:
+        raise ConfigError(f"--scratch is for random weights, but {start} is to begin from: leave one of them out")
+    if given and start is None and not scratch:
+        raise ConfigError(
+            f"{data} has the vocabularies of a bundle (tandem prepare --from), but none is named to begin from: put"
+            ' start = "BUNDLE" into the recipe, or add --from BUNDLE; --scratch begins with random weights'
+        )
+
+
 def start_bundle(path: Path, data: Path, config: ModelConfig) -> Bundle:
     """The bundle that a run on prepared data begins from, with a model of a configuration.
 

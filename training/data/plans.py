@@ -113,7 +113,9 @@ def plan_epoch(
     budget = 2 * max_tokens
     longest = int(np.max(source_lengths + target_lengths, initial=0))
     if longest > budget:
-        raise ConfigError(f"max_tokens must be at least {(longest + 1) // 2} for the longest pair, but is {max_tokens}")
+        raise ConfigError(
+            f"batch_tokens must be at least {(longest + 1) // 2} for the longest pair, but is {max_tokens}"
+        )
     rng = np.random.default_rng([seed, epoch])
     limits = (max_source_tokens or budget, max_target_tokens or budget, budget)
     of_group = [None] if groups is None else [np.flatnonzero(groups == group) for group in np.unique(groups)]

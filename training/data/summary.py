@@ -98,6 +98,11 @@ class PreparedSummary:
         *sources, _ = self.vocabularies
         return tuple(self.features[side].width if side in self.features else 0 for side in sources)
 
+    @property
+    def vocabularies_given(self) -> bool:
+        """Whether the vocabularies are a bundle's, rather than made of the text."""
+        return "vocabularies" in self.identity
+
     @classmethod
     def load(cls, folder: Path) -> PreparedSummary:
         """Read the record of a prepared folder.

@@ -19,7 +19,7 @@ from models.steps.torch_graphs import AnyModel
 from models.vocabulary.lexicon import Lexicon
 from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress, save_weights
-from training.data.ancestry import mix_in_start, read_ancestry, start_bundle
+from training.data.ancestry import chosen_start, mix_in_start, read_ancestry, start_bundle
 from training.data.corpus import read_parallel
 from training.data.features import read_columns
 from training.data.lexicons import build_lexicon
@@ -56,7 +56,9 @@ def export(
     add: Annotated[
         str | None, typer.Option(help="For a bundle: build float32 or float16 ONNX graphs, or torchscript.")
     ] = None,
-    start: Annotated[Path | None, typer.Option("--from", help="The bundle that the run began from, to mix in.")] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="The bundle that the run began from, to mix in. [the recipe's start]")
+    ] = None,
     share: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Share of that bundle's weights instead of the recipe's."),
@@ -213,7 +215,8 @@ def _export_run(
     torch.manual_seed(0)
     model = build_model(recipe.architecture, config)
     load_into(model, average_checkpoints(chosen), str(chosen[-1]))
-    _mix_in(model, data, start, recipe.training.start_share)
+    mixed = recipe.training.start_share
+    _mix_in(model, data, chosen_start(recipe.start if mixed else "", start), mixed)
     shipping = Shipping(progress=progress, ancestry=read_ancestry(folder), overwrite=force)
     bundle = export_bundle(model, recipe, data, out or Path("bundles") / recipe.name, shipping, report)
     print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB")

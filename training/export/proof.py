@@ -31,7 +31,7 @@ from models.translation.translator import Column, encode_columns, written_lines
 from models.vocabulary import BOS, EOS
 from training.export.calibration import Array
 from training.export.verdicts import STANDARD, Difference, ExactProof, Proof, ProofSettings, QuantisedProof, proof_table
-from training.quality.metrics import SCORERS
+from training.quality.metrics import task_scores
 
 __all__ = ["Proof", "ProofSettings", "proof_table", "verify"]
 
@@ -211,7 +211,8 @@ class _Held:
             return "", 0.0
         pairs = zip(hypotheses, self._lines, strict=True)
         texts = [self._renderer.text(one, (), line) for one, line in pairs]
-        score = SCORERS[self._bundle.manifest.task](texts, self._references)[0]
+        manifest = self._bundle.manifest
+        score = task_scores(manifest.task, manifest.target_language, texts, self._references)[0]
         return score.metric, score.value
 
     def _per_token(self, index: int, hypothesis: Hypothesis) -> float:

@@ -17,14 +17,17 @@ from models.architectures.protocol import feature_widths
 from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
-from training.data.ancestry import SCRATCH, check_start, start_bundle, write_ancestry
+from training.checkpoint import read_progress
+from training.data.ancestry import SCRATCH, check_scratch, check_start, chosen_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared
+from training.loop.locking import only_one, remove_unfinished
 from training.loop.reporting import Reporter, Silent, TerminalReporter
 from training.loop.trainer import Run, Trainer
 from training.loop.validation import TextValidator
 from training.optimisation.heap import keep_freed_memory
+from training.optimisation.optim import spent
 from training.optimisation.precision import flushed_denormals, slower
 from training.parallel import Processes, joined
 from training.recipe import Recipe, load_recipe
@@ -43,7 +46,9 @@ def prepare(
     recipe_file: RecipeFile,
     run: RunFolder = None,
     corpora: CorporaFolder = Path("corpora"),
-    start: Annotated[Path | None, typer.Option("--from", help="Use this bundle's vocabularies.")] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="Use this bundle's vocabularies. [the recipe's start]")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
 ) -> None:
     """Turn corpora into batches' raw material: filter, train vocabularies, encode.
@@ -52,8 +57,8 @@ def prepare(
     """
     recipe = load_recipe(recipe_file)
     vocabularies = None
-    if start is not None:
-        bundle = Bundle.load(start)
+    if (begun := chosen_start(recipe.start, start)) is not None:
+        bundle = Bundle.load(begun)
         vocabularies = (*bundle.source_vocabularies, bundle.target_vocabulary)
     with Bar(console=console, transient=True) as bar:
         tasks = {}
@@ -90,7 +95,12 @@ def train(
     recipe_file: RecipeFile,
     run: RunFolder = None,
     resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False,
-    start: Annotated[Path | None, typer.Option("--from", help="Start from this bundle's weights.")] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="Start from this bundle's weights. [the recipe's start]")
+    ] = None,
+    scratch: Annotated[
+        bool, typer.Option("--scratch", help="Start from random weights, though the data has a bundle's vocabularies.")
+    ] = False,
     updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
     threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
     device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
@@ -105,6 +115,7 @@ def train(
     recipe = load_recipe(recipe_file)
     if updates is not None:
         recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
+    begun = chosen_start(recipe.start, start)
     folder = _folder(recipe, run)
     if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
@@ -114,22 +125,41 @@ def train(
     with flushed_denormals(), joined(device.value) as processes, ExitStack() as stack:
         if threads:
             torch.set_num_threads(threads)
+        if processes.first:
+            stack.enter_context(only_one(folder))
+            remove_unfinished(Run(folder).checkpoints)
         reporter: Reporter = Silent()
         if processes.first:
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
         trainer = _trainer(recipe, folder, processes, reporter)
         _say_precision(trainer)
         resumed = resume and trainer.resume()
-        check_prepared(PreparedSummary.load(trainer.data), recipe.data, recipe.languages, trainer.data)
+        summary = PreparedSummary.load(trainer.data)
+        check_prepared(summary, recipe.data, recipe.languages, trainer.data)
         if resumed:
             if start is not None:
                 check_start(folder, Bundle.load(start))
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
-            _begin(trainer, start, folder)
-        progress = trainer.train()
-    done = progress.update >= recipe.training.updates
-    _say(processes, f"{'trained' if done else 'stopped and saved'} after update {progress.update}: {folder}")
+            check_scratch(trainer.data, summary.vocabularies_given, begun, scratch)
+            _begin(trainer, begun, folder)
+        trainer.train()
+    _say(processes, f"{_ending(trainer)}: {folder}")
+
+
+def _ending(trainer: Trainer) -> str:
+    """How a training has ended, and where its best model is where that is not the end."""
+    training, progress = trainer.recipe.training, trainer.progress
+    if progress.update >= training.updates:
+        return f"trained after update {progress.update}"
+    if training.patience and progress.stale >= training.patience:
+        why = f"{training.metric} has not improved in {progress.stale} validations (patience = {training.patience})"
+    elif spent(trainer.recipe.optimiser, progress.plateaus):
+        why = f"the learning rate has fallen below stop_below = {trainer.recipe.optimiser.stop_below:g}"
+    else:
+        return f"stopped and saved after update {progress.update}"
+    best, _ = read_progress(trainer.run.best)
+    return f"ended after update {progress.update}: {why}; the best was update {best.update}, {trainer.run.best.name}"
 
 
 def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:

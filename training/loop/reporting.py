@@ -85,6 +85,7 @@ class TerminalReporter(ExitStack):
         self._folder = folder
         self._metrics = MetricsFile(folder / "metrics.jsonl")
         self._seen: tuple[float, int] | None = None
+        self._first: int | None = None  # update that is reported
 
     def __enter__(self) -> Self:
         self.enter_context(self._bar)
@@ -92,7 +93,7 @@ class TerminalReporter(ExitStack):
 
     @cached_property
     def _events(self) -> Any:
-        events = _event_writer(self._folder / "events", self._console)
+        events = _event_writer(self._folder / "events", self._console, self._first)
         if events is not None:
             self.callback(events.close)
         return events
@@ -119,6 +120,8 @@ class TerminalReporter(ExitStack):
 
     def _record(self, group: str, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         self._metrics.add(group, progress, values)
+        if self._first is None:
+            self._first = progress.update
         if self._events is not None:
             for name, value in values.items():
                 self._events.add_scalar(f"{group}/{name}", value, progress.update)
@@ -162,10 +165,11 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _event_writer(folder: Path, console: Console) -> Any:
+def _event_writer(folder: Path, console: Console, first: int | None) -> Any:
+    """TensorBoard's; of a run that goes on after a crash it shows what was written from this update on once."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         console.print("tensorboard is not installed: no event files are written")
         return None
-    return SummaryWriter(str(folder))
+    return SummaryWriter(str(folder), purge_step=first)

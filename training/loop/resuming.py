@@ -21,7 +21,7 @@ from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
 
 # Training may be lengthened, validated, batched or computed otherwise, and slowed where it diverges.
 _FREE = {
-    *("about", "decoding", "licence", "published"),
+    *("about", "decoding", "licence", "published", "start"),
     *(f"data.{key}" for key in BATCHING_FIELDS),
     *(f"training.{key}" for key in ("updates", "validate_every", "validation_sentences", "save_every", "keep")),
     *(f"training.{key}" for key in ("average", "log_every", "patience", "max_skipped", "recompute", "deterministic")),

@@ -10,19 +10,20 @@ and saves, and tells the others what follows from it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from models.architectures.layers.linear import unfolded
 from models.architectures.protocol import Seq2SeqModel
 from models.architectures.registry import build_model
-from models.errors import ConfigError
+from models.errors import DecodingError
 from models.steps.loading import model_tensors
 from training.checkpoint import (
     TrainingProgress,
@@ -40,6 +41,7 @@ from training.data.dataset import PreparedData, vocabulary_digest
 from training.data.plans import plan_epoch
 from training.data.stream import Group, Stream
 from training.data.summary import PreparedSummary
+from training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
 from training.loop.interruption import interruptible
 from training.loop.objective import Objective
 from training.loop.reporting import Reporter, Window
@@ -182,7 +184,8 @@ class Trainer:
         """Train to the last update, a plateau's end, exhausted patience, or an interruption (then saved).
 
         Raises:
-            ConfigError: more updates in a row than the recipe allows had gradients that are not finite.
+            ConfigError: training diverged: more updates in a row than the recipe allows had gradients that are not
+                finite, a validation found no number, or weights are none. What may have gone wrong before is set aside.
         """
         started, previous = time.monotonic(), self.progress.seconds
         training = self.recipe.training
@@ -218,7 +221,8 @@ class Trainer:
             skipped_last=0 if step.applied else done.skipped_last + 1,
         )
         if self.progress.skipped_last > recipe.training.max_skipped:
-            raise ConfigError(_diverged(self.progress, recipe))
+            # What was saved stays: such updates changed nothing.
+            raise diverged(_skipped_too_often(self.progress, recipe), self.progress, recipe, self.run.newest)
         self._window.add(step.loss, step.nll, tokens)
         if self.progress.update % recipe.training.log_every == 0:
             values = {**self._window.means(self.processes), "rate": rate, "gradient_norm": step.norm}
@@ -267,30 +271,52 @@ class Trainer:
 
     def _validate(self) -> None:
         training, config = self.recipe.training, self.recipe.optimiser
-        values = self._validation_values() if self.processes.first else {}
+        values, fault = self._validation_values() if self.processes.first else ({}, "")
         value = -values.get("loss", 0.0) if training.metric == "loss" else values.get(training.metric, 0.0)
-        (value,) = self.processes.of_first(value)
-        improved = self.progress.best is None or value > self.progress.best
+        (value,) = self.processes.of_first(math.nan if fault else value)
+        if not math.isfinite(value):
+            if self.processes.first:
+                self.reporter.validation(self.progress, values)
+            self._give_up(fault)
+        # So written that a NaN, which earlier versions took for the best, is not kept.
+        improved = self.progress.best is None or not value <= self.progress.best
         stale = 0 if improved else self.progress.stale + 1
         plateaus = divisions(config, self.progress.plateaus, stale=not improved)
         self.progress = replace(
-            self.progress, best=value if improved else self.progress.best, stale=stale, plateaus=plateaus
+            self.progress,
+            best=value if improved else self.progress.best,
+            stale=stale,
+            plateaus=plateaus,
+            validated=self.progress.update,
         )
         if self.processes.first:
             self.reporter.validation(self.progress, values)
         if improved:
             self._write(self.run.best)
 
-    def _validation_values(self) -> dict[str, float]:
-        """Loss and scores; random numbers drawn meanwhile leave no trace."""
+    def _validation_values(self) -> tuple[dict[str, float], str]:
+        """Loss and scores, and what is wrong with them; random numbers drawn meanwhile leave no trace."""
         random = random_states()
         values = {"loss": self.validation_loss()}
-        if self.validator is not None:
-            values |= self.validator(self.stepper.best.eval())
+        fault = fault_of(values, "loss")
+        if self.validator is not None and not fault:
+            try:
+                values |= self.validator(self.stepper.best.eval())
+                fault = fault_of(values, self.recipe.training.metric)
+            except DecodingError as error:
+                fault = fault_of_search(error)
         set_random_states(random)
-        return values
+        return values, fault
+
+    def _give_up(self, fault: str) -> NoReturn:
+        """End a training that diverged; the newest checkpoint then is one that had not."""
+        if self.processes.first:
+            set_aside(self.run.checkpoints, self.progress.validated)
+        raise diverged(fault or "the validation failed", self.progress, self.recipe, self.run.newest)
 
     def _save(self) -> None:
+        if fault := fault_of_weights(self.model):  # the same in every process
+            self._give_up(fault)
         self._write(self.run.checkpoints / f"checkpoint-{self.progress.update}.safetensors")
         if self.processes.first:
             for old in checkpoints(self.run.checkpoints)[: -self.recipe.training.keep]:
@@ -304,10 +330,6 @@ class Trainer:
             save_checkpoint(path, self.model, self.optimiser, self.progress, recipe, further)
 
 
-def _diverged(progress: TrainingProgress, recipe: Recipe) -> str:
-    anew = " or in bf16" if recipe.training.precision == "fp16" else ""
-    return (
-        f"training diverged: the gradient was not finite in {progress.skipped_last} updates in a row up to update"
-        f" {progress.update}, but max_skipped is {recipe.training.max_skipped}: lower the learning rate or set a"
-        f" clip_norm, and --resume from the last checkpoint; or begin anew, with a longer warm-up{anew}"
-    )
+def _skipped_too_often(progress: TrainingProgress, recipe: Recipe) -> str:
+    most = recipe.training.max_skipped
+    return f"the gradient was not finite in {progress.skipped_last} updates in a row (max_skipped is {most})"

@@ -20,7 +20,7 @@ from training.data.corpus import read_lines
 from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
 from training.data.directions import Directed, directed_corpora
 from training.data.summary import PreparedSummary
-from training.quality.metrics import SCORERS
+from training.quality.metrics import pooled_scores
 from training.recipe import Recipe
 
 _SLOTS = 64  # of a search on a GPU, beside what training holds there
@@ -42,12 +42,14 @@ class TextValidator:
         sides = side_names(len(recipe.source_languages))
         # Lines, or feature matrices, of each corpus; by the language that a tag names, "" where there is none.
         self._columns: dict[str, dict[str, list[list[Any]]]] = {}
+        self._languages: dict[str, str] = {}  # of each corpus' references
         features = PreparedSummary.load(data).features
         directed = directed_corpora(recipe.data, recipe.languages)
         share = max(1, recipe.training.validation_sentences // len(directed))
         for one in directed:
             if "valid" not in one.corpus.splits:
                 continue
+            self._languages[one.corpus.name] = one.languages[-1]
             columns = self._columns.setdefault(_tag(recipe, one), {})[one.corpus.name] = []
             for side in sides:
                 if side in features:
@@ -79,15 +81,20 @@ class TextValidator:
             for name, columns in corpora.items():
                 count = len(columns[-1])
                 found[name] = (list(islice(decoded, count)), list(islice(references, count)))
-        texts, wanted = (list(chain.from_iterable(side)) for side in zip(*found.values(), strict=True))
-        scores = self._scores(texts, wanted)
+        scores = self._scores(found)
         if len(found) > 1:
             for name, pairs in found.items():
-                scores |= {f"{metric}/{name}": value for metric, value in self._scores(*pairs).items()}
+                scores |= {f"{metric}/{name}": value for metric, value in self._scores({name: pairs}).items()}
         return scores
 
-    def _scores(self, texts: list[str], references: list[str]) -> dict[str, float]:
-        scores = {s.metric.lower(): s.value for s in SCORERS[self._recipe.task](texts, references)}
+    def _scores(self, found: Mapping[str, tuple[list[str], list[str]]]) -> dict[str, float]:
+        """Of the translations and references of some corpora together, by their names."""
+        by_language: dict[str, tuple[list[str], list[str]]] = {}
+        for name, (texts, references) in found.items():
+            together = by_language.setdefault(self._languages[name], ([], []))
+            together[0].extend(texts)
+            together[1].extend(references)
+        scores = {name.lower(): value for name, value in pooled_scores(self._recipe.task, by_language).items()}
         if "rouge-1" in scores:
             scores["rouge"] = scores["rouge-1"]
         return scores

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from models.config import bounded
+from models.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,10 @@ class OptimiserConfig:
     rho: float = bounded(0.95, at_least=0.0, at_most=1.0)
     momentum: float = bounded(0.99, at_least=0.0, at_most=1.0)
     clip_norm: float = bounded(1.0, at_least=0.0)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.learning_rate < math.inf:
+            raise ConfigError(f"learning_rate must be a finite number above 0, but is {self.learning_rate}")
 
 
 def build_optimiser(config: OptimiserConfig, model: nn.Module) -> torch.optim.Optimizer:

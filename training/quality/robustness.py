@@ -17,7 +17,7 @@ import numpy as np
 
 from models.errors import CorpusError
 from training.data.perturbations import lower_case, with_typos, without_punctuation
-from training.quality.metrics import MeasuredScore, translation_scores
+from training.quality.metrics import MeasuredScore, task_scores
 from training.quality.symptoms import symptom
 
 PLAIN = "as it is"
@@ -102,13 +102,16 @@ def conditions(sources: Sequence[str], references: Sequence[str], *, seed: int =
     ]
 
 
-def suite(translate: Translate, sources: Sequence[str], references: Sequence[str]) -> list[ConditionResult]:
+def suite(
+    translate: Translate, sources: Sequence[str], references: Sequence[str], language: str
+) -> list[ConditionResult]:
     """Translate and judge every condition.
 
     Args:
         translate: a bundle's translations of lines, as many and in their order.
         sources: one segment a line.
         references: parallel to them.
+        language: of the references.
 
     Raises:
         CorpusError: there is nothing, or the lines are not parallel.
@@ -122,25 +125,26 @@ def suite(translate: Translate, sources: Sequence[str], references: Sequence[str
         plain = plain or texts
         # Joined lines are measured against their own sentences, translated one by one and joined.
         alone = _joined_alike(condition, plain)
-        found.append(_finding(condition, texts, alone))
+        found.append(_finding(condition, texts, alone, language))
     return found
 
 
-def _finding(condition: Condition, texts: Sequence[str], alone: Sequence[str]) -> ConditionResult:
+def _finding(condition: Condition, texts: Sequence[str], alone: Sequence[str], language: str) -> ConditionResult:
     counts: Counter[str] = Counter()
     examples: dict[str, tuple[str, str]] = {}
     for source, text, reference in zip(condition.sources, texts, condition.references, strict=True):
         if sign := symptom(text, source, reference):
             counts[sign] += 1
             examples.setdefault(sign, (source, text))
-    scores, plain = (_scores(condition, lines) for lines in (texts, alone))
+    scores, plain = (_scores(condition, lines, language) for lines in (texts, alone))
     return ConditionResult(condition.name, len(texts), scores, plain, dict(sorted(counts.items())), examples)
 
 
-def _scores(condition: Condition, texts: Sequence[str]) -> tuple[MeasuredScore, ...]:
+def _scores(condition: Condition, texts: Sequence[str], language: str) -> tuple[MeasuredScore, ...]:
     if condition.cased:
-        return tuple(translation_scores(texts, condition.references))
-    return tuple(translation_scores([t.lower() for t in texts], [r.lower() for r in condition.references]))
+        return tuple(task_scores("translate", language, texts, condition.references))
+    lower, gold = ([line.lower() for line in lines] for lines in (texts, condition.references))
+    return tuple(task_scores("translate", language, lower, gold))
 
 
 def _joined_alike(condition: Condition, plain: Sequence[str]) -> list[str]:

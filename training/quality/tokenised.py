@@ -51,10 +51,13 @@ class MtevalBleu(BLEU):
     """``mteval-v11b.pl``: case-insensitive, and of several references the shortest is the length to reach.
 
     ``multi-bleu.perl``, sacreBLEU and mteval from version 13 on take the reference whose length is closest.
+
+    Args:
+        tokens: sacreBLEU's name of the tokeniser: 13a is the script's, which knows of no text without spaces.
     """
 
-    def __init__(self) -> None:
-        super().__init__(lowercase=True, force=True, smooth_method="none")
+    def __init__(self, tokens: str = "13a") -> None:
+        super().__init__(lowercase=True, force=True, tokenize=tokens, smooth_method="none")
 
     def _get_closest_ref_len(self, hyp_len: int, ref_lens: list[int]) -> int:
         return min(ref_lens)

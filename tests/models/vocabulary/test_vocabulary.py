@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from models.errors import VocabularyError
 from models.vocabulary import PLACEHOLDERS, SentencePieceVocabulary, WordVocabulary, train_sentencepiece
+from models.vocabulary.pieces import in_parts
 
 LINES = ["the cat sat on the mat", "a ⟨ph0⟩ dog ran over 12345 hills", "der Hund läuft über die Straße"] * 30
 
@@ -158,3 +159,34 @@ def test_word_faults() -> None:
         WordVocabulary(["a"]).decode([9])
     with pytest.raises(VocabularyError, match="no word"):
         WordVocabulary(["a"]).id_of("b")
+
+
+def test_lines_of_any_length_are_learnt_from() -> None:
+    """A document in Greek of 6,000 bytes: left out, its letters would have no piece, and would be bytes."""
+    document = " ".join(["το σπίτι", "ο σκύλος", "η γάτα"] * 150)
+    assert len(document.encode()) > 4192
+    vocabulary = train_sentencepiece([document] * 4, size=320, languages=(), seed=1)
+    assert len(vocabulary.encode("σπίτι σκύλος γάτα")) <= 6
+
+
+def test_long_lines_are_parted_between_words_and_characters() -> None:
+    words = "σκύλος " * 900
+    parts = list(in_parts(words.strip()))
+    assert " ".join(parts) == words.strip() and max(len(part.encode()) for part in parts) <= 4192
+    assert len(parts) == 3, "two hold 322 words of 13 bytes and a third the rest"
+    run = "我" * 3000
+    assert [len(part) for part in in_parts(run)] == [1397, 1397, 206]
+    assert list(in_parts("short  line")) == ["short  line"] and list(in_parts("")) == []
+
+
+def test_what_cannot_be_trained_is_said_in_plain_words() -> None:
+    for lines, size, told in (
+        (["a b"], 5000, r"5000 pieces: the text gives at most \d+: lower size, or add text"),
+        (["a b"], 100, r"100 pieces: its characters, bytes and reserved pieces alone are \d+: raise size"),
+        ([], 400, "400 pieces: the text is empty"),
+    ):
+        with pytest.raises(VocabularyError, match=told) as raised:
+            train_sentencepiece(lines, size=size, languages=(), seed=1)
+        assert ".cc(" not in str(raised.value)
+    with pytest.raises(VocabularyError, match=r"readable sentencepiece model: it is damaged, or another kind of file$"):
+        SentencePieceVocabulary(b"nonsense")

@@ -213,3 +213,9 @@ def test_half_a_backup_is_none(run: Run, data: Path, tmp_path: Path, monkeypatch
     assert list((tmp_path / "copy").iterdir()) == []
     run("backup", str(tmp_path / "copy"))
     assert (tmp_path / "copy" / "files" / "job" / "source").read_text() == "text"
+
+
+@pytest.mark.parametrize("option", ["--rate", "--quota"])
+def test_bounds_that_the_database_does_not_hold_are_refused(option: str, run: Run) -> None:
+    assert "9223372036854775807" in run("keys", "add", "web", option, str(2**63), fails=True).output
+    run("keys", "add", "web", option, str(2**63 - 1))

@@ -84,7 +84,7 @@ def test_batches_counted_in_sentences(lengths: list[tuple[int, int]], most: int)
 
 
 def test_a_pair_longer_than_the_budget_is_refused() -> None:
-    with pytest.raises(ConfigError, match="max_tokens must be at least 15 for the longest pair, but is 14"):
+    with pytest.raises(ConfigError, match="batch_tokens must be at least 15 for the longest pair, but is 14"):
         plan_epoch(np.array([3, 20]), np.array([3, 10]), epoch=0, seed=1, max_tokens=14)
 
 

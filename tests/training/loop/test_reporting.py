@@ -34,7 +34,7 @@ class Events:
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> Events:
     made = Events()
-    monkeypatch.setattr(reporting, "_event_writer", lambda folder, console: made)
+    monkeypatch.setattr(reporting, "_event_writer", lambda folder, console, first: made)
     return made
 
 
@@ -141,3 +141,17 @@ def test_without_tensorboard_training_goes_on(tmp_path: Path, monkeypatch: pytes
     with TerminalReporter(100, tmp_path, shown) as reporter:
         reporter.update(TrainingProgress(update=1), VALUES)
     assert stream.getvalue().startswith("tensorboard is not installed: no event files are written\nupdate 1  epoch 0")
+
+
+def test_events_of_updates_that_are_made_once_more_are_shown_once(tmp_path: Path) -> None:
+    """After a crash at update 17, of a run that goes on from the checkpoint of update 10."""
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for updates in ((5, 10, 15), (15, 20)):
+        with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+            for update in updates:
+                reporter.update(TrainingProgress(update=update), VALUES)
+    events = EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("train/loss")] == [5, 10, 15, 20]

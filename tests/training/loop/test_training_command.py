@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +16,10 @@ import torch
 from models.bundle import Bundle
 from tests.command import fails, succeeds
 from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer
-from training.data.ancestry import write_ancestry
-from training.loop.trainer import Run
+from training.checkpoint import load_model_tensors
+from training.data.ancestry import read_ancestry, write_ancestry
+from training.loop.locking import LOCK, only_one
+from training.loop.trainer import Run, Trainer
 from training.recipe import recipe_mapping
 
 Written = Callable[..., Path]
@@ -146,3 +150,97 @@ def test_a_bundle_of_another_model_is_nothing_to_begin_from(run: Path, written: 
     assert not Run(run).checkpoints.exists()
     dropout = written(lambda mapping: mapping["model"].update(dropout=0.3))
     assert "trained after update 3" in succeeds("train", dropout, "--run", run, "--from", other)
+
+
+def given(data: Path) -> None:
+    """Mark prepared data as made with the vocabularies of a bundle, as `tandem prepare --from` does."""
+    record = data / "prepared.json"
+    mapping = json.loads(record.read_text(encoding="utf-8"))
+    mapping["identity"]["vocabularies"] = ["0", "0"]
+    record.write_text(json.dumps(mapping), encoding="utf-8")
+
+
+@pytest.fixture
+def start(run: Path, tmp_path: Path) -> Path:
+    """A bundle of the toy model with the vocabularies of the run's data."""
+    recipe, data = toy_recipe(), run / "data"
+    return bundle_without_graphs(toy_trainer(recipe, data, tmp_path).model, recipe, data, tmp_path / "start").path
+
+
+def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
+    return load_model_tensors(checkpoint)
+
+
+def test_a_recipe_names_what_it_starts_from(run: Path, written: Written, start: Path) -> None:
+    """Its weights, as with --from, which may say the same; not random ones, silently."""
+    from_recipe = written(lambda mapping: mapping.update(start=str(start)), updates=1)
+    succeeds("train", from_recipe, "--run", run)
+    assert read_ancestry(run).corpora == Bundle.load(start).manifest.training.corpora
+    found = weights(run / "checkpoints/checkpoint-1.safetensors")
+    shutil.rmtree(run / "checkpoints")
+    succeeds("train", from_recipe, "--run", run, "--from", start)
+    assert all(tensor.equal(found[name]) for name, tensor in weights(Run(run).newest).items())  # type: ignore[arg-type]
+    said = succeeds("train", written(lambda m: m.update(start="moved"), updates=2), "--run", run, "--resume")
+    assert "continuing after update 1" in said, "what has begun needs the bundle no longer"
+
+
+def test_two_starts_are_refused_by_name(run: Path, written: Written, start: Path) -> None:
+    recipe = written(lambda mapping: mapping.update(start="bundles/other"))
+    for command in ("prepare", "train"):
+        said = fails(command, recipe, "--run", run, "--from", start, status=2)
+        assert f"the recipe has start = 'bundles/other', but --from is {start}" in said.replace("\n", " ")
+    assert not (run / "checkpoints").exists()
+
+
+def test_given_vocabularies_are_not_trained_from_random_weights_unasked(
+    run: Path, written: Written, start: Path
+) -> None:
+    given(run / "data")
+    before = contents(run)
+    said = fails("train", written(), "--run", run, status=2)
+    assert "has the vocabularies of a bundle (tandem prepare --from), but none is named to begin from" in said
+    said = fails("train", written(), "--run", run, "--from", start, "--scratch", status=2)
+    assert "--scratch is for random weights, but" in said
+    assert contents(run) == before
+    assert "trained after update 3" in succeeds("train", written(), "--run", run, "--scratch")
+    assert "trained after update 4" in succeeds("train", written(updates=4), "--run", run, "--resume")
+
+
+def test_a_second_training_in_a_folder_is_refused(run: Path, written: Written) -> None:
+    with only_one(run):
+        before = contents(run)
+        said = fails("train", written(), "--run", run, status=1)
+        assert f"{run} is being trained in by another process (pid {os.getpid()})" in said.replace("\n", " ")
+        assert contents(run) == before
+
+
+def test_what_a_killed_training_was_writing_is_removed(run: Path, written: Written) -> None:
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints/.tmpx1").write_bytes(b"half")
+    (run / "checkpoints/checkpoint-2.partial").write_bytes(b"half")
+    succeeds("train", written(), "--run", run)
+    names = sorted(path.name for path in (run / "checkpoints").iterdir())
+    assert names == ["best.safetensors", "checkpoint-3.safetensors"]
+    assert not (run / LOCK).exists()
+
+
+def test_it_says_why_it_ended_early(run: Path, written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losses 3, 2, 2.5, 2.5: the best is that after update 2."""
+    losses = iter([3.0, 2.0, 2.5, 2.5])
+    monkeypatch.setattr(Trainer, "validation_loss", lambda self: next(losses))
+    recipe = written(updates=9, validate_every=1, patience=2)
+    said = succeeds("train", recipe, "--run", run).replace("\n", " ")
+    told = "ended after update 4: loss has not improved in 2 validations (patience = 2); the best was update 2, best.sa"
+    assert told in said
+    assert told in succeeds("train", recipe, "--run", run, "--resume").replace("\n", " ")
+
+
+def test_a_falling_rate_that_ends_training_is_named(
+    run: Path, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([1.0, 2.0, 3.0])
+    monkeypatch.setattr(Trainer, "validation_loss", lambda self: next(losses))
+    optimiser = {"name": "nag", "learning_rate": 0.05, "schedule": "plateau", "warmup": 0, "stop_below": 0.001}
+    recipe = written(lambda mapping: mapping.update(optimiser=optimiser), updates=9, validate_every=1)
+    said = succeeds("train", recipe, "--run", run).replace("\n", " ")
+    assert "ended after update 3: the learning rate has fallen below stop_below = 0.001; the best was update 1" in said

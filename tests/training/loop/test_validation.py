@@ -118,3 +118,13 @@ def test_a_search_on_the_device_scores_the_same(prepared: Path, monkeypatch: pyt
     assert validator(model) == expected
     assert expected["chrf"] > 0
     assert made[0].counters.sentences == len(valid_lines(prepared, "source0")) and not made[0].counters.routed
+
+
+def test_bleu_is_counted_by_the_language_of_the_references(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven characters, the last of which is wrong; as one word they would score 0."""
+    recipe = replace(toy_recipe(validation_sentences=3), target_language="zh")
+    model = toy_trainer(toy_recipe(), prepared, prepared).model.eval()
+    validator = TextValidator(recipe, prepared)
+    validator._columns[""]["toy"][-1][:] = ["今天天气很好吧"] * 3
+    monkeypatch.setattr(validation, "translate_lines", lambda *_, **__: ["今天天气很好吗"] * 3)
+    assert validator(model)["bleu"] == pytest.approx(100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25, abs=0.01)

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import pytest
 
 from models.errors import CorpusError
+from training.quality import metrics
 from training.quality.metrics import (
     OWN,
-    SCORERS,
     MeasuredScore,
     all_metrics,
+    bleu_tokens,
     corpus_metrics,
     corpus_scores,
     first_sentence,
     first_words,
     is_error,
-    translation_scores,
+    pooled_scores,
+    task_scores,
 )
 
-postedit_scores, summary_scores = SCORERS["postedit"], SCORERS["summarize"]
+translation_scores, postedit_scores, summary_scores = (
+    partial(task_scores, task, "en") for task in ("translate", "postedit", "summarize")
+)
 TEXT = ["the cat sat on the mat today", "a second sentence follows the first one"]
 
 
@@ -123,7 +128,7 @@ def papers(task: str, hypotheses: list[str], references: list[str], **options: b
 
 @pytest.mark.parametrize("task", OWN)
 def test_the_tasks_own_come_first(task: str) -> None:
-    assert tuple(corpus_metrics(task)) == OWN[task] == tuple(all_metrics(task, "en"))[: len(OWN[task])]
+    assert tuple(corpus_metrics(task, "en")) == OWN[task] == tuple(all_metrics(task, "en"))[: len(OWN[task])]
     assert [name for name in all_metrics(task, "en") if is_error(name)] == ([] if task == "summarize" else ["TER"])
 
 
@@ -211,3 +216,57 @@ def test_recall_of_75_bytes_is_of_what_comes_first() -> None:
     assert papers("summarize", [text], [text])["ROUGE-1 recall"] == 100.0
     cut = papers("summarize", ["é" * 40], ["a"])  # between the two bytes of a letter
     assert cut["ROUGE-1 recall, 75 bytes"] == 0.0
+
+
+# --- languages without spaces ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "found", "wanted"),
+    [
+        ("zh", "今天天气很好吗", "今天天气很好吧"),
+        ("zh-Hant", "今天天氣很好嗎", "今天天氣很好吧"),
+        ("ja", "今日天気最高日", "今日天気最高月"),
+        ("th", "กขคงจฉช", "กขคงจฉซ"),
+    ],
+)
+def test_a_line_without_spaces_is_no_single_word(
+    language: str, found: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of seven characters the last is another: precisions 6/7, 5/6, 4/5, 3/4. As one word nothing would be right."""
+    monkeypatch.setattr(metrics, "find_spec", lambda name: None)
+    bleu = 100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25
+    scores = values(task_scores("postedit", language, [found], [wanted]))
+    assert scores["BLEU"] == pytest.approx(bleu, abs=0.01)
+    assert values(postedit_scores([found], [wanted]))["BLEU"] == 0.0
+    if language.startswith("zh"):
+        assert scores["TER"] == pytest.approx(100 / 7, abs=0.01)
+    assert corpus_scores(all_metrics("translate", language), [found], [wanted])[3].value == scores["BLEU"]
+
+
+def test_the_tokeniser_is_the_best_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "find_spec", lambda name: None)
+    assert [bleu_tokens(code) for code in ("zh", "ja", "ko", "th", "de", "pt-BR")] == [
+        *("zh", "char", "char", "char", "13a", "13a")
+    ]
+    monkeypatch.setattr(metrics, "find_spec", lambda name: name)
+    assert [bleu_tokens(code) for code in ("zh_Hans", "ja-JP", "ko", "en")] == ["zh", "ja-mecab", "ko-mecab", "13a"]
+    monkeypatch.setattr(metrics, "find_spec", lambda name: name == "MeCab" or None)  # no dictionary
+    assert bleu_tokens("ja") == "char"
+
+
+def test_signatures_say_how_a_language_is_tokenised() -> None:
+    found = {one.metric: one.signature for one in task_scores("postedit", "zh", ["好 吗"], ["好 吗"])}
+    assert "tok:zh|" in found["BLEU"] and "asian:yes" in found["TER"]
+    found = {one.metric: one.signature for one in postedit_scores(TEXT, TEXT)}
+    assert "tok:13a|" in found["BLEU"] and "norm:no" in found["TER"] and "asian:no" in found["TER"]
+
+
+def test_texts_in_several_languages_are_counted_together_each_in_its_own_way() -> None:
+    """Five words and seven characters, the last of either wrong: 10/12, 8/10, 6/8, 4/6."""
+    english, chinese = (["a b c d x"], ["a b c d e"]), (["今天天气很好吗"], ["今天天气很好吧"])
+    both = pooled_scores("translate", {"en": english, "zh": chinese})
+    assert both["BLEU"] == pytest.approx(100 * (10 / 12 * 8 / 10 * 6 / 8 * 4 / 6) ** 0.25, abs=0.01)
+    assert pooled_scores("translate", {"en": english}) == values(translation_scores(*english))
+    with pytest.raises(CorpusError, match="at least 1, but are 1 and 0"):
+        pooled_scores("translate", {"en": (["a"], [])})

@@ -33,7 +33,7 @@ def test_every_condition_changes_the_sources_and_no_reference() -> None:
 
 
 def test_a_copier_loses_where_the_text_has_changed_and_has_no_symptoms() -> None:
-    found = by_name(suite(list, SOURCES, SOURCES))
+    found = by_name(suite(list, SOURCES, SOURCES, "en"))
     assert len(found) == 6
     assert found[PLAIN].scores[0].value == pytest.approx(100)
     assert found["lower case"].loss == pytest.approx(0), "case is not asked for where the source has none"
@@ -44,7 +44,7 @@ def test_a_copier_loses_where_the_text_has_changed_and_has_no_symptoms() -> None
 
 
 def test_a_model_that_stops_after_one_sentence_is_found_out() -> None:
-    found = by_name(suite(lambda lines: [f"{line.split('.')[0]}." for line in lines], SOURCES, SOURCES))
+    found = by_name(suite(lambda lines: [f"{line.split('.')[0]}." for line in lines], SOURCES, SOURCES, "en"))
     assert found[PLAIN].symptoms == {}
     several, long = found[f"{AT_ONCE} sentences at once"], found[f"{LONG_WORDS} words at once"]
     assert several.symptoms == {"short": 15} and several.share_lost == 1
@@ -59,14 +59,14 @@ def test_a_model_that_loops_on_typos_is_found_out() -> None:
     def looping(lines: Sequence[str]) -> list[str]:
         return [line if line in known or len(line.split()) > 10 else "I am I am I am I am" for line in lines]
 
-    found = by_name(suite(looping, SOURCES, SOURCES))
+    found = by_name(suite(looping, SOURCES, SOURCES, "en"))
     assert found["typing errors"].symptoms["loop"] > 50
     assert found[PLAIN].symptoms == {}
 
 
 def test_a_small_test_set_has_no_long_lines() -> None:
-    assert len(suite(list, SOURCES[:5], SOURCES[:5])) == 5
+    assert len(suite(list, SOURCES[:5], SOURCES[:5], "en")) == 5
     with pytest.raises(CorpusError, match="equally many"):
         conditions(SOURCES, SOURCES[:3])
     with pytest.raises(CorpusError, match="at least 1"):
-        suite(list, [], [])
+        suite(list, [], [], "en")

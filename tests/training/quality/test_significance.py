@@ -8,7 +8,7 @@ import pytest
 
 from models.errors import CorpusError
 from training.quality import significance
-from training.quality.metrics import OWN, SCORERS, all_metrics, corpus_metrics
+from training.quality.metrics import OWN, all_metrics, corpus_metrics, task_scores
 from training.quality.significance import Bootstrap, ComparedScore, Counts
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
@@ -28,7 +28,7 @@ def compare_systems(
     baseline: str,
     sampling: Bootstrap | None = None,
 ) -> dict[str, list[ComparedScore]]:
-    return Counts(corpus_metrics(task), systems, references).compare(baseline, sampling=sampling or Bootstrap())
+    return Counts(corpus_metrics(task, "en"), systems, references).compare(baseline, sampling=sampling or Bootstrap())
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_scores_are_those_of_evaluation(references: list[str], task: str) -> Non
     found = compare_systems(task, systems, references, baseline="b", sampling=Bootstrap(20))
     assert list(found) == ["a", "b"]
     for name, scores in found.items():
-        expected = SCORERS[task](systems[name], references)
+        expected = task_scores(task, "en", systems[name], references)
         assert [(s.metric, s.value) for s in scores] == [(s.metric, s.value) for s in expected]
 
 
@@ -75,7 +75,7 @@ def test_equal_systems_do_not_differ(references: list[str]) -> None:
 def test_a_few_sentences_tell_no_difference(references: list[str]) -> None:
     """The library alone would call any difference in one sentence significant: all of its draws are the same."""
     systems = {"a": references, "b": noisy(references, 0.8, 1)}
-    counts = Counts(corpus_metrics("translate"), systems, references)
+    counts = Counts(corpus_metrics("translate", "en"), systems, references)
     for size, least in ((1, 1.0), (2, 0.5), (5, 1 / 16)):
         found = counts.compare("a", rows=range(size), sampling=Bootstrap(200))["b"]
         assert all(score.p_value is not None and score.p_value >= least for score in found)
@@ -98,7 +98,7 @@ def test_numbers_are_those_of_sacrebleu(references: list[str], task: str) -> Non
 
     systems = {"base": noisy(references, 0.3, 1), "other": noisy(references, 0.35, 2)}
     found = compare_systems(task, systems, references, baseline="base", sampling=Bootstrap(200))
-    for index, (name, metric) in enumerate(corpus_metrics(task).items()):
+    for index, (name, metric) in enumerate(corpus_metrics(task, "en").items()):
         test = PairedTest(list(systems.items()), {name: metric}, [references], test_type="bs", n_samples=200)
         signatures, results = test()
         ((key, signature),) = signatures.items()
@@ -113,7 +113,7 @@ def test_numbers_are_those_of_sacrebleu(references: list[str], task: str) -> Non
 
 def test_another_seed_draws_other_sets(references: list[str]) -> None:
     systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.3, 2)}
-    counts = Counts(corpus_metrics("translate"), systems, references)
+    counts = Counts(corpus_metrics("translate", "en"), systems, references)
     first, again, other = (counts.compare("a", sampling=Bootstrap(100, seed)) for seed in (1, 1, 2))
     assert first == again
     assert [s.value for s in first["b"]] == [s.value for s in other["b"]]
@@ -123,7 +123,7 @@ def test_another_seed_draws_other_sets(references: list[str]) -> None:
 
 def test_what_is_held_at_once_changes_no_draw(references: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     systems = {"a": noisy(references, 0.2, 1), "b": noisy(references, 0.3, 2)}
-    counts = Counts(corpus_metrics("translate"), systems, references)
+    counts = Counts(corpus_metrics("translate", "en"), systems, references)
     whole = counts.compare("a", sampling=Bootstrap(70))
     monkeypatch.setattr(significance, "_HELD", 3 * len(references))
     assert counts.compare("a", sampling=Bootstrap(70)) == whole
@@ -157,11 +157,11 @@ def test_of_several_references_all_count(references: list[str], task: str) -> No
 
 def test_fewer_further_references_are_refused(references: list[str]) -> None:
     with pytest.raises(CorpusError, match="80 first references, but 79 further ones"):
-        Counts(corpus_metrics("translate"), {"a": references}, references, [references, references[1:]])
+        Counts(corpus_metrics("translate", "en"), {"a": references}, references, [references, references[1:]])
 
 
 def test_sentences_are_scored_alone() -> None:
-    counts = Counts(corpus_metrics("translate"), {"a": ["abc", "", "abd"]}, ["abc", "abc", "abc"])
+    counts = Counts(corpus_metrics("translate", "en"), {"a": ["abc", "", "abd"]}, ["abc", "abc", "abc"])
     whole, nothing, part = counts.sentence_scores("a", "chrF")
     assert (whole, nothing) == (100.0, 0.0) and 0 < part < 100
 

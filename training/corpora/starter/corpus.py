@@ -67,17 +67,19 @@ def make_corpus(job: StarterRequest) -> MadeCorpus:
             f" {valid:,} and {test:,}"
         )
     splits = hold_out(screened.pairs, valid, test, job.seed)
-    amount = Amount.of(splits["train"])
     if job.bundle is not None:
+        data = base_recipe(job.bundle, job.languages).data
+        amount = Amount.of(splits["train"], data.max_source_tokens if data.truncate_source else None)
         draft = recipe_from_bundle(job, amount, job.bundle)
     else:
-        draft = recipe_from_scratch(job, amount, screened)
+        draft = recipe_from_scratch(job, Amount.of(splits["train"]), screened)
     folder = job.corpora / job.name
     _write(job, folder, splits, screened)
     job.recipe_file.parent.mkdir(parents=True, exist_ok=True)
     job.recipe_file.write_text(draft.text, encoding="utf-8", newline="\n")
+    warnings = screened.warnings(draft.recipe.data, summaries=draft.recipe.task == "summarize")
     pairs = {name: len(splits[name]) for name in SPLITS}
-    return MadeCorpus(folder, screened, pairs, draft, (*screened.warnings(), *_few(job, pairs["train"])))
+    return MadeCorpus(folder, screened, pairs, draft, (*warnings, *_few(job, pairs["train"])))
 
 
 def _check(job: StarterRequest) -> None:

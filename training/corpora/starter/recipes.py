@@ -44,7 +44,7 @@ class StarterRequest:
     """
 
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the corpus, the recipe, the run and the bundle.")]
-    source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz; UTF-8).")]
+    source: Annotated[Path, typer.Option(help="Your texts, one segment a line (plain, .xz, .gz, .bz2; UTF-8).")]
     target: Annotated[Path | None, typer.Option(help="Their translations, line by line.", show_default=False)] = None
     corpora: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora")
     recipe: Annotated[Path | None, typer.Option(help="Recipe to write. [NAME.toml]")] = None
@@ -54,7 +54,7 @@ class StarterRequest:
     valid: Annotated[int | None, typer.Option(min=1, help="Pairs held out for validation. [by amount]")] = None
     test: Annotated[int | None, typer.Option(min=1, help="Pairs held out for the test. [by amount]")] = None
     updates: Annotated[int | None, typer.Option(min=1, help="Length of the training. [by amount]")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Of what is held out, and of the training.")] = 1
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of what is held out, and of the training.")] = 1
     licence: Annotated[str, typer.Option(help="Of the text, for the bundle's manifest.")] = ""
     attribution: Annotated[str, typer.Option(help="Whom to name there.")] = ""
     force: Annotated[bool, typer.Option(help="Replace an earlier corpus and recipe of this name.")] = False
@@ -109,6 +109,8 @@ def recipe_from_scratch(job: StarterRequest, amount: Amount, screened: Screened)
         amount,
         schedule,
         start=None,
+        task="translate",
+        metric="loss",
         corpus=corpora_toml(job.corpus),
         architecture=job.architecture,
         licence=job.licence or job.corpus.licence,
@@ -136,6 +138,7 @@ def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> D
     old = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
     start = {
         "name": manifest.name,
+        "bundle": str(bundle.path),
         "data": tomlkit.dumps({"data": _changed(replace(base.data, rewriting_from=0), "corpora")}),
         "corpora": corpora_toml(*old),
         "model": tomlkit.dumps({"model": {key: value for key, value in manifest.config.items() if key not in sized}}),
@@ -147,6 +150,9 @@ def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> D
         amount,
         _schedule(job, amount, tokens, TUNING_PASSES, cooldown=0.5),
         start=start,
+        task=base.task,
+        # Summaries that say the same in other words have another loss; ROUGE is at least what they are scored by.
+        metric="rouge" if base.task == "summarize" else base.training.metric,
         corpus=corpora_toml(replace(job.corpus, both_ways=base.data.tagged)),
         architecture=manifest.architecture,
         licence=" AND ".join(dict.fromkeys(one for one in (manifest.licence, job.licence) if one)),

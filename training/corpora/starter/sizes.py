@@ -32,9 +32,11 @@ class Amount:
     characters: int
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair]) -> Amount:
-        """The amount of some training pairs."""
-        tokens = max(sum(estimated_tokens(pair[side]) for pair in pairs) for side in (0, 1))
+    def of(cls, pairs: Sequence[Pair], cut: int | None = None) -> Amount:
+        """The amount of some training pairs, of whose sources so many tokens are read, or all."""
+        sources = (estimated_tokens(source) for source, _ in pairs)
+        read = sum(sources if cut is None else (min(tokens, cut) for tokens in sources))
+        tokens = max(read, sum(estimated_tokens(target) for _, target in pairs))
         words = sum(len(target.split()) for _, target in pairs) / len(pairs)
         return cls(len(pairs), tokens, words, character_count(text for pair in pairs for text in pair))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from models.errors import CorpusError
-from training.data.config import FilterConfig
+from training.data.config import DataConfig, FilterConfig
 from training.data.corpus import clean_line, read_parallel
 from training.data.filters import PairFilter
 
@@ -38,8 +38,6 @@ class Screened:
         pairs: that are left, each once, normalised, in the order of the files.
         lines: of each file.
         dropped: lines that are left out, by reason: "empty" (a side), "duplicate", "untranslated".
-        long: share of the pairs with a side of more than ``LONGEST`` tokens, by estimate.
-        uneven: share of the pairs whose longer side has more than ``RATIO`` times the words of the other.
         median_ratio: of the longer side's words over the other's; far above 1 where a side is written without spaces.
         correlation: of the sides' lengths, as logarithms; near 0 where lines do not belong together.
     """
@@ -47,8 +45,6 @@ class Screened:
     pairs: tuple[Pair, ...]
     lines: int
     dropped: dict[str, int]
-    long: float
-    uneven: float
     median_ratio: float
     correlation: float
 
@@ -57,10 +53,24 @@ class Screened:
         """Whether both sides separate words by spaces, so that counting them says something."""
         return self.median_ratio <= 2.5
 
-    def warnings(self) -> list[str]:
-        """What looks wrong, each with what to do."""
+    def longer(self, side: int, tokens: int) -> float:
+        """Share of the pairs of which this side has more tokens, by estimate."""
+        return float(np.mean([estimated_tokens(pair[side]) > tokens for pair in self.pairs]))
+
+    def uneven(self, ratio: float) -> float:
+        """Share of the pairs whose longer side has more than so many times the words of the other."""
+        words = np.array([[len(text.split()) for text in pair] for pair in self.pairs])
+        return float(np.mean(words.max(axis=1) > ratio * words.min(axis=1)))
+
+    def warnings(self, data: DataConfig, *, summaries: bool = False) -> list[str]:
+        """What looks wrong, each with what to do.
+
+        Args:
+            data: of the recipe that trains on the text: how long it may be.
+            summaries: whether the targets are that, and as long as they like.
+        """
         found = []
-        if self.correlation < 0.3:
+        if self.correlation < 0.3 and not summaries:
             found.append(
                 f"the lengths of the lines hardly go together (correlation {self.correlation:.2f}, most corpora have"
                 " 0.7 and more): does line 1 of one file translate line 1 of the other, and so on to the end?"
@@ -68,21 +78,39 @@ class Screened:
         if (untranslated := self.dropped.get("untranslated", 0)) > 0.05 * self.lines:
             share = untranslated / self.lines
             found.append(f"{share:.0%} of the lines equal their translation: are parts of a file not translated?")
-        if self.long > 0.01:
+        found += self._lengths(data, summaries)
+        ratio = data.filters.max_length_ratio
+        if self.has_words and ratio and (uneven := self.uneven(ratio)) > 0.05:
             found.append(
-                f"{self.long:.1%} of the pairs are longer than about {LONGEST} tokens and will not be trained on: split"
-                " paragraphs into sentences, in both files alike"
-            )
-        if self.has_words and self.uneven > 0.05:
-            found.append(
-                f"{self.uneven:.1%} of the pairs have more than {RATIO:.0f} times as many words on one side and will"
+                f"{uneven:.1%} of the pairs have more than {ratio:g} times as many words on one side and will"
                 " not be trained on: look at some of them"
             )
         return found
 
+    def _lengths(self, data: DataConfig, summaries: bool) -> Iterator[str]:
+        """What of the text is too long for a recipe."""
+        source, target = data.max_source_tokens, data.max_target_tokens
+        split = "shorten them" if summaries else "split paragraphs into sentences, in both files alike"
+        if data.truncate_source:
+            if (cut := self.longer(0, source)) > 0.01:
+                yield (
+                    f"{cut:.1%} of the sources are longer than about {source} tokens: the model reads their beginning,"
+                    " and the rest is cut off"
+                )
+            if (dropped := self.longer(1, target)) > 0.01:
+                yield (
+                    f"{dropped:.1%} of the targets are longer than about {target} tokens, and those pairs will not be"
+                    f" trained on: {split}"
+                )
+        elif (dropped := float(np.mean([_too_long(pair, source, target) for pair in self.pairs]))) > 0.01:
+            yield (
+                f"{dropped:.1%} of the pairs are longer than about {max(source, target)} tokens and will not be"
+                f" trained on: {split}"
+            )
+
 
 def screen(source: Path, target: Path, *, same_language: bool = False) -> Screened:
-    """Read two files, one segment a line (plain, ``.gz`` or ``.xz``).
+    """Read two files, one segment a line (plain, ``.gz``, ``.xz`` or ``.bz2``).
 
     Args:
         source: the texts.
@@ -119,20 +147,21 @@ def character_count(texts: Iterable[str]) -> int:
     return int(np.searchsorted(ranked, 0.9995 * ranked[-1])) + 1
 
 
+def _too_long(pair: Pair, source: int, target: int) -> bool:
+    return estimated_tokens(pair[0]) > source or estimated_tokens(pair[1]) > target
+
+
 def _is_untranslated(source: str, target: str) -> bool:
     return source == target and len(source.split()) > _WORDS_OF_NAMES
 
 
 def _measured(pairs: tuple[Pair, ...], lines: int, dropped: dict[str, int]) -> Screened:
     words = np.array([[len(text.split()) for text in pair] for pair in pairs])
-    longest = np.array([max(map(estimated_tokens, pair)) for pair in pairs])
     ratios = words.max(axis=1) / words.min(axis=1)
     return Screened(
         pairs,
         lines,
         dropped,
-        long=float(np.mean(longest > LONGEST)),
-        uneven=float(np.mean(ratios > RATIO)),
         median_ratio=float(np.median(ratios)),
         correlation=_correlation(pairs),
     )

@@ -34,7 +34,7 @@ WISH = StarterRequest(
     attribution='the "quoted" \\ \x7f firm',
 )
 AMOUNT = Amount(28_000, 366_000, 5.9, 90)
-SCREENED = Screened((), 0, {}, 0.0, 0.0, 1.2, 0.9)
+SCREENED = Screened((), 0, {}, 1.2, 0.9)
 SMALL = {"width": 16, "hidden": 24, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 64}
 BASE: dict[str, Any] = {
     "name": "old",
@@ -133,6 +133,7 @@ def test_a_bundle_goes_on_learning_as_it_is(tmp_path: Path) -> None:
     assert (recipe.training.batch_tokens, recipe.training.label_smoothing) == (1234, 0.2)
     assert [corpus.name for corpus in recipe.data.corpora] == ["mine"]
     assert recipe.licence == "CC0-1.0 AND ours"
+    assert (recipe.start, recipe.task, recipe.training.metric) == (str(old.path), "translate", "loss")
     assert recipe.optimiser.learning_rate < 1e-3
 
 
@@ -149,6 +150,14 @@ def test_the_old_corpora_can_be_mixed_in(tmp_path: Path) -> None:
         ("one", ("train",), 1),
         ("two", ("train",), 1),
     ]
+
+
+def test_a_summarizer_stays_one(tmp_path: Path) -> None:
+    """Its texts are cut as they were, and the best checkpoint is the one whose summaries are."""
+    data = BASE["data"] | {"truncate_source": True}
+    old = bundle(tmp_path, task="summarize", recipe=BASE | {"task": "summarize", "data": data})
+    recipe, _ = written(recipe_from_bundle(WISH, AMOUNT, old), tmp_path)
+    assert (recipe.task, recipe.training.metric, recipe.data.truncate_source) == ("summarize", "rouge", True)
 
 
 @pytest.mark.parametrize("languages", [("de", "en"), ("en", "de")])

@@ -45,5 +45,7 @@ def test_dropout_follows_the_passes() -> None:
 
 
 def test_the_amount_is_of_the_longer_side() -> None:
+    assert Amount.of([("a" * 700, "a" * 70)], 128).tokens == 128, "the model reads no more"
+    assert Amount.of([("a" * 700, "a" * 70)]).tokens == 200
     amount = Amount.of([("eins zwei", "a" * 70), ("b", "b b")])
     assert (amount.pairs, amount.tokens, amount.words, amount.characters) == (2, 21, 1.5, 9)

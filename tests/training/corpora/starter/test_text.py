@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,15 @@ import pytest
 from models.errors import CorpusError
 from tests.training.toy import write_lines
 from training.corpora.starter.text import Screened, character_count, estimated_tokens, screen
+from training.data.config import CorpusConfig, DataConfig, FilterConfig
 from training.data.corpus import clean_line
+
+DATA = DataConfig(
+    (CorpusConfig("a", ("{split}.de",), "{split}.en", "CC0", "nobody"),),
+    filters=FilterConfig(max_length_ratio=4.0),
+    max_source_tokens=256,
+    max_target_tokens=256,
+)
 
 
 def screened(folder: Path, source: list[str], target: list[str], *, same_language: bool = False) -> Screened:
@@ -63,7 +72,7 @@ def test_text_that_is_as_it_should_be_is_not_warned_of(tmp_path: Path) -> None:
     source = sentences(300)
     found = screened(tmp_path, source, [line.replace("wort", "words") for line in source])
     assert found.correlation > 0.9
-    assert found.warnings() == []
+    assert found.warnings(DATA) == []
 
 
 @pytest.mark.parametrize(
@@ -81,7 +90,7 @@ def test_text_that_is_as_it_should_be_is_not_warned_of(tmp_path: Path) -> None:
 )
 def test_what_looks_wrong_is_said(tmp_path: Path, source: list[str], target: list[str], fault: str) -> None:
     source = [f"{line} {number}" if fault != "of the lines equal" else line for number, line in enumerate(source)]
-    found = screened(tmp_path, source, target, same_language=fault != "of the lines equal").warnings()
+    found = screened(tmp_path, source, target, same_language=fault != "of the lines equal").warnings(DATA)
     assert [fault in warning for warning in found].count(True) == 1, found
 
 
@@ -89,8 +98,27 @@ def test_words_do_not_count_where_text_has_no_spaces(tmp_path: Path) -> None:
     source = [f"我们在图书馆里学习第{number}课" for number in range(50)]
     target = [f"we are studying lesson {number} in the library" for number in range(50)]
     found = screened(tmp_path, source, target)
-    assert found.uneven == 1.0 and not found.has_words
-    assert not any("words" in warning for warning in found.warnings())
+    assert found.uneven(4.0) == 1.0 and not found.has_words
+    assert not any("words" in warning for warning in found.warnings(DATA))
+
+
+def test_summaries_are_as_short_as_they_like(tmp_path: Path) -> None:
+    """Twenty of a hundred texts have about 143 tokens, of which the recipe reads 128; one summary has 58 of 48."""
+    source = ["lang " * 100] * 20 + ["kurz " * 20] * 80
+    source = [f"{line}{number}" for number, line in enumerate(source)]
+    target = [f"{'a' * (7 * (number % 9) + 1)} {number}" for number in range(98)] + ["b" * 200, "c" * 200]
+    found = screened(tmp_path, source, target, same_language=True)
+    data = replace(DATA, filters=FilterConfig(), max_source_tokens=128, max_target_tokens=48, truncate_source=True)
+    assert found.correlation < 0.3
+    assert found.warnings(data, summaries=True) == [
+        "20.0% of the sources are longer than about 128 tokens: the model reads their beginning, and the rest is cut"
+        " off",
+        "2.0% of the targets are longer than about 48 tokens, and those pairs will not be trained on: shorten them",
+    ]
+    assert (
+        "22.0% of the pairs are longer than about 128 tokens and will not be"
+        in found.warnings(replace(data, truncate_source=False), summaries=True)[0]
+    )
 
 
 def test_lines_of_one_length_are_not_called_unrelated(tmp_path: Path) -> None:
