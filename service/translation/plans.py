@@ -15,8 +15,8 @@ from service.errors import InvalidOption, LanguageNotServed, PairNotServed
 from service.text.detection import Guess
 from service.text.foreign import find_foreign
 from service.text.languages import base_code
+from service.translation.registered import stage_makers
 from service.translation.requests import DecodeRequest, RequestLimits, SummarizeTask, TranslateTask, priority_of
-from service.translation.rewriting import Rewriting
 from service.translation.stages import Stages, Way
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
@@ -128,15 +128,19 @@ def make_plan(
         return Plan(request, route, given, options, first, aligned, priority, deadline, known, wanted, channel, onward)
 
     last = hop(route.onward or route, search_options(request, route.models[-1], limits), request.prefix, None)
-    stages = make_stages(request, route)
+    stages = make_stages(request, route, limits)
     if route.onward is None:
         return replace(last, stages=stages)
     between = search_options(DecodeRequest(texts=(), beam_size=request.beam_size), route.model, limits)
     return replace(hop(route, between, None, last), stages=stages)
 
 
-def make_stages(request: DecodeRequest, route: Route) -> Stages:
-    """The text stages of a request's texts that go one way."""
+def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> Stages:
+    """The text stages of a request's texts that go one way: those that all bundles on it ask for, and are there."""
+    asked = [model.bundle.manifest.stages for model in route.models]
+    names = [name for name in asked[0] if all(name in one for one in asked)]
+    if limits.stages == "off" or not names:
+        return ()
     languages = route.languages[route.lead], *(model.target for model in route.models)
     way = Way(
         tuple(model.bundle for model in route.models),
@@ -145,7 +149,8 @@ def make_stages(request: DecodeRequest, route: Route) -> Stages:
         partial(find_foreign, alphabets=[model.alphabet for model in route.models]),
         isinstance(request, TranslateTask) and request.lexicon,
     )
-    return (Rewriting.of(way),)
+    makers = stage_makers()
+    return tuple(makers[name](way) for name in names if name in makers)
 
 
 def _placeholders(route: Route) -> tuple[str, ...]:

@@ -115,6 +115,8 @@ class Stage(Protocol):
         ...
 
 
+StageMaker = Callable[[Way], Stage]
+"""Makes a stage for a way."""
 Stages = Sequence[Stage]
 """In the order in which they prepare; they finish the other way round."""
 

@@ -252,7 +252,7 @@ class TextService:
         catalog, named = self.catalog, (request.target, request.model)
         preferred = None if request.others else catalog.source_languages(*named, pivot=request.pivot)
         texts = [document.text for document in documents] or request.texts
-        stages = cache(lambda code: make_stages(request, named_route(catalog, request, code)))
+        stages = cache(lambda code: make_stages(request, named_route(catalog, request, code), self._limits))
 
         def known(code: str, text: str) -> Recalled | None:
             return recalled(stages(code), StagedSentence(Masked(text), Masked(text)))

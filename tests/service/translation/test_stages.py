@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
+import pytest
+
+from models.bundle import Bundle
+from service.bundles.catalog import Route
+from service.bundles.served import ServedModel
+from service.settings import Settings
 from service.text.masking import Masked
 from service.translation.candidates import Candidate
+from service.translation.plans import make_stages
+from service.translation.requests import TranslateTask
 from service.translation.stages import (
     LONGEST_KNOWN,
     Recalled,
@@ -17,6 +26,7 @@ from service.translation.stages import (
     prepared,
     recalled,
 )
+from tests.service.support import served
 
 HELLO = StagedSentence(Masked("hello"), Masked("hello"))
 
@@ -73,3 +83,35 @@ def test_of_long_sentences_nobody_is_asked() -> None:
         and recalled([stage], StagedSentence(longer, longer)) is None
     )
     assert stage.asked == [longest.text]
+
+
+# --- which ones a text goes through ---------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("stages", "setting", "rewritten"),
+    [
+        (("rewriting",), "bundle", True),
+        (("rewriting",), "off", False),
+        ((), "bundle", False),
+        (("new",), "bundle", False),
+    ],
+)
+async def test_a_bundle_asks_and_a_server_may_refuse(
+    bundles: dict[str, Bundle], stages: tuple[str, ...], setting: Literal["bundle", "off"], rewritten: bool
+) -> None:
+    bundle = bundles["de-en"]
+    asking = replace(bundle, manifest=replace(bundle.manifest, stages=stages))
+    async with served({"de-en": asking}, Settings(stages=setting)) as running:
+        answer = (await running.translate("am 3. Mai")).json()["translatedText"]
+    assert answer == ("on May 3" if rewritten else "am 3. Mai")
+
+
+def test_of_several_bundles_all_must_ask(bundles: dict[str, Bundle]) -> None:
+    asks = ServedModel.of(bundles["de-en"])
+    silent = ServedModel.of(replace(asks.bundle, manifest=replace(asks.bundle.manifest, stages=())))
+    task, settings = TranslateTask(texts=[], target="en"), Settings()
+    for onward, count in ((asks, 1), (silent, 0)):
+        route = Route(asks, ("de",), onward=Route(onward, ("en",)))
+        assert len(make_stages(task, route, settings)) == count
