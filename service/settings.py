@@ -99,6 +99,11 @@ class Settings(BaseSettings):
         " translation, unless a request says otherwise: better, and more than twice the work; bulk = of files and large"
         " requests.",
     )
+    stages: Literal["bundle", "off"] = Field(
+        default="bundle",
+        description="Text stages around a model: those that its bundle asks for, such as `rewriting` for weak models,"
+        " or none (off).",
+    )
     threads: int = Field(
         default=1, ge=1, le=256, description="Threads of one model call; more than 1 gives up byte-identical answers."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.bundle.bundle import Bundle, by_source
 from models.bundle.card import render_card
-from models.bundle.files import BUILT, CARD, GRAPHS, LEXICON, MANIFEST, SHORTLIST, WEIGHTS, sha256
+from models.bundle.files import BUILT, CARD, GRAPHS, LEXICON, MANIFEST, REWRITING, SHORTLIST, WEIGHTS, sha256
 from models.bundle.manifest import (
     FORMAT,
     Corpus,
@@ -25,6 +25,7 @@ __all__ = [
     "GRAPHS",
     "LEXICON",
     "MANIFEST",
+    "REWRITING",
     "SHORTLIST",
     "WEIGHTS",
     "Bundle",

@@ -128,6 +128,8 @@ class Manifest:
         shortlist: the file that says which target tokens source words make likely (``models.search.shortlist``);
             empty = none.
         lexicon: the file with translations of words and phrases (``models.vocabulary.lexicon``); empty = none.
+        stages: names of the text stages that a server is to put around the model, such as "rewriting", in order; a
+            server without one of them leaves it out.
         confidence: how sure it is of what it writes in ``target_language`` (`tandem calibrate`); None = not calibrated.
         further_confidence: likewise in the other languages that it writes, by their codes.
         origin: where it comes from, of bundles made of a public model; ``training`` is empty then.
@@ -154,6 +156,7 @@ class Manifest:
     dictionary: str = ""
     shortlist: str = ""
     lexicon: str = ""
+    stages: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     tags: Literal["target", "both"] = "target"
     confidence: Confidence | None = None

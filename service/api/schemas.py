@@ -182,7 +182,7 @@ class TranslateRequest(DecodingFields):
     lexicon: bool = Field(
         default=True,
         description="Whether the bundle's lexicon, if it has one, translates words and short phrases that stand "
-        "alone, and keeps names.",
+        "alone, keeps names and rare nouns, and says how words in capitals are read.",
     )
     rerank: bool | None = Field(
         default=None,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from models.bundle import Bundle
-from models.vocabulary.lexicon import Lexicon
 from service.bundles.served import ServedModel
 from service.engine import Engine
 from service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
@@ -42,14 +40,6 @@ class Route:
     def models(self) -> tuple[ServedModel, ...]:
         """What a text goes through."""
         return (self.model,) if self.onward is None else (self.model, self.onward.model)
-
-    @property
-    def lexicons(self) -> tuple[tuple[Lexicon, str, str], ...]:
-        """Of each model that a text goes through its lexicon, the language that it reads, and the one it writes."""
-        languages = [base_code(self.languages[self.lead]), *(base_code(model.target) for model in self.models)]
-        return tuple(
-            (model.bundle.lexicon, *pair) for model, pair in zip(self.models, pairwise(languages), strict=True)
-        )
 
     @property
     def via(self) -> str | None:

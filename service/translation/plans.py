@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from models.search import SearchOptions
 from service.bundles.catalog import Catalog, Route
@@ -12,8 +13,11 @@ from service.bundles.served import Ids, ServedModel
 from service.engine import Job, Priority
 from service.errors import InvalidOption, LanguageNotServed, PairNotServed
 from service.text.detection import Guess
+from service.text.foreign import find_foreign
 from service.text.languages import base_code
+from service.translation.registered import stage_makers
 from service.translation.requests import DecodeRequest, RequestLimits, SummarizeTask, TranslateTask, priority_of
+from service.translation.stages import Stages, Way
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text
@@ -35,6 +39,7 @@ class Plan:
         wanted: hypotheses of a sentence that are needed; more are searched where they are ranked once more.
         channel: the model of the other direction, which ranks the hypotheses too; None = none does.
         onward: how what is written is decoded in its turn, where it is in a language between; None = it is the answer.
+        stages: what is done to sentences and translations, around all models that they go through.
     """
 
     request: DecodeRequest
@@ -49,6 +54,7 @@ class Plan:
     wanted: int
     channel: ServedModel | None = None
     onward: Plan | None = None
+    stages: Stages = ()
 
     @property
     def model(self) -> ServedModel:
@@ -107,7 +113,7 @@ def make_plan(
     marked = mute is None and isinstance(request, TranslateTask) and request.markup is not None
     priority = priority_of(characters, request.priority, limits.bulk_characters)
     given = tuple(request.columns[name] for name in route.fields)
-    known = tuple(name for name in route.model.placeholders if name in route.models[-1].placeholders)
+    known = _placeholders(route)
 
     def hop(route: Route, options: SearchOptions, prefix: str | None, onward: Plan | None) -> Plan:
         wanted, channel = options.n_best, find_channel(request, route, catalog, limits, priority)
@@ -122,10 +128,34 @@ def make_plan(
         return Plan(request, route, given, options, first, aligned, priority, deadline, known, wanted, channel, onward)
 
     last = hop(route.onward or route, search_options(request, route.models[-1], limits), request.prefix, None)
+    stages = make_stages(request, route, limits)
     if route.onward is None:
-        return last
+        return replace(last, stages=stages)
     between = search_options(DecodeRequest(texts=(), beam_size=request.beam_size), route.model, limits)
-    return hop(route, between, None, last)
+    return replace(hop(route, between, None, last), stages=stages)
+
+
+def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> Stages:
+    """The text stages of a request's texts that go one way: those that all bundles on it ask for, and are there."""
+    asked = [model.bundle.manifest.stages for model in route.models]
+    names = [name for name in asked[0] if all(name in one for one in asked)]
+    if limits.stages == "off" or not names:
+        return ()
+    languages = route.languages[route.lead], *(model.target for model in route.models)
+    way = Way(
+        tuple(model.bundle for model in route.models),
+        tuple(map(base_code, languages)),
+        len(_placeholders(route)),
+        partial(find_foreign, alphabets=[model.alphabet for model in route.models]),
+        isinstance(request, TranslateTask) and request.lexicon,
+    )
+    makers = stage_makers()
+    return tuple(makers[name](way) for name in names if name in makers)
+
+
+def _placeholders(route: Route) -> tuple[str, ...]:
+    """Strings that all models on the way copy."""
+    return tuple(name for name in route.model.placeholders if name in route.models[-1].placeholders)
 
 
 def search_options(request: DecodeRequest, model: ServedModel, limits: RequestLimits) -> SearchOptions:

@@ -42,6 +42,7 @@ class RequestLimits(Protocol):
     pivot: bool
     pivot_languages: tuple[str, ...]
     rerank: Literal["never", "bulk", "always"]
+    stages: Literal["bundle", "off"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeVar
 
 from service.bundles.catalog import Catalog, Route
@@ -26,10 +27,20 @@ from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
 from service.text.languages import base_code
 from service.text.markup import MarkupError
+from service.text.masking import Masked
 from service.translation.masker import Masker
-from service.translation.plans import Plan, check_cost, guessed_route, is_close, make_plan, named_route, summary_route
+from service.translation.plans import (
+    Plan,
+    check_cost,
+    guessed_route,
+    is_close,
+    make_plan,
+    make_stages,
+    named_route,
+    summary_route,
+)
 from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
-from service.translation.recall import is_borrowed, look_up, phrase_alone, recall
+from service.translation.recall import recall
 from service.translation.requests import (
     AUTO,
     DecodeRequest,
@@ -42,6 +53,7 @@ from service.translation.requests import (
 )
 from service.translation.reranking import decode_ranked
 from service.translation.results import DecodeResult, Time, Usage, WrittenText
+from service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, recalled
 from service.translation.summaries import SummarizedText, write_summaries
 from service.translation.turns import TurnThreads
 from service.translation.units import ParsedText, Unit, parse_text
@@ -240,31 +252,46 @@ class TextService:
         catalog, named = self.catalog, (request.target, request.model)
         preferred = None if request.others else catalog.source_languages(*named, pivot=request.pivot)
         texts = [document.text for document in documents] or request.texts
-        guesses = [self._guesses(text, request, preferred) for text in texts]
+        stages = cache(lambda code: make_stages(request, named_route(catalog, request, code), self._limits))
+
+        def known(code: str, text: str) -> Recalled | None:
+            return recalled(stages(code), StagedSentence(Masked(text), Masked(text)))
+
+        guesses = [self._guesses(text, request, preferred, known) for text in texts]
         found = [
             guessed_route(catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
         ]
         return [route for route, _ in found], [guess for _, guess in found]
 
-    def _guesses(self, text: str, request: TranslateTask, preferred: Collection[str] | None) -> list[Guess]:
-        """The languages that a text may be in, best first. A phrase alone tells little: there lexicons know better.
+    def _guesses(
+        self,
+        text: str,
+        request: TranslateTask,
+        preferred: Collection[str] | None,
+        recall: Callable[[str, str], Recalled | None],
+    ) -> list[Guess]:
+        """The languages that a text may be in, best first. A phrase alone tells little: there stages may know better.
 
         The language asked for counts as those that are read: it is sent too, and comes back as it is.
+
+        Args:
+            text: the text.
+            request: its request.
+            preferred: languages that are read; None = any.
+            recall: what is known of a text in a language.
         """
         expected = None if preferred is None else (*preferred, request.target)
-        guesses = self.detector.detect(text, expected, True)
-        alone = phrase_alone(text.strip())
-        if preferred is None or not request.lexicon or alone is None:
+        guesses, alone = self.detector.detect(text, expected, True), text.strip()
+        if preferred is None or not request.lexicon or len(alone) > LONGEST_KNOWN:
             return guesses
         if base_code(guesses[0].language) == base_code(request.target):
             close = {guess.language for guess in guesses if is_close(guess, guesses[0])}
             preferred = [code for code in preferred if code in close]
-        routes = {code: named_route(self.catalog, request, code) for code in preferred}
-        known = [code for code, route in routes.items() if look_up(route, text.strip())]
-        known = [code for code in known if not is_borrowed(routes[code], alone["phrase"])] or known
-        if not known or guesses[0].language in known:
+        known = {code: found for code in preferred if (found := recall(code, alone))}
+        telling = {code for code, found in known.items() if not found.borrowed} or known.keys()
+        if not telling or guesses[0].language in telling:
             return guesses
-        return [guess for guess in guesses if guess.language in known]
+        return [guess for guess in guesses if guess.language in telling]
 
     def _parsed(
         self,

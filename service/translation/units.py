@@ -3,8 +3,8 @@
 A unit is decoded as a whole: with a placeholder for each part that is hidden, which the search writes exactly as often
 as it was read, or, where the model knows no placeholders or there are too few, as it was sent. Then the parts are
 looked for in what was written. Where one is missing, the pieces between the parts are translated each by itself, and
-the parts stand between them again: worse as a translation, but complete. Nouns that the model lost, and that a lexicon
-knows, become placeholders too, once: where that does not bring them, what there was stays.
+the parts stand between them again: worse as a translation, but complete. Where a text stage does not accept what comes
+of all that, there is one attempt more, and where that is no better, what there was stays.
 
 Where a pair goes through a third language, each job's best hypothesis is a job once more, with the same placeholders,
 and what was missing is looked for in what comes of that.
@@ -16,37 +16,28 @@ import math
 import string
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from itertools import islice, zip_longest
 
 from models.search import Hypothesis
 from models.text import normalise
-from models.vocabulary import untagged
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
-from service.text.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
-from service.text.conventions import find_conventional
 from service.text.foreign import find_foreign
 from service.text.html import HtmlDocument
-from service.text.languages import base_code
 from service.text.layout import Document, is_translatable
 from service.text.loops import cut_loops
-from service.text.masking import Hidden, HiddenPlace, Masked, merge
-from service.text.names import NO_NAMES, Names
-from service.text.nouns import Nouns
+from service.text.masking import Hidden, Masked
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
-from service.text.quotes import with_even_quotes
 from service.text.splitting import Measure, split_long
 from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
 from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
-
-# How much longer a sentence may get, in tokens, once lost nouns stand behind placeholders.
-_LONGER, _FURTHER = 1.5, 6
+from service.translation.stages import StagedSentence, finished, judged, prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +169,7 @@ class Unit:
         attempt: how it was tried last.
         candidates: its translations, best first; empty until they are there.
         decoded: the results that they come from, one per job.
-        settled: what there was before lost nouns were hidden: attempt, candidates, and results.
+        former: what a stage did not accept, and stays where its attempt is no better: attempt, candidates, and results.
     """
 
     texts: tuple[str, ...]
@@ -189,7 +180,7 @@ class Unit:
     attempt: Attempt
     candidates: list[Candidate] = field(default_factory=list)
     decoded: Sequence[Decoded] = ()
-    settled: tuple[Attempt, list[Candidate], Sequence[Decoded]] | None = None
+    former: tuple[Attempt, list[Candidate], Sequence[Decoded]] | None = None
 
     @classmethod
     def of(
@@ -220,6 +211,11 @@ class Unit:
         return unit
 
     @property
+    def sentence(self) -> StagedSentence:
+        """As stages see it."""
+        return StagedSentence(self.sent, self.masked)
+
+    @property
     def first(self) -> bool:
         """Whether it is its text's first, which carries the prefix."""
         return self.number == 0
@@ -235,17 +231,11 @@ class Unit:
         self.candidates = self.candidates_of(plan, self.attempt, self.decoded)
 
     def candidates_of(self, plan: Plan, attempt: Attempt, decoded: Sequence[Decoded]) -> list[Candidate]:
-        """What the results of an attempt's jobs say, best first; in capitals, where the sentence or its label was."""
-        found, source = attempt.candidates(plan.writer, self.masked, decoded), self.sent.source
-        if attempt.known_from:
+        """What the results of an attempt's jobs say, best first, as it is written."""
+        found = attempt.candidates(plan.writer, self.masked, decoded)
+        if attempt.known_from or not plan.stages:
             return found
-        kept = [one.target for one in self.sent.hidden]
-        found = [replace(one, text=with_even_quotes(one.text, source, kept)) for one in found]
-        whole = is_shouted(self.sent.text)
-        if source == self.texts[0] or not (whole or has_loud_label(self.sent.text)):
-            return found
-        loud = shout if whole else shout_label
-        return [replace(one, text=loud(one.text, kept)) for one in found]
+        return [replace(one, text=finished(plan.stages, one.text, self.sentence)) for one in found]
 
     def work(self, plan: Plan) -> list[tuple[Plan, Job]]:
         """The jobs of its attempt, each with how it is decoded."""
@@ -260,20 +250,21 @@ class Unit:
     def goes_on(self, plan: Plan) -> bool:
         """Whether there is more to decode: from a language between, or where something is missing.
 
-        Then first the missing terms become placeholders, then all, then there are only parts; at last nouns that are
-        missing. There is no other way where the parts have been tried, or the model reads several texts at once.
+        Then first the missing terms become placeholders, then all, then there are only parts; what has
+        everything, stages judge. There is no other way where the parts have been tried, or the model reads several
+        texts at once.
         """
         if not self.candidates:
             return True
         best = self.candidates[0]
         if len(self.texts) > 1 or self.attempt.pieces is not None:
             return False
-        if self.settled is not None:
+        if self.former is not None:
             if not best.loses_nothing:
-                self.attempt, self.candidates, self.decoded = self.settled
+                self.attempt, self.candidates, self.decoded = self.former
             return False
         if best.complete:
-            return not best.loses_nothing and self._hides_nouns(plan, best)
+            return self._tries_once_more(plan)
         hidden, covered = self.masked.hidden, self.attempt.covered
         every = {number for number, one in enumerate(hidden) if not one.accepted}
         missing = {hidden[number] for number in every if not best.kept[number]}
@@ -284,15 +275,15 @@ class Unit:
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, wanted)
         return True
 
-    def _hides_nouns(self, plan: Plan, best: Candidate) -> bool:
-        """Whether it is tried with placeholders for the nouns that are missing in its best translation."""
-        lost = {number for number, kept in enumerate(best.kept) if not kept}
-        written = sum(len(one.tokens) for one in best.before or filter(None, [best.hypothesis]))
-        # Where a placeholder has no place, search would go on to the end that the request allows.
-        attempt = self._covering(plan, self.attempt.covered | lost, longest=math.ceil(_LONGER * written) + _FURTHER)
+    def _tries_once_more(self, plan: Plan) -> bool:
+        """Whether there is another attempt, since a stage does not accept what there is."""
+        verdict = judged(plan.stages, self.sentence, self.candidates)
+        if verdict is None:
+            return False
+        attempt = self._covering(plan, self.attempt.covered | verdict.hide, longest=verdict.longest)
         if attempt.pieces is not None:
             return False
-        self.settled, self.attempt = (self.attempt, self.candidates, self.decoded), attempt
+        self.former, self.attempt = (self.attempt, self.candidates, self.decoded), attempt
         return True
 
     def take(self, translations: Sequence[str], known_from: Known) -> None:
@@ -434,51 +425,15 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         sentences = [own for own, translated in parts if translated]
     units = []
     for number, own in enumerate(sentences):
-        calmed = _calmed(plan, own)
-        hidden, texts = _without_words(plan, calmed), (calmed.source,)
-        units.append(Unit.of(plan, tokens, hidden, texts, own, number=number, attention=attention))
+        read = _readable(plan, own)
+        units.append(Unit.of(plan, tokens, read, (read.source,), own, number=number, attention=attention))
     return SegmentedText(text, document, units, attention)
 
 
-def _calmed(plan: Plan, sentence: Masked) -> Masked:
-    """A sentence as models have read others: not in capitals, nor without any. As it is where no lexicon can say how
-    words are written: "DIE NATO" would be "Die nato"."""
-    if not isinstance(plan.request, TranslateTask) or not plan.request.lexicon:
-        return sentence
-    lexicon, source, target = plan.route.lexicons[0]
-    if not lexicon.directions.get((source, target)):
-        return sentence
-    spelling = partial(lexicon.spelling, source, target)
-    return replace(sentence, text=calm(sentence.text, spelling, EMPHASISED.get(source, frozenset())))
-
-
-def _without_words(plan: Plan, sentence: Masked) -> Masked:
-    """A sentence in which names, what the service writes itself, and signs and words no model reads are hidden too;
-    and nouns that a model may lose.
-
-    Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it would be no layout.
-    """
-    route = plan.route
-    looked_up = isinstance(plan.request, TranslateTask) and plan.request.lexicon
-    names = Names(route.lexicons) if looked_up else NO_NAMES
-    foreign = find_foreign(sentence.text, [model.alphabet for model in route.models])
-    whole = merge(_conventional(plan, sentence), foreign)  # "€" may be a sign that no model reads
-    done = sentence.hide(merge(whole, names.find(sentence.text)))
-    free = len(plan.placeholders) - len(done.hidden)
-    if not looked_up or free <= 0:
-        return done
-    nouns = Nouns(route.lexicons, untagged(route.model.bundle.source_vocabularies[0]))
-    hidden = done.hide(nouns.find(done.text)[:free])
-    return hidden if is_translatable(hidden.text) else done  # of words alone something must be decoded
-
-
-def _conventional(plan: Plan, sentence: Masked) -> list[HiddenPlace]:
-    """Dates, amounts and the like of a sentence, as many as placeholders are left; none where models know none."""
-    free = len(plan.placeholders) - len(sentence.hidden)
-    if not isinstance(plan.request, TranslateTask) or free <= 0:
-        return []
-    languages = base_code(plan.route.languages[0]), base_code(plan.writer.target)
-    return find_conventional(sentence.text, *languages)[:free]
+def _readable(plan: Plan, sentence: Masked) -> Masked:
+    """A sentence as its models read it: after all stages, and without what they have no pieces for."""
+    done = prepared(plan.stages, sentence)
+    return done.hide(find_foreign(done.text, [model.alphabet for model in plan.route.models]))
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:

@@ -51,6 +51,7 @@ def tiny_bundle(folder: Path, name: str = "de-en", **changes: Any) -> Bundle:
         "architecture": "copy",
         "decoding": SearchOptions(beam_size=4, max_length=200),
         "limits": Limits(max_source_tokens=40, max_target_tokens=200),
+        "stages": ("rewriting",),
     }
     weights = changes.pop("weights", {"weight": np.ones(1, np.float32)})
     manifest = small_manifest((file,), file, **(fields | {"name": name} | changes))

@@ -14,6 +14,7 @@ import torch
 from models.bundle import (
     GRAPHS,
     LEXICON,
+    REWRITING,
     SHORTLIST,
     Bundle,
     Limits,
@@ -247,12 +248,14 @@ def add_shortlist(path: Path, shortlist: Shortlist) -> Bundle:
 
 
 def add_lexicon(path: Path, lexicon: Lexicon) -> Bundle:
-    """Ship a lexicon with a bundle, in the place of the one that it may have.
+    """Ship a lexicon with a bundle, in the place of the one that it may have, and ask for the stage that uses it.
 
     Raises:
         BundleError: the bundle is not sound.
     """
-    manifest = replace(Bundle.load(path).manifest, lexicon=LEXICON)
+    manifest = Bundle.load(path).manifest
+    stages = tuple(dict.fromkeys((*manifest.stages, REWRITING)))
+    manifest = replace(manifest, lexicon=LEXICON, stages=stages)
     return extend_bundle(path, {LEXICON: lexicon.to_bytes()}, manifest)
 
 

@@ -10,8 +10,6 @@ import re
 from service.text.conventions.amounts import find_amounts
 from service.text.conventions.dates import find_dates
 from service.text.conventions.letters import find_formulae
-from service.text.conventions.ranges import find_ranges
-from service.text.conventions.relative import find_relative
 from service.text.masking import HiddenPlace, merge
 
 _DIGIT = re.compile(r"\d")
@@ -26,6 +24,6 @@ def find_conventional(text: str, source: str, target: str) -> list[HiddenPlace]:
     """
     found = find_formulae(text, source, target)
     if _DIGIT.search(text):
-        for find in (find_ranges, find_dates, find_relative, find_amounts):
+        for find in (find_dates, find_amounts):
             found = merge(found, find(text, source, target))
     return found

@@ -21,7 +21,7 @@ from babel.dates import format_date, format_skeleton
 from service.text.masking import HiddenPlace, apart, rewritten
 from service.text.spans import Span
 
-ANY_YEAR, _ANY_DAY = 2000, 1  # of dates without one; that year has every day
+_ANY_YEAR, _ANY_DAY = 2000, 1  # of dates without one; that year has every day
 _DAY = r"(?<![\w.,:/-])(?P<day>3[01]|[12]\d|0?[1-9])"
 _YEAR = r"(?P<year>[12]\d{3})(?![.,:]?\d)"
 _HOUR, _MINUTE = r"(?<![\w.,:/-])(?P<hour>2[0-3]|1\d|0?\d)", r"(?P<minute>[0-5]\d)"
@@ -83,8 +83,8 @@ _HABITS: Mapping[str, _Habits] = {
 }
 LANGUAGES = frozenset(_HABITS)
 """In which dates are written."""
-LOOSE = {language: frozenset(_WRITTEN_BEFORE.get(language, "").split()) for language in LANGUAGES}
-"""Words that a model writes before the place of a date or time, which says itself what stands before it."""
+# Words that a model writes before the place of a date or time, which says itself what stands before it.
+_LOOSE = {language: frozenset(_WRITTEN_BEFORE.get(language, "").split()) for language in LANGUAGES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,6 @@ class Dates:
         habits: what CLDR does not say.
         days: patterns of a date, with the groups ``before``, ``weekday``, ``day``, ``month`` and ``year``.
         month: of a month in a year, with the groups ``before``, ``month`` and ``year``.
-        name: pattern of a month's name.
         months: their numbers by name, folded where case does not count.
         weekdays: likewise.
     """
@@ -105,7 +104,6 @@ class Dates:
     habits: _Habits
     days: tuple[re.Pattern[str], ...]
     month: re.Pattern[str]
-    name: str
     months: Mapping[str, int]
     weekdays: Mapping[str, int]
 
@@ -122,11 +120,7 @@ class Dates:
             yield match, self._date(match, _ANY_DAY)
 
     def _date(self, match: re.Match[str], day: int) -> date:
-        return date(int(match["year"] or ANY_YEAR), self.number(match["month"]), day)
-
-    def number(self, month: str) -> int:
-        """Of a month, from 1, by its name."""
-        return self.months[self._folded(month)]
+        return date(int(match["year"] or _ANY_YEAR), self.months[self._folded(match["month"])], day)
 
     def _folded(self, name: str) -> str:
         return name if self.habits.cased else name.casefold()
@@ -180,7 +174,7 @@ def _place(
     start, instead_of = match.start(), frozenset[str]()
     if match["before"] and target in before:
         word = before[source].index(match["before"].replace("’", "'").casefold())
-        written, instead_of = f"{before[target][word]} {written}", LOOSE[target]
+        written, instead_of = f"{before[target][word]} {written}", _LOOSE[target]
     elif match["before"]:
         start = match.end("before") + 1
     return rewritten(match.string, Span(start, match.end()), written, instead_of)
@@ -196,10 +190,10 @@ def dates_of(language: str) -> Dates | None:
     wide, short = (locale.months["format"][width].items() for width in ("wide", "abbreviated"))
     months = {name.rstrip("."): number for number, name in (*short, *wide)}
     weekdays = {name: number for number, name in locale.days["format"]["wide"].items()}
-    name = rf"(?:{any_of(months)})"
+    name = rf"(?:{_any_of(months)})"
     month = rf"\b(?P<month>{name})\b(?:\.(?= \S))?"
     in_year = f"{habits.of}{_YEAR}"
-    before = _before(_BEFORE_DAYS, language) + rf"(?:\b(?P<weekday>{any_of(weekdays)}),? (?:de[mn] )?)?"
+    before = _before(_BEFORE_DAYS, language) + rf"(?:\b(?P<weekday>{_any_of(weekdays)}),? (?:de[mn] )?)?"
     days = [f"{before}{_DAY}{habits.ordinal}{habits.of}{month}(?:{in_year})?"]
     if language == "en":
         days.append(f"{before}{month} {_DAY}{habits.ordinal}(?:{in_year})?")
@@ -211,7 +205,6 @@ def dates_of(language: str) -> Dates | None:
         habits,
         tuple(re.compile(rf"{day}(?!\w| ?[-–] ?\d)", case) for day in days),
         re.compile(rf"{_before(_BEFORE_MONTHS, language)}{month}{in_year}(?!\w)", case),
-        name,
         months,
         weekdays,
     )
@@ -226,10 +219,10 @@ def _times(language: str) -> re.Pattern[str]:
 
 
 def _before(words: Mapping[str, Sequence[str]], language: str) -> str:
-    return rf"(?:(?<!\w)(?i:(?P<before>{any_of(words.get(language, ()))})) )?"
+    return rf"(?:(?<!\w)(?i:(?P<before>{_any_of(words.get(language, ()))})) )?"
 
 
-def any_of(words: Iterable[str]) -> str:
+def _any_of(words: Iterable[str]) -> str:
     """Pattern of any of these words; of none it matches nothing."""
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True)).replace("'", "['’]") or "(?!)"
 
@@ -247,9 +240,9 @@ def _time_written(match: re.Match[str], target: str) -> str:
         return f"{hour} heure{'s' * (hour > 1)}" if minute == "00" else f"{hour} h {minute}"
     if hour <= 12 and match["hour"][0] != "0":  # of which half of the day is not said
         return f"{hour} o'clock" if minute == "00" else f"{hour}:{minute}"
-    return half_day(hour, minute)
+    return _half_day(hour, minute)
 
 
-def half_day(hour: int, minute: str) -> str:
+def _half_day(hour: int, minute: str) -> str:
     """An hour of 24 as English counts them."""
     return f"{hour % 12 or 12}{'' if minute == '00' else f':{minute}'} {'pm' if hour > 11 else 'am'}"

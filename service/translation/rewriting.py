@@ -1,0 +1,134 @@
+"""Rewriting: what is done for models that are weak, as a text stage.
+
+Sentences in capitals are read as others are. Dates, amounts and how letters begin are never read; names, and nouns that
+a lexicon knows, are looked for in the translation, and become placeholders where they are lost. A lexicon answers for
+words and phrases that stand alone. Where a lexicon is needed, a bundle without one is left alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, pairwise
+
+from models.text import normalise
+from models.vocabulary import untagged
+from models.vocabulary.lexicon import PHRASE, Lexicon
+from service.text.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
+from service.text.conventions import find_conventional
+from service.text.layout import is_translatable
+from service.text.masking import HiddenPlace, Masked, merge
+from service.text.names import NO_NAMES, Names
+from service.text.nouns import Nouns
+from service.text.quotes import with_even_quotes
+from service.translation.candidates import Candidate
+from service.translation.stages import LONGEST_KNOWN, Recalled, Retry, StagedSentence, Way
+
+# How much longer a sentence may get, in tokens, once lost nouns stand behind placeholders.
+_LONGER, _FURTHER = 1.5, 6
+_PHRASE_ALONE = re.compile(rf"(?P<phrase>{PHRASE}) ?(?P<end>[.!?…]*)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rewriting:
+    """The rules for one way.
+
+    Attributes:
+        lexicons: of each model on the way its lexicon, the language that it reads, and the one it writes.
+        names, nouns: find those that may get lost; no nouns where the request lets no lexicon speak.
+    """
+
+    way: Way
+    lexicons: tuple[tuple[Lexicon, str, str], ...]
+    names: Names
+    nouns: Nouns | None
+
+    @classmethod
+    def of(cls, way: Way) -> Rewriting:
+        languages = pairwise(way.languages)
+        lexicons = tuple((one.lexicon, *pair) for one, pair in zip(way.bundles, languages, strict=True))
+        if not way.lexicon:
+            return cls(way, lexicons, NO_NAMES, None)
+        return cls(way, lexicons, Names(lexicons), Nouns(lexicons, untagged(way.bundles[0].source_vocabularies[0])))
+
+    def prepare(self, sentence: Masked) -> Masked:
+        """Without capitals that say no more than others, and with everything hidden that is looked for or rewritten.
+
+        Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it be no layout.
+        """
+        calmed = self._calmed(sentence)
+        text = calmed.text
+        whole = merge(self._conventional(calmed), self.way.unreadable(text))  # "€" may be a sign that no model reads
+        done = calmed.hide(merge(whole, self.names.find(text)))
+        free = self.way.free(done)
+        if self.nouns is None or free <= 0:
+            return done
+        hidden = done.hide(self.nouns.find(done.text)[:free])
+        return hidden if is_translatable(hidden.text) else done  # of words alone something must be decoded
+
+    def known(self, sentence: StagedSentence) -> Recalled | None:
+        """What the lexicons have for a word or phrase that stands alone."""
+        if not self.way.lexicon or any(one.at_once for one in sentence.read.hidden):
+            return None  # what is no model's is no lexicon's
+        return look_up(self.lexicons, sentence.sent.source)
+
+    def judge(self, sentence: StagedSentence, candidates: Sequence[Candidate]) -> Retry | None:
+        """Once more with placeholders for the nouns that are missing in the best translation."""
+        best = candidates[0]
+        lost = frozenset(number for number, kept in enumerate(best.kept) if not kept)
+        if not lost:
+            return None
+        written = sum(len(one.tokens) for one in best.before or filter(None, [best.hypothesis]))
+        # Where a placeholder has no place, search would go on to the end that the request allows.
+        return Retry(lost, math.ceil(_LONGER * written) + _FURTHER)
+
+    def finish(self, text: str, sentence: StagedSentence) -> str:
+        """With one kind of quotation marks; in capitals, where the sentence or its label was, and was read without."""
+        sent = sentence.sent
+        kept = [one.target for one in sent.hidden]
+        text = with_even_quotes(text, sent.source, kept)
+        whole = is_shouted(sent.text)
+        if sent.source == sentence.read.source or not (whole or has_loud_label(sent.text)):
+            return text
+        return shout(text, kept) if whole else shout_label(text, kept)
+
+    def _calmed(self, sentence: Masked) -> Masked:
+        """A sentence as models have read others: not in capitals, nor without any. As it is where no lexicon can say
+        how words are written: "DIE NATO" would be "Die nato"."""
+        lexicon, source, target = self.lexicons[0]
+        if not self.way.lexicon or not lexicon.directions.get((source, target)):
+            return sentence
+        spelling = partial(lexicon.spelling, source, target)
+        return replace(sentence, text=calm(sentence.text, spelling, EMPHASISED.get(source, frozenset())))
+
+    def _conventional(self, sentence: Masked) -> list[HiddenPlace]:
+        """Dates, amounts and the like, as many as placeholders are left; none where models know none."""
+        free = self.way.free(sentence)
+        return find_conventional(sentence.text, self.way.source, self.way.target)[:free] if free > 0 else []
+
+
+def phrase_alone(sentence: str) -> re.Match[str] | None:
+    """The word or phrase and what ends it, where a sentence is no more than an entry of a lexicon may be."""
+    if len(sentence) > LONGEST_KNOWN:
+        return None
+    return _PHRASE_ALONE.fullmatch(" ".join(normalise(sentence).replace("’", "'").split()))
+
+
+def look_up(lexicons: Sequence[tuple[Lexicon, str, str]], sentence: str) -> Recalled | None:
+    """Translations of a sentence that an entry may be; through a language between by both lexicons."""
+    match = phrase_alone(sentence)
+    if match is None:
+        return None
+    phrase, found = match["phrase"], [match["phrase"]]
+    for lexicon, source, target in lexicons:
+        ranked = (lexicon.translations(source, target, one) for one in found)
+        found = [*dict.fromkeys(chain.from_iterable(ranked))]
+    if not found:
+        return None
+    space = " " if lexicons[-1][2] == "fr" and match["end"][:1] in ("!", "?") else ""
+    lexicon, source, target = lexicons[0]
+    itself = all(one.casefold() == phrase.casefold() for one in lexicon.translations(source, target, phrase))
+    return Recalled(tuple(f"{one}{space}{match['end']}" for one in found), borrowed=itself)

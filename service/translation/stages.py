@@ -1,0 +1,147 @@
+"""Text stages: what may be done to a sentence before a model reads it, and to its translation afterwards.
+
+    prepare   the sentence that is read: other words, or more parts hidden        before it is tokenised
+    known     its translations, where nothing need be decoded                     instead of decoding
+    judge     accept the translations, or ask for one more attempt                after it is decoded
+    finish    the translation that is written                                     last
+
+Units know these four and nothing of what a stage looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from models.bundle import Bundle
+from service.text.masking import HiddenPlace, Masked
+from service.translation.candidates import Candidate
+
+LONGEST_KNOWN = 200
+"""Characters of a sentence that a stage may know; it is not asked about longer ones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """How a request's texts go through models, as far as stages may know it.
+
+    Attributes:
+        bundles: the models, in order.
+        languages: the text's, those between, and the translation's, as ISO 639 has them.
+        placeholders: how many parts of a sentence can be hidden all the way; 0 = none.
+        unreadable: finds in a normalised text what a model on the way has no pieces for. It is hidden after all stages:
+            one for which it matters what comes first does so itself.
+        lexicon: whether the request lets the bundles' lexicons speak.
+    """
+
+    bundles: tuple[Bundle, ...]
+    languages: tuple[str, ...]
+    placeholders: int
+    unreadable: Callable[[str], list[HiddenPlace]]
+    lexicon: bool
+
+    @property
+    def source(self) -> str:
+        """The text's language."""
+        return self.languages[0]
+
+    @property
+    def target(self) -> str:
+        """The translation's language."""
+        return self.languages[-1]
+
+    def free(self, sentence: Masked) -> int:
+        """How many more parts of a sentence can be hidden; below 0 where too many are."""
+        return self.placeholders - len(sentence.hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSentence:
+    """A sentence on its way.
+
+    Attributes:
+        sent: as it was sent, with what the request hides in it.
+        read: as models read it, with all that is hidden in it.
+    """
+
+    sent: Masked
+    read: Masked
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What is known of a sentence without decoding it.
+
+    Attributes:
+        translations: best first, at least one.
+        borrowed: whether its language has it from another one, as French has "Save": it does not tell the language.
+    """
+
+    translations: tuple[str, ...]
+    borrowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """One more attempt at a sentence; where that does not keep everything either, what there was stays.
+
+    Attributes:
+        hide: the numbers of hidden parts that placeholders are to stand for, besides those that had one.
+        longest: tokens at which hypotheses are cut, where that is sooner than the request's.
+    """
+
+    hide: frozenset[int]
+    longest: int
+
+
+class Stage(Protocol):
+    """Made for one way, and used from one thread at a time."""
+
+    def prepare(self, sentence: Masked) -> Masked:
+        """A normalised sentence as it is to be read."""
+        ...
+
+    def known(self, sentence: StagedSentence) -> Recalled | None:
+        """Translations of a sentence of at most ``LONGEST_KNOWN`` characters that stand without decoding, if any."""
+        ...
+
+    def judge(self, sentence: StagedSentence, candidates: Sequence[Candidate]) -> Retry | None:
+        """Whether complete translations, best first, are accepted (None). Asked once a sentence."""
+        ...
+
+    def finish(self, text: str, sentence: StagedSentence) -> str:
+        """A translation of a sentence as it is to be written."""
+        ...
+
+
+StageMaker = Callable[[Way], Stage]
+"""Makes a stage for a way."""
+Stages = Sequence[Stage]
+"""In the order in which they prepare; they finish the other way round."""
+
+
+def prepared(stages: Stages, sentence: Masked) -> Masked:
+    """A sentence as it is read after all stages."""
+    for stage in stages:
+        sentence = stage.prepare(sentence)
+    return sentence
+
+
+def recalled(stages: Stages, sentence: StagedSentence) -> Recalled | None:
+    """What the first stage that knows a sentence says of it."""
+    if len(sentence.sent.text) > LONGEST_KNOWN:
+        return None
+    return next(filter(None, (stage.known(sentence) for stage in stages)), None)
+
+
+def judged(stages: Stages, sentence: StagedSentence, candidates: Sequence[Candidate]) -> Retry | None:
+    """What the first stage that does not accept the translations asks for."""
+    return next(filter(None, (stage.judge(sentence, candidates) for stage in stages)), None)
+
+
+def finished(stages: Stages, text: str, sentence: StagedSentence) -> str:
+    """A translation as it is written after all stages."""
+    for stage in reversed(stages):
+        text = stage.finish(text, sentence)
+    return text

@@ -1,0 +1,117 @@
+"""Stages one after another, whatever they do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import pytest
+
+from models.bundle import Bundle
+from service.bundles.catalog import Route
+from service.bundles.served import ServedModel
+from service.settings import Settings
+from service.text.masking import Masked
+from service.translation.candidates import Candidate
+from service.translation.plans import make_stages
+from service.translation.requests import TranslateTask
+from service.translation.stages import (
+    LONGEST_KNOWN,
+    Recalled,
+    Retry,
+    StagedSentence,
+    finished,
+    judged,
+    prepared,
+    recalled,
+)
+from tests.service.support import served
+
+HELLO = StagedSentence(Masked("hello"), Masked("hello"))
+
+
+@dataclass
+class Signed:
+    """Leaves its name wherever it is asked."""
+
+    name: str
+    knows: Recalled | None = None
+    wants: Retry | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def prepare(self, sentence: Masked) -> Masked:
+        return replace(sentence, text=sentence.text + self.name)
+
+    def known(self, sentence: StagedSentence) -> Recalled | None:
+        self.asked.append(sentence.sent.text)
+        return self.knows
+
+    def judge(self, sentence: StagedSentence, candidates: Sequence[Candidate]) -> Retry | None:
+        return self.wants
+
+    def finish(self, text: str, sentence: StagedSentence) -> str:
+        return text + self.name
+
+
+def test_the_last_to_prepare_is_the_first_to_finish() -> None:
+    stages = [Signed("a"), Signed("b")]
+    assert prepared(stages, HELLO.sent).text == "helloab"
+    assert finished(stages, "hallo", HELLO) == "halloba"
+
+
+def test_the_first_that_knows_or_wants_something_is_heard() -> None:
+    knows, wants = Recalled(("hallo",)), Retry(frozenset({1}), 9)
+    stages = [Signed("a"), Signed("b", knows, wants), Signed("c", Recalled(("hi",)), Retry(frozenset(), 1))]
+    assert recalled(stages, HELLO) is knows
+    assert judged(stages, HELLO, [Candidate("hallo", None)]) is wants
+    assert stages[2].asked == []
+
+
+def test_without_stages_a_sentence_is_as_it_was() -> None:
+    assert prepared([], HELLO.sent) is HELLO.sent
+    assert recalled([], HELLO) is None
+    assert judged([], HELLO, [Candidate("hallo", None)]) is None
+    assert finished([], "hallo", HELLO) == "hallo"
+
+
+def test_of_long_sentences_nobody_is_asked() -> None:
+    stage = Signed("a", Recalled(("hallo",)))
+    longest, longer = (Masked("a" * (LONGEST_KNOWN + more)) for more in (0, 1))
+    assert (
+        recalled([stage], StagedSentence(longest, longest))
+        and recalled([stage], StagedSentence(longer, longer)) is None
+    )
+    assert stage.asked == [longest.text]
+
+
+# --- which ones a text goes through ---------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("stages", "setting", "rewritten"),
+    [
+        (("rewriting",), "bundle", True),
+        (("rewriting",), "off", False),
+        ((), "bundle", False),
+        (("new",), "bundle", False),
+    ],
+)
+async def test_a_bundle_asks_and_a_server_may_refuse(
+    bundles: dict[str, Bundle], stages: tuple[str, ...], setting: Literal["bundle", "off"], rewritten: bool
+) -> None:
+    bundle = bundles["de-en"]
+    asking = replace(bundle, manifest=replace(bundle.manifest, stages=stages))
+    async with served({"de-en": asking}, Settings(stages=setting)) as running:
+        answer = (await running.translate("am 3. Mai")).json()["translatedText"]
+    assert answer == ("on May 3" if rewritten else "am 3. Mai")
+
+
+def test_of_several_bundles_all_must_ask(bundles: dict[str, Bundle]) -> None:
+    asks = ServedModel.of(bundles["de-en"])
+    silent = ServedModel.of(replace(asks.bundle, manifest=replace(asks.bundle.manifest, stages=())))
+    task, settings = TranslateTask(texts=[], target="en"), Settings()
+    for onward, count in ((asks, 1), (silent, 0)):
+        route = Route(asks, ("de",), onward=Route(onward, ("en",)))
+        assert len(make_stages(task, route, settings)) == count
