@@ -25,7 +25,7 @@ from tests.hiding import hiding
 
 pytestmark = pytest.mark.xdist_group("repository")  # they share what is parsed
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("models", "training", "service", "deploy", "benchmarks")
+PACKAGES = ("models", "training", "service", "deploy", "benchmarks", "extras")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -220,6 +220,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
         ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
+        ("extras", declared("http", "dev")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from service.text.conventions.amounts import find_amounts
-from service.text.conventions.dates import find_dates
-from service.text.conventions.letters import find_formulae
+from extras.rewriting.conventions.amounts import find_amounts
+from extras.rewriting.conventions.dates import find_dates
+from extras.rewriting.conventions.letters import find_formulae
 from service.text.masking import HiddenPlace, merge
 
 _DIGIT = re.compile(r"\d")

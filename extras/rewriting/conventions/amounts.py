@@ -16,7 +16,7 @@ from functools import cache
 from babel import Locale
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
-from service.text.conventions.dates import LANGUAGES
+from extras.rewriting.conventions.dates import LANGUAGES
 from service.text.masking import HiddenPlace, merge, rewritten
 from service.text.spans import Span
 

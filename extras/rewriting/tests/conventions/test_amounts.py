@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.conventions.amounts import find_amounts
-from tests.service.text.conventions.found import found
+from extras.rewriting.conventions.amounts import find_amounts
+from extras.rewriting.tests.conventions.found import found
 
 THIN, HARD = "\u202f", "\u00a0"  # spaces that break no line
 

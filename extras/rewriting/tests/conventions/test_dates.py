@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.conventions.dates import LANGUAGES, dates_of, find_dates
-from tests.service.text.conventions.found import found
+from extras.rewriting.conventions.dates import LANGUAGES, dates_of, find_dates
+from extras.rewriting.tests.conventions.found import found
 
 
 @pytest.mark.parametrize(

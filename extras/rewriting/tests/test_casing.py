@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 from models.vocabulary.lexicon import Lexicon
-from service.text.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 
 WORDS = ("Haus", "weg", "Weg", "USB", "ist", "nicht", "NICHT", "keine")
 LEXICON = Lexicon({("de", "en"): dict.fromkeys(WORDS, ("word",))})

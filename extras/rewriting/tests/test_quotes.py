@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.text.quotes import with_even_quotes
+from extras.rewriting.quotes import with_even_quotes
 
 
 @pytest.mark.parametrize(

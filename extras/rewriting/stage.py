@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 
+from extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
+from extras.rewriting.conventions import find_conventional
+from extras.rewriting.names import NO_NAMES, Names
+from extras.rewriting.nouns import Nouns
+from extras.rewriting.quotes import with_even_quotes
 from models.text import normalise
 from models.vocabulary import untagged
 from models.vocabulary.lexicon import PHRASE, Lexicon
-from service.text.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
-from service.text.conventions import find_conventional
 from service.text.layout import is_translatable
 from service.text.masking import HiddenPlace, Masked, merge
-from service.text.names import NO_NAMES, Names
-from service.text.nouns import Nouns
-from service.text.quotes import with_even_quotes
 from service.translation.candidates import Candidate
 from service.translation.stages import LONGEST_KNOWN, Recalled, Retry, StagedSentence, Way
 

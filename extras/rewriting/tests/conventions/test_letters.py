@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.text.conventions.letters import find_formulae
-from tests.service.text.conventions.found import found
+from extras.rewriting.conventions.letters import find_formulae
+from extras.rewriting.tests.conventions.found import found
 
 
 @pytest.mark.parametrize(

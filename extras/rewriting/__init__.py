@@ -1,0 +1,1 @@
+"""Rules for weak models, as a text stage that a bundle asks for."""

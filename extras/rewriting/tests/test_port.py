@@ -1,0 +1,41 @@
+"""How the core finds what is here, and does without."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+from extras.rewriting.conventions.dates import LANGUAGES
+from extras.rewriting.stage import Rewriting
+from service.translation.registered import stage_makers
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+import sys
+sys.path.insert(0, {core!r})
+from service.translation.registered import stage_makers
+print(*stage_makers())
+"""
+
+
+def test_the_stage_is_found() -> None:
+    assert stage_makers() == {"rewriting": Rewriting.of}
+
+
+def test_where_the_folder_is_missing_there_is_no_stage(tmp_path: Path) -> None:
+    for package in ("models", "service"):
+        (tmp_path / package).symlink_to(ROOT / package)
+    (tmp_path / "extras" / "rewriting").mkdir(parents=True)
+    # Isolated, so that no other copy of the project is found: what its libraries need comes after.
+    libraries = [path for path in sys.path if "site-packages" in path]
+    program = f"import sys\nsys.path[:0] = {libraries!r}\n" + PROGRAM.format(core=str(tmp_path))
+    for folder in ("extras/rewriting", "extras"):
+        done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+        (tmp_path / folder).rmdir()
+
+
+def test_the_image_has_the_locales_that_dates_are_written_in() -> None:
+    assert set(runpy.run_path(str(ROOT / "deploy" / "docker" / "slim.py"))["_LOCALES"]) >= LANGUAGES
