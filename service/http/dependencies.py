@@ -82,6 +82,8 @@ def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..
         texts = (fields.texts, *fields.further_texts.values())
         characters = sum(len(text) for group in texts for text in group)
         note_priority(request, priority_of(characters, fields.priority, running.settings.bulk_characters))
+        own = fields.timeout is not None and fields.timeout < running.settings.request_timeout
+        request.scope["state"]["own_deadline"] = own
         async with access.charged(caller, characters) as receipt:
             yield caller
             if request.scope["state"].get("failed"):  # after the reply has begun

@@ -97,8 +97,12 @@ class RequestContext:
         caller = scope["state"].get("caller", "")
         self._metrics.note(route, method, status, caller, seconds)
         if method == "POST":
-            failed = scope["state"].get("failed", False)  # a stream that broke off, whatever status it began with
-            self._metrics.note_text(route, 500 if failed else status, scope["state"].get("priority", ""), seconds)
+            # What a stream broke off with counts, whatever status it began with. Who set a time of its own, below ours,
+            # and did not wait longer has left: that is no failure of ours, of which objectives and alerts speak.
+            counted = scope["state"].get("failed") or status
+            if counted == 504 and scope["state"].get("own_deadline"):
+                counted = CLIENT_GONE
+            self._metrics.note_text(route, counted, scope["state"].get("priority", ""), seconds)
         if refused := scope["state"].get("refused"):
             self._metrics.refused[refused] += 1
         # Whoever watches a server asks every few seconds: as long as all is well, that is nothing to read.

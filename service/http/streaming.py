@@ -145,8 +145,8 @@ async def _events(
                 yield KEEPALIVE_COMMENT
         yield framing.done(await task)
     except Exception as error:
-        scope["state"]["failed"] = True  # the status says otherwise, and who is charged should know
         response = error_response(error, scope)
+        scope["state"]["failed"] = response.status_code  # the reply's says otherwise, and who is charged should know
         if response.status_code == 500:
             _log.exception("stream_failed")
         yield framing.error(bytes(response.body).decode())

@@ -97,7 +97,7 @@ _REFUSALS = ("queue_full", "draining")  # the engine's, which are counted from t
 TEXT_ROUTES = ("/translate", "/summarize", "/postedit", "/v2/translate", "/v1/chat/completions")
 """Routes whose requests count for the service level objectives."""
 TEXT_OUTCOMES = ("answered", "refused", "failed", "left")
-"""By status: below 400, below 500, from 500 on, and 499, where the client has left."""
+"""By status: below 400, below 500, from 500 on, and 499, where the client has left, or its own time was over."""
 # Upper bounds in seconds: dense where an objective for people who wait can lie, up to the longest request.
 TEXT_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 20.0, 30.0, 60.0)
 CLIENT_GONE = 499

@@ -66,6 +66,21 @@ async def test_a_client_that_leaves_is_no_failure_of_ours(service: Served) -> No
     assert outcomes(await metrics(service.client)) == {"left": 1}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("own", "outcome"), [({"timeout": 0.02}, "left"), ({"timeout": 0.2}, "failed"), ({}, "failed")]
+)
+async def test_a_time_that_the_client_set_is_no_failure_of_ours(
+    bundles: dict[str, Bundle], own: dict[str, float], outcome: str, stream: bool
+) -> None:
+    async with served(bundles, Settings(request_timeout=0.2, shutdown_timeout=5)) as service:
+        service.graphs.gate.clear()
+        answer = await service.translate("haus", stream=stream, **own)
+        service.graphs.gate.set()
+        assert answer.status_code == 504 or '"deadline"' in answer.text
+        assert outcomes(await metrics(service.client)) == {outcome: 1}
+
+
 async def test_a_stream_that_breaks_off_has_failed_whatever_its_status(
     service: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
