@@ -13,8 +13,8 @@ from service.translation.registered import stage_makers
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
-import sys
-sys.path.insert(0, {core!r})
+import os, sys
+sys.path = [{core!r}, *(path for path in {libraries!r} + sys.path if not os.path.isdir(os.path.join(path, "service")))]
 from service.translation.registered import stage_makers
 print(*stage_makers())
 """
@@ -28,9 +28,9 @@ def test_where_the_folder_is_missing_there_is_no_stage(tmp_path: Path) -> None:
     for package in ("models", "service"):
         (tmp_path / package).symlink_to(ROOT / package)
     (tmp_path / "extras" / "rewriting").mkdir(parents=True)
-    # Isolated, so that no other copy of the project is found: what its libraries need comes after.
+    # Isolated, and without any other copy of the project, such as an editable install.
     libraries = [path for path in sys.path if "site-packages" in path]
-    program = f"import sys\nsys.path[:0] = {libraries!r}\n" + PROGRAM.format(core=str(tmp_path))
+    program = PROGRAM.format(core=str(tmp_path), libraries=libraries)
     for folder in ("extras/rewriting", "extras"):
         done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr

@@ -20,7 +20,6 @@ from models.bundle import Bundle
 from models.search import Array, GraphSpec, Hypothesis, SearchOptions, TensorSpec
 from models.translation.rendering import Renderer, TargetForm
 from models.vocabulary import EDITS, EOS, Vocabulary, WordVocabulary, train_sentencepiece
-from models.vocabulary.lexicon import Lexicon
 from service.app import create_app
 from service.bundles.catalog import Route
 from service.bundles.loading import build_engine
@@ -280,21 +279,6 @@ async def test_replies_carry_alignments_with_offsets_into_both_texts(
         assert "others" not in alignment
     assert {case("Bahnhof"), "?"} <= {
         text[slice(*pair["source"].values())] for pair in sentences[0]["alignment"]["words"]
-    }
-
-
-@pytest.mark.anyio
-async def test_all_of_a_phrase_that_is_looked_up_aligns_with_all_of_its_translation(bundles: dict[str, Bundle]) -> None:
-    known = replace(bundles["de-en"], lexicon=Lexicon({("de", "en"): {"auf Wiedersehen": ("goodbye",)}}))
-    fields = {"q": "Das Haus. Auf Wiedersehen!", "source": "de", "target": "en", "alignments": True}
-    response = await ask(known, "/translate", **fields)
-    assert response.status_code == 200, response.text
-    _, phrase = response.json()["details"][0]["sentences"]
-    spans = {"source": {"start": 10, "end": 26}, "target": {"start": 10, "end": 18}}
-    assert (phrase["lexicon"], response.json()["translatedText"]) == (True, "Das Haus. Goodbye!")
-    assert phrase["alignment"] == {
-        "tokens": {"source": ["Auf Wiedersehen!"], "target": ["Goodbye!"]},
-        "words": [spans],
     }
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bundle import Bundle, Limits, Training
+from models.bundle import Bundle, Training
 from service.app import create_app
 from service.errors import InvalidOption
 from service.settings import Settings
@@ -117,30 +117,6 @@ async def test_what_no_model_can_read_comes_back(service: Served, text: str, rea
 async def test_terms_go_before_what_nobody_asked_for(service: Served, term: str) -> None:
     body = (await service.translate(f"wo ist {term}?", glossary={term: "it"})).json()
     assert body["translatedText"] == "wo ist it?"
-
-
-async def test_dates_times_and_amounts_are_written_as_the_target_does(service: Served) -> None:
-    texts = ["Am 3. Mai 2024 ist das haus alt.", "das haus um 15 Uhr", "haus 1.250,5 km", "das haus"]
-    reply = await service.translate(texts, protect=["emails"])
-    written = ["On May 3, 2024 ist das haus alt.", "das haus at 3 pm", "haus 1,250.5 km", "das haus"]
-    assert reply.json() == {"translatedText": written, "protected": [[]] * 4}
-    assert len(service.graphs.encoded) == len(texts)  # none was read twice
-    reply = await service.translate(texts[1:], protect=["numbers"])
-    assert reply.json()["translatedText"] == texts[1:]
-
-
-async def test_figures_beyond_the_placeholders_are_read(tmp_path: Path) -> None:
-    bundle = tiny_bundle(tmp_path, limits=Limits(max_source_tokens=400, max_target_tokens=400))
-    async with served({"de-en": bundle}) as service:
-        names = len(bundle.source_vocabularies[0].placeholders)
-        text = "das " + " haus ".join(f"{number},5" for number in range(names + 2))
-        reply = (await service.translate(text, max_length=400)).json()["translatedText"]
-    assert reply == text.replace(",", ".", names)
-
-
-async def test_figures_are_read_by_models_without_placeholders(tmp_path: Path) -> None:
-    async with served({"de-en": tiny_bundle(tmp_path, training=UNTAUGHT)}) as service:
-        assert (await service.translate("das haus um 15 Uhr")).json() == {"translatedText": "das haus um 15 Uhr"}
 
 
 async def test_addresses_come_back_though_nobody_asked(service: Served) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
-from typing import Any
-
 import pytest
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
-from models.vocabulary.lexicon import Lexicon
 from service.settings import Settings
 from tests.service.support import Served, served
 
@@ -44,47 +39,6 @@ async def test_models_do_not_read_where_lines_may_break_and_which_way_text_runs(
     assert body["translatedText"] == "das haus ist alt-neu"
     (sentence,) = body["details"][0]["sentences"]
     assert sentence["source"] == {"start": 0, "end": len(text)}
-
-
-@pytest.fixture
-async def knowing(bundles: dict[str, Bundle]) -> AsyncIterator[Served]:
-    """A service whose bundle has a lexicon, of one word."""
-    known = replace(bundles["de-en"], lexicon=Lexicon({("de", "en"): {"wo": ("where",)}}))
-    async with served({**bundles, "de-en": known}) as running:
-        yield running
-
-
-@pytest.mark.parametrize("markup", [False, True])
-async def test_sentences_in_capitals_are_read_like_others(knowing: Served, markup: bool) -> None:
-    text = "<b>WO IST</b> DER {name}? DAS HAUS" if markup else "WO IST DER {name}? DAS HAUS"
-    body = (await knowing.translate(text, alternatives=1, format="html" if markup else "text")).json()
-    assert body["translatedText"] == text
-    assert {one.replace("⟨ph0⟩", "{name}") for one in knowing.read_texts} == {"Wo ist der {name}?", "Das haus"}
-
-
-async def test_a_stream_of_capitals_is_in_capitals(knowing: Served) -> None:
-    body = {"q": "WO IST DAS HAUS?", "source": "de", "target": "en", "stream": True}
-    async with knowing.client.stream("POST", "/translate", json=body) as reply:
-        lines = [line async for line in reply.aiter_lines() if line.startswith("data:")]
-    assert len(lines) == 2 and all("WO IST DAS HAUS?" in line for line in lines)
-    assert knowing.read_texts == ["Wo ist das haus?"]
-
-
-@pytest.mark.parametrize("text", ["DIE NATO UND DIE USA", "WARNUNG: bitte NICHT löschen", "die nato und die usa"])
-async def test_capitals_stay_where_no_lexicon_can_say_how_words_are_written(service: Served, text: str) -> None:
-    assert (await service.translate(text)).json() == {"translatedText": text}
-    assert service.read_texts == [text]
-
-
-@pytest.mark.parametrize("text", ["DIE NATO UND DIE USA", "bitte NICHT löschen"])
-@pytest.mark.parametrize("fields", [{"lexicon": False}, {"lexicon": True, "of": ("fr", "en")}])
-async def test_a_lexicon_that_is_not_asked_changes_no_capitals(
-    bundles: dict[str, Bundle], text: str, fields: dict[str, Any]
-) -> None:
-    lexicon = Lexicon({fields.get("of", ("de", "en")): {"nato": ("NATO",)}})
-    async with served({**bundles, "de-en": replace(bundles["de-en"], lexicon=lexicon)}) as running:
-        assert (await running.translate(text, lexicon=fields["lexicon"])).json() == {"translatedText": text}
-        assert running.read_texts == [text]
 
 
 async def test_reserved_strings_of_users_are_just_text(service: Served) -> None:
