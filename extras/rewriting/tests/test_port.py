@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from extras.rewriting.conventions.dates import LANGUAGES
@@ -14,7 +15,7 @@ from service.translation.registered import stage_makers
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import os, sys
-sys.path = [{core!r}, *(path for path in {libraries!r} + sys.path if not os.path.isdir(os.path.join(path, "service")))]
+sys.path = [{core!r}, *(path for path in sys.path + {libraries!r} if not os.path.isdir(os.path.join(path, "service")))]
 from service.translation.registered import stage_makers
 print(*stage_makers())
 """
@@ -29,7 +30,7 @@ def test_where_the_folder_is_missing_there_is_no_stage(tmp_path: Path) -> None:
         (tmp_path / package).symlink_to(ROOT / package)
     (tmp_path / "extras" / "rewriting").mkdir(parents=True)
     # Isolated, and without any other copy of the project, such as an editable install.
-    libraries = [path for path in sys.path if "site-packages" in path]
+    libraries = list({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     program = PROGRAM.format(core=str(tmp_path), libraries=libraries)
     for folder in ("extras/rewriting", "extras"):
         done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
