@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from random import Random
 
 from training.data import borders
+from training.data.borders import Texts
 from training.data.config import AugmentationConfig
-from training.data.substitution import Texts, substituted
+from training.data.substitution import substituted
 
 _SHORT = 32  # characters of an entry of a menu, on its longer side
 _LABEL = 3  # words

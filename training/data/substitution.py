@@ -11,9 +11,7 @@ from random import Random
 
 from training.data import copyables
 from training.data import names as names_of
-from training.data.borders import wrapped
-
-Texts = tuple[str, str]  # a source and its target
+from training.data.borders import Texts, wrapped
 
 _NUMBER = re.compile(r"(?<![\w.,:/%-])\d{1,6}(?![\w:/%]|[.,-]\d)")
 _NAME = re.compile(r"(?<![\w.@/-])[A-Z][^\W_]+(?:[.-][^\W_]+)*(?![\w@/-])")

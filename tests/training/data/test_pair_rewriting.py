@@ -13,9 +13,10 @@ import pytest
 from models.errors import ConfigError
 from models.text import as_read, normalise
 from training.data import borders, copyables, names
+from training.data.borders import Texts
 from training.data.config import AugmentationConfig
 from training.data.rewriting import PairRewriter, capitalised
-from training.data.substitution import Texts, substituted
+from training.data.substitution import substituted
 
 MAKERS = (copyables.number, copyables.identifier, copyables.slot, copyables.emoji, names.name)
 PAIR = ("Wir haben 3 Hunde in Boston gesehen.", "We saw 3 dogs in Boston.")
