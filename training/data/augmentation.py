@@ -148,7 +148,10 @@ class Augmentation:
         first, second = self._tag_numbers(side, pairs_P)
         tags_P = (first > 0).astype(np.int64) + (second > 0)
         sources = [ids[tags:-1] for ids, tags in zip(_sequences(side, pairs_P), tags_P.tolist(), strict=True)]
-        columns = vocabulary.decode_many(sources), target_vocabulary.decode_many(_sequences(data.target_side, pairs_P))
+        columns = (
+            self._source_texts(vocabulary, sources),
+            target_vocabulary.decode_many(_sequences(data.target_side, pairs_P)),
+        )
         marked = [vocabulary.marks(ids) for ids in sources]
         languages = [self.languages_of(tag) for tag in first.tolist()]
         random = Random(int(rng.integers(2**63)))
@@ -242,6 +245,12 @@ class Augmentation:
         dropout = self.dropouts[side] if rate else None
         return sequences if dropout is None else dropout.applied(sequences, rate, rng)
 
+    def _source_texts(self, vocabulary: SentencePieceVocabulary, sequences: list[Ids]) -> list[str]:
+        texts = vocabulary.decode_many(sequences)
+        if self.config.truncate_source:  # a cut may have gone through a character
+            texts = [text.rstrip("\ufffd") for text in texts]
+        return texts
+
     def _untidy(
         self,
         vocabulary: SentencePieceVocabulary,
@@ -251,9 +260,7 @@ class Augmentation:
         rng: np.random.Generator,
     ) -> dict[int, Ids]:
         """Some sequences as their text, made untidy, is encoded."""
-        texts = vocabulary.decode_many([old[pair] for pair in pairs])
-        if self.config.truncate_source:  # a cut may have gone through a character
-            texts = [text.rstrip("\ufffd") for text in texts]
+        texts = self._source_texts(vocabulary, [old[pair] for pair in pairs])
         texts = [noise.applied(text, pair, rng) for text, pair in zip(texts, pairs, strict=True)]
         marked = {number for number, pair in enumerate(pairs) if vocabulary.marks(old[pair])}
         encoded = vocabulary.encode_many(texts, marked)
