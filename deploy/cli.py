@@ -1,13 +1,15 @@
 """The `tandem` command: which commands there are, and how failures are told. Their functions stand beside their work.
 
-A command's module is imported when the command is called, or its help: `tandem --help` needs no package of an extra,
-and `tandem serve` never loads torch.
+Extras bring commands of their own. A command's module is imported when the command is called, or its help: `tandem
+--help` needs no package of an extra, and `tandem serve` never loads torch.
 """
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from collections.abc import Mapping
+from functools import cache, reduce
+from operator import or_
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -16,9 +18,10 @@ from typer.main import get_group
 
 from models.command import installed_version, with_options
 from models.errors import FULL, ConfigError, OptionError, TandemError
+from service.ports import extras, load
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
-COMMANDS: dict[str, tuple[str, str]] = {
+_OWN: dict[str, tuple[str, str]] = {
     "corpus": ("training.corpora.command:corpus", "Prepare a corpus of the papers from files that you fetched"),
     "new": ("deploy.new:new", "Begin with text of your own"),
     "prepare": ("training.loop.commands:prepare", "Turn corpora into batches' raw material"),
@@ -58,7 +61,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "loadtest": ("deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }
 
-_EXTRAS = {  # packages that another extra than [serve] brings
+_PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serve] brings
     "[train] (make install)": (
         *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
         *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
@@ -69,12 +72,18 @@ _EXTRAS = {  # packages that another extra than [serve] brings
 }
 
 
+@cache
+def commands() -> Mapping[str, tuple[str, str]]:
+    """All commands, those of extras behind the core's own."""
+    return reduce(or_, (extra.commands for extra in extras()), _OWN)
+
+
 class Commands(TyperGroup):
     """The commands of the table: with their lines where they are listed, as they are where one is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = {name: TyperCommand(name, help=line + ".") for name, (_, line) in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=line + ".") for name, (_, line) in commands().items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called. Raises ModuleNotFoundError where it needs an extra that is not installed."""
@@ -84,8 +93,7 @@ class Commands(TyperGroup):
 
 def load_command(name: str) -> Any:
     """The command or group of that name, with all of its options; its module is imported."""
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    command = getattr(import_module(module), attribute)
+    command = load(commands()[name][0])
     group = typer.Typer(rich_markup_mode="markdown")  # brackets are text, and paragraphs flow
     if isinstance(command, typer.Typer):
         group.add_typer(command, name=name)
@@ -144,7 +152,8 @@ def main() -> None:
 
 def extra_of(package: str) -> str:
     """The extra of this distribution that brings a package, in the words that a user is told."""
-    return next((extra for extra, packages in _EXTRAS.items() if package in packages), "[serve]")
+    known = reduce(or_, (extra.packages for extra in extras()), _PACKAGES)
+    return next((name for name, packages in known.items() if package in packages), "[serve]")
 
 
 def _fail(message: str, status: int) -> NoReturn:

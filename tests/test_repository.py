@@ -373,12 +373,12 @@ def test_documented_make_targets_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_documented_tandem_commands_exist(path: Path) -> None:
-    from deploy.cli import COMMANDS, load_command
+    from deploy import cli
 
     for line in commands(path, "tandem"):
         name, *arguments = line.split()
-        assert name in COMMANDS, line
-        command = load_command(name)
+        assert name in cli.commands(), line
+        command = cli.load_command(name)
         while arguments and (group := getattr(command, "commands", {})):  # `tandem bench decode`, not `tandem bench`
             name, *arguments = arguments
             assert name in group, line

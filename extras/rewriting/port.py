@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from service.ports import Extra
 
-from extras.rewriting.stage import Rewriting
-from service.translation.stages import StageMaker
-
-STAGES: Mapping[str, StageMaker] = {"rewriting": Rewriting.of}
-"""Text stages, by the names that bundles ask for them with."""
+EXTRA = Extra(name="rewriting", stages={"rewriting": "extras.rewriting.stage:Rewriting.of"})

@@ -15,9 +15,8 @@ from service.errors import InvalidOption, LanguageNotServed, PairNotServed
 from service.text.detection import Guess
 from service.text.foreign import find_foreign
 from service.text.languages import base_code
-from service.translation.registered import stage_makers
 from service.translation.requests import DecodeRequest, RequestLimits, SummarizeTask, TranslateTask, priority_of
-from service.translation.stages import Stages, Way
+from service.translation.stages import Stages, Way, stage_makers
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text

@@ -10,11 +10,13 @@ Units know these four and nothing of what a stage looks for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from models.bundle import Bundle
+from service.ports import extras, load
 from service.text.masking import HiddenPlace, Masked
 from service.translation.candidates import Candidate
 
@@ -119,6 +121,12 @@ StageMaker = Callable[[Way], Stage]
 """Makes a stage for a way."""
 Stages = Sequence[Stage]
 """In the order in which they prepare; they finish the other way round."""
+
+
+@cache
+def stage_makers() -> Mapping[str, StageMaker]:
+    """What makes each stage that an extra brings, by the names that bundles ask for them with."""
+    return {name: load(place) for extra in extras() for name, place in extra.stages.items()}
 
 
 def prepared(stages: Stages, sentence: Masked) -> Masked:

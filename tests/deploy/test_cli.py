@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.cli import COMMANDS, load_command
+from deploy.cli import commands, load_command
 from models.folders import whole_folder
 from tests.command import fails, succeeds
 
@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", commands())
 def test_every_command_explains_itself_with_an_example(command: str) -> None:
     """Its help begins with the line that it has in the list; groups have an example for each of their commands."""
     loaded = load_command(command)
-    assert loaded.help.startswith(COMMANDS[command][1])
+    assert loaded.help.startswith(commands()[command][1])
     for words in [[command, name] for name in getattr(loaded, "commands", ())] or [[command]]:
         assert f"tandem {' '.join(words)}" in succeeds(*words, "--help").partition("Usage")[2].partition("\n")[2]
 
@@ -38,7 +38,7 @@ def test_the_list_of_commands_needs_no_package_of_an_extra() -> None:
     code = f"import sys; sys.modules.update(dict.fromkeys({blocked})); from deploy.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, "--help"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert all(f" {name} " in done.stdout for name in COMMANDS)
+    assert all(f" {name} " in done.stdout for name in commands())
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_missing_package_names_its_extra(
     def missing(name: str) -> object:
         raise ModuleNotFoundError(f"No module named '{package}.part'", name=f"{package}.part")
 
-    monkeypatch.setattr("deploy.cli.import_module", missing)
+    monkeypatch.setattr("deploy.cli.load", missing)
     message = f"tandem: this command needs the package '{package}': install tandem with its extra {extra}"
     assert fails(command, "x", status=1).startswith(message)
 

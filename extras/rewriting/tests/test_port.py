@@ -10,13 +10,13 @@ from pathlib import Path
 
 from extras.rewriting.conventions.dates import LANGUAGES
 from extras.rewriting.stage import Rewriting
-from service.translation.registered import stage_makers
+from service.translation.stages import stage_makers
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import os, sys
 sys.path = [{core!r}, *(path for path in sys.path + {libraries!r} if not os.path.isdir(os.path.join(path, "service")))]
-from service.translation.registered import stage_makers
+from service.translation.stages import stage_makers
 print(*stage_makers())
 """
 

@@ -1,0 +1,59 @@
+"""Ports: what an extra may bring, and the one place where the core finds extras.
+
+An extra is a folder of ``extras`` with a ``port``, or an entry point in the group ``tandem.extras`` of an installed
+distribution. It is found by looking, not by name: the core imports none, and runs as well where they are deleted. A
+port names what it brings as ``module:attribute``, as entry points do, so that looking at it imports none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, reduce
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any
+
+_FOLDER, _GROUP = "extras", "tandem.extras"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """What an extra brings. It is the ``EXTRA`` of its port, or what the entry point names.
+
+    Attributes:
+        name: its folder's, or its entry point's.
+        commands: of `tandem`, by name: where they are, and their lines in the list.
+        packages: those that its commands need, by the extra of the distribution that brings them.
+        stages: makers of text stages (``service.translation.stages``), by the names that bundles ask for them with.
+    """
+
+    name: str
+    commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stages: Mapping[str, str] = field(default_factory=dict)
+
+
+@cache
+def extras() -> tuple[Extra, ...]:
+    """All there are: those of the folder by name, and then those of other distributions."""
+    own = tuple(import_module(port).EXTRA for port in _ports())
+    return own + tuple(point.load() for point in sorted(entry_points(group=_GROUP), key=lambda point: point.name))
+
+
+def load(place: str) -> Any:
+    """What stands at ``module:attribute``; the attribute may be one of a class."""
+    module, _, attributes = place.partition(":")
+    return reduce(getattr, attributes.split("."), import_module(module))
+
+
+def _ports() -> Iterator[str]:
+    """The modules that say what an extra of the folder brings, by name."""
+    spec = find_spec(_FOLDER)
+    folders = spec.submodule_search_locations if spec else None
+    for module in iter_modules(folders or []):
+        port = f"{_FOLDER}.{module.name}.port"
+        if module.ispkg and find_spec(port) is not None:
+            yield port
