@@ -71,8 +71,8 @@ def test_a_summary(visit: Visit) -> None:
 
 
 NEWS = (
-    "The town council decided on Monday to renew the old swimming pool by the river. The pool was closed two years ago, "
-    "because water had come into its cellar. The council pays half of the two million euros. "
+    "The town council decided on Monday to renew the old swimming pool by the river. The pool was closed two years "
+    "ago, because water had come into its cellar. The council pays half of the two million euros. "
 ) * 6
 
 
