@@ -35,7 +35,7 @@ export default {
   wordAlone: "{word}, ohne Entsprechung",
   doubtful: "Unterstrichene Wörter sollten geprüft werden: Das Modell war sich ihrer nicht sicher.",
   doubtfulWord: "Bitte prüfen: Das Modell war sich dieses Wortes nicht sicher.",
-  weak: "Sätze mit einem Warnzeichen können falsch sein: Das Modell war sich ihrer nicht sicher.",
+  weak: "Sätze mit einem Warnzeichen können falsch sein.",
   weakSentence: "Dieser Satz kann falsch sein: Das Modell war sich seiner nicht sicher.",
   announced: "Übersetzung: {text}",
   clear: "Text löschen",

@@ -35,7 +35,7 @@ export default {
   wordAlone: "{word}, aligned with nothing",
   doubtful: "Underlined words are worth checking: the model was not sure of them.",
   doubtfulWord: "Worth checking: the model was not sure of this word.",
-  weak: "Sentences with a warning sign may be wrong: the model was not sure of them.",
+  weak: "Sentences with a warning sign may be wrong.",
   weakSentence: "This sentence may be wrong: the model was not sure of it.",
   announced: "Translation: {text}",
   clear: "Clear the text",

@@ -35,7 +35,7 @@ export default {
   wordAlone: "{word}, sans correspondance",
   doubtful: "Les mots soulignés sont à vérifier : le modèle n’en était pas sûr.",
   doubtfulWord: "À vérifier : le modèle n’était pas sûr de ce mot.",
-  weak: "Les phrases avec un signe d’avertissement peuvent être fausses : le modèle n’en était pas sûr.",
+  weak: "Les phrases avec un signe d’avertissement peuvent être fausses.",
   weakSentence: "Cette phrase peut être fausse : le modèle n’en était pas sûr.",
   announced: "Traduction : {text}",
   clear: "Effacer le texte",

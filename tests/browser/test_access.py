@@ -79,9 +79,7 @@ def test_sentences_worth_checking(visit: Visit) -> None:
     shown = page.locator("#output .sentence")
     assert [one.locator(".weak").count() for one in shown.all()] == [0, 1, 0]
     expect(page.locator("#output")).to_have_text("Yes. No!! Why?")
-    expect(page.locator("#notes")).to_have_text(
-        "Sentences with a warning sign may be wrong: the model was not sure of them."
-    )
+    expect(page.locator("#notes")).to_have_text("Sentences with a warning sign may be wrong.")
     expect(shown.nth(1)).to_have_accessible_name("No!!")
     expect(shown.nth(1)).to_have_accessible_description(re.compile("This sentence may be wrong.* Enter shows"))
     expect(shown.nth(0)).to_have_accessible_description(re.compile("^Enter shows"))
