@@ -166,6 +166,7 @@ class FileEntry {
   }
 
   async #download(job) {
+    this.#problem.clear();
     try {
       // Fetched by script and not by a link, because a link cannot carry the key.
       const url = URL.createObjectURL(await getBlob(`files/${encodeURIComponent(job.id)}/result`));
@@ -173,7 +174,7 @@ class FileEntry {
       link.click();
       setTimeout(() => URL.revokeObjectURL(url), 10_000);
     } catch (error) {
-      this.#tell(error);
+      this.#tell(error, () => this.#download(job));
     }
   }
 
@@ -181,14 +182,14 @@ class FileEntry {
     try {
       await remove(`files/${encodeURIComponent(id)}`);
     } catch (error) {
-      if (error.status !== 404) return this.#tell(error);
+      if (error.status !== 404) return this.#tell(error, () => this.#delete(id));
     }
     forThisTab.set("files", forThisTab.get("files", []).filter((one) => one !== id));
     this.remove();
   }
 
-  #tell(error) {
-    this.#problem.show(error, () => this.#problem.clear(), { file: this.#name });
+  #tell(error, again) {
+    this.#problem.show(error, again, { file: this.#name });
   }
 
   /** `share`: 0 to 1; null = unknown, still going on; undefined = nothing goes on. */

@@ -232,6 +232,24 @@ def test_a_file_is_sent_again_from_its_own_row(visit: Visit, tmp_path: Path) -> 
     expect(row).to_have_count(1)
 
 
+def test_a_result_that_cannot_be_fetched_is_asked_for_again(visit: Visit, tmp_path: Path) -> None:
+    job = {"id": "a1", "name": "a.txt", "status": "done", "result_name": "a.en.txt"}
+    visit.mock("frontend/settings", body={"filesTranslation": True, "supportedFilesFormat": [".txt"]})
+    visit.route("files", lambda route: route.fulfill(json=[] if route.request.method == "GET" else job))
+    visit.mock("files/a1/result", 500, error("internal"))
+    page = visit.open("files", source="de")
+    (tmp_path / "a.txt").write_text("Guten Morgen.", encoding="utf-8")
+    page.set_input_files("#file-input", tmp_path / "a.txt")
+    row = page.locator("#files-list li")
+    row.get_by_role("button", name="Download").click()
+    expect(row.get_by_role("alert")).to_contain_text("Something went wrong on the server.")
+    visit.route("files/a1/result", lambda route: route.fulfill(body="Good morning."))
+    with page.expect_download() as download:
+        row.get_by_role("button", name="Try again").click()
+    assert download.value.suggested_filename == "a.en.txt"
+    expect(row.get_by_role("alert")).to_have_count(0)
+
+
 def test_progress_of_a_file_is_shown_and_can_be_stopped(visit: Visit, tmp_path: Path) -> None:
     job = {"id": "a1", "name": "long.txt", "status": "running", "progress": 0.25}
     deleted: list[str] = []
