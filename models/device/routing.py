@@ -21,7 +21,7 @@ from models.search.batch import DecodeBatch
 from models.search.graphs import Array, GraphSpecs
 from models.search.hypotheses import Counters, Finished, Sentence
 from models.search.shortlist import Shortlist
-from models.search.start import Batch
+from models.search.start import Batch, SearchingGraphs
 from models.steps.torch_graphs import AnyModel, TorchGraphs
 from models.vocabulary.base import BOS, EOS
 
@@ -146,7 +146,7 @@ class RoutedBatch:
         return lost(self._device.device, error) or error
 
 
-class DeviceGraphs:
+class DeviceGraphs(SearchingGraphs):
     """A model whose searches run where it lies: graphs for whoever asks for one, and batches that search on the device.
 
     The buffers of a batch that nobody holds any more serve the next of its beam size. May be called from several

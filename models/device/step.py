@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.architectures.protocol import Update
+from models.architectures.protocol import Update, max_positions
 from models.device.counters import DeviceCounters
 from models.device.records import RecordBuffers
 from models.device.rules import FREE, append_text, pay, repeating, require
@@ -85,7 +85,7 @@ class StaticStep(nn.Module):
         self.bos, self.eos = bos, eos
         self.counters = counters or DeviceCounters()
         self.vocabulary_size: int = model.config.target_vocabulary
-        positions = getattr(model.config, "max_positions", None)
+        positions = max_positions(model.config)
         if positions is not None and self.sizes.target[-1] > positions:
             raise ConfigError(f"target must be at most the model's {positions} positions, but is {self.sizes.target}")
         if beam_size < 1:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 
+from models.architectures.protocol import max_positions
 from models.bundle import Bundle
 from models.device import DeviceCounters, DeviceGraphs, Sizes, check_device
 from models.errors import ConfigError
@@ -52,7 +53,7 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
 
 def _sizes(bundle: Bundle, model: AnyModel, sentences: int) -> Sizes:
     """Room for every sentence that a request may hold; what is longer goes through the general search."""
-    limits, positions = bundle.manifest.limits, getattr(model.config, "max_positions", None)
+    limits, positions = bundle.manifest.limits, max_positions(model.config)
     source, target = limits.max_source_tokens + 1, limits.max_target_tokens + 1
     sizes = Sizes.within(sentences, source, target if positions is None else min(target, positions))
     return replace(sizes, suppressed=sizes.suppressed + len(bundle.manifest.decoding.suppressed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -11,6 +11,7 @@ from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle
 from models.device import DeviceGraphs
 from models.errors import ConfigError, DeviceLost
+from models.search import GraphSpecs, SearchingGraphs
 from models.steps.loading import load_bundle_model
 from models.steps.torch_graphs import TorchGraphs
 from service.runtimes import Placement, open_graphs
@@ -72,14 +73,20 @@ def test_lines_are_decoded_by_the_search_of_the_device(make: Make) -> None:
 def test_a_lost_device_ends_the_work(make: Make) -> None:
     """Lines that could not be decoded for it are not bad lines."""
 
-    class Lost:
-        def __init__(self, bundle: Bundle, *_: object) -> None:
-            self.specs = TorchGraphs(load_bundle_model(bundle)).specs
+    class Lost(SearchingGraphs):
+        slots = 1
 
-        def start_batch(self, *_: object, **__: object) -> None:
+        def __init__(self, bundle: Bundle, *_: object) -> None:
+            self._general = TorchGraphs(load_bundle_model(bundle))
+
+        @property
+        def specs(self) -> GraphSpecs:
+            return self._general.specs
+
+        def start_batch(self, *_: object, **__: object) -> NoReturn:
             raise DeviceLost("cuda:0 does not work any more")
 
         run = start_batch
 
     with pytest.raises(DeviceLost):
-        BulkTranslator(make("one", "de"), BulkOptions(sentences=False), Lost).translate_block(LINES)  # type: ignore[arg-type]
+        BulkTranslator(make("one", "de"), BulkOptions(sentences=False), Lost).translate_block(LINES)

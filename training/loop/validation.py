@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from models.architectures.protocol import Seq2SeqModel
+from models.architectures.protocol import Seq2SeqModel, max_positions
 from models.device import DeviceGraphs, Sizes
 from models.search import Graphs, OfflineDecoder
 from models.steps.torch_graphs import TorchGraphs
@@ -103,7 +103,7 @@ class TextValidator:
         """On a GPU with a search there: else memory and state would go to and fro at every step."""
         if not _on_gpu(model):
             return TorchGraphs(model)
-        target = min(self._recipe.decoding.max_length + 1, getattr(model.config, "max_positions", None) or sys.maxsize)
+        target = min(self._recipe.decoding.max_length + 1, max_positions(model.config) or sys.maxsize)
         return DeviceGraphs(model, sizes=Sizes.within(_SLOTS, self._recipe.data.max_source_tokens, target))
 
     def _tagged(self, language: str) -> tuple[tuple[Vocabulary | None, ...], Vocabulary]:

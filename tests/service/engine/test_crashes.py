@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from models.errors import DeviceLost
 from models.search import DecodeBatch, Finished, SearchOptions, Sentence
-from service.engine import Decoded, DecodingFailed, Draining, Lane, Load, Scheduler, Ticket
+from service.engine import BatchKey, Decoded, DecodingFailed, Draining, Load, Scheduler, Ticket
 from tests.models.search.tables import TableGraphs, hashed
 from tests.service.engine.dispatchers import (
     LONG,
@@ -59,10 +59,10 @@ async def test_whatever_crashes_every_sentence_ends_and_what_is_answered_is_righ
             calls[where] += 1
             return (where, calls[where]) in faults
 
-    def start(lane: Lane) -> DecodeBatch:
+    def start(key: BatchKey) -> DecodeBatch:
         if at_fault("start"):
             raise RuntimeError("crashed at the start")
-        return FaultyBatch(graphs, lane, at_fault)
+        return FaultyBatch(graphs, key, at_fault)
 
     jobs = [job(*tokens, options=SearchOptions(beam_size=beam, max_length=6)) for tokens, beam, _ in work]
     async with bench(start, workers=workers, max_batch_sentences=4) as running:
@@ -93,12 +93,12 @@ async def test_a_crash_that_does_not_come_back_costs_nobody(where: str) -> None:
     """Its batch is decoded again; the other batch of the worker, and those who wait, have not noticed."""
     graphs, calls = TableGraphs(hashed(SIZE), SIZE), Counter[str]()
 
-    def start(lane: Lane) -> DecodeBatch:
+    def start(key: BatchKey) -> DecodeBatch:
         def at_fault(place: str) -> bool:
-            calls[place] += lane.beam_size == 3
-            return place == where and lane.beam_size == 3 and calls[place] == 1
+            calls[place] += key.beam_size == 3
+            return place == where and key.beam_size == 3 and calls[place] == 1
 
-        return FaultyBatch(graphs, lane, at_fault)
+        return FaultyBatch(graphs, key, at_fault)
 
     wide = SearchOptions(beam_size=3, min_length=8, max_length=9)
     jobs = [job(4, 5, options=wide), job(6, options=wide), job(4, 5), job(6, 7), job(8), job(5)]
@@ -130,7 +130,7 @@ async def test_a_sentence_that_crashes_whatever_it_is_with_costs_itself() -> Non
 
     slow = SearchOptions(beam_size=2, min_length=4, max_length=6)
     jobs = [job(n, 5, options=slow) for n in (4, 6, 8)] + [job(7, 7, options=slow)]
-    async with bench(lambda lane: Poisoned(graphs, beam_size=lane.beam_size), max_batch_sentences=4) as running:
+    async with bench(lambda key: Poisoned(graphs, beam_size=key.beam_size), max_batch_sentences=4) as running:
         with capture_logs() as logs:
             outcomes = await running.settle(running.submit(*jobs))
             await running.idle()
@@ -145,8 +145,8 @@ async def test_a_sentence_that_crashes_whatever_it_is_with_costs_itself() -> Non
 async def test_a_crash_while_taking_sentences_out_costs_nobody_else() -> None:
     graphs = SteppedGraphs(TableGraphs(endless, SIZE))
 
-    def start(lane: Lane) -> DecodeBatch:
-        return FaultyBatch(graphs, lane, lambda place: place == "before remove" and lane.beam_size == 3)
+    def start(key: BatchKey) -> DecodeBatch:
+        return FaultyBatch(graphs, key, lambda place: place == "before remove" and key.beam_size == 3)
 
     wide = SearchOptions(beam_size=3, max_length=35)
     async with bench(start) as running:
@@ -175,10 +175,10 @@ async def test_a_crash_while_joining_spares_those_who_run(where: str) -> None:
         calls[place] += crash.is_set()
         return place == where and crash.is_set() and calls[place] == 1
 
-    def start(lane: Lane) -> DecodeBatch:
+    def start(key: BatchKey) -> DecodeBatch:
         if at_fault("start"):
             raise RuntimeError("crashed at the start")
-        return FaultyBatch(graphs, lane, at_fault)
+        return FaultyBatch(graphs, key, at_fault)
 
     async with bench(start) as running:
         (going,) = running.submit(job(4, options=LONG))
@@ -202,7 +202,7 @@ class CrashingScheduler(Scheduler):
 
     plans = 0
 
-    def _choose(self, loads: Mapping[Lane, Load], share: int) -> list[tuple[Lane, list[Ticket]]]:
+    def _choose(self, loads: Mapping[BatchKey, Load], share: int) -> list[tuple[BatchKey, list[Ticket]]]:
         self.plans += 1
         chosen = super()._choose(loads, share)
         if self.plans == 2:
@@ -241,10 +241,10 @@ async def test_a_lost_device_ends_all_that_runs_and_waits_and_refuses_the_rest(w
         def step(self) -> list[Finished]:
             raise gone
 
-    def start(lane: Lane) -> DecodeBatch:
+    def start(key: BatchKey) -> DecodeBatch:
         if where == "start":
             raise gone
-        return Lost(graphs, beam_size=lane.beam_size)
+        return Lost(graphs, beam_size=key.beam_size)
 
     async with bench(start, workers=2, max_batch_sentences=1) as running:
         running.dispatcher.on_loss = told.set
