@@ -25,7 +25,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "corpus": ("training.corpora.command:corpus", "Prepare a corpus of the papers from files that you fetched"),
     "new": ("deploy.new:new", "Begin with text of your own"),
     "prepare": ("training.loop.commands:prepare", "Turn corpora into batches' raw material"),
-    "train": ("training.loop.commands:train", "Train what `tandem prepare` has prepared"),
+    "train": ("deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
     "import": ("deploy.importing:import_model", "Make a bundle of a public model that you have downloaded"),
     "pull": ("deploy.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),

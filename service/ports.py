@@ -9,6 +9,7 @@ types of what stands there are the core's, beside their use:
     resources   ``Opener``              opened and closed with the running service (``service.http.dependencies``)
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.ports``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
+    searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     commands    function or group       of `tandem` (``deploy.cli``)
 """
 
@@ -35,6 +36,7 @@ class Extra:
         commands: of `tandem`, by name: where they are, and their lines in the list.
         packages: those that its commands need, by the extra of the distribution that brings them.
         stages: makers of text stages, by the names that bundles ask for them with.
+        searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
         settings: its record of settings; None = it has none.
         resources: openers, in the order in which they open; those that close last are the first.
         http: what it brings to the HTTP side, each with the names of the other extras that it needs: where one of
@@ -45,6 +47,7 @@ class Extra:
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
+    searches: Mapping[str, str] = field(default_factory=dict)
     settings: str | None = None
     resources: tuple[str, ...] = ()
     http: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

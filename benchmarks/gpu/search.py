@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from models.device import Sizes, StaticBatch, StaticStep
+from extras.gpu import Sizes, StaticBatch, StaticStep
 from models.search import Array, Hypothesis, SearchOptions, Sentence
 from models.steps.torch_graphs import AnyModel
 

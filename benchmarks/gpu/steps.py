@@ -15,8 +15,8 @@ from benchmarks.gpu.equality import compared
 from benchmarks.gpu.lines import Found
 from benchmarks.gpu.search import search, sizes_for, synchronise
 from benchmarks.gpu.work import REPETITION, RULES, decoding_system, longest_of, random_sources, search_options
-from models.device import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
-from models.device.capture import ENCODED
+from extras.gpu import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
+from extras.gpu.capture import ENCODED
 from models.search import Array, Hypothesis, SearchOptions, Sentence
 from models.steps.torch_graphs import AnyModel
 

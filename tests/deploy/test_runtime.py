@@ -1,20 +1,19 @@
-"""What runs a bundle where nobody waits: on a device with its own search, and what a lost device means for files."""
+"""What runs a bundle where nobody waits: on which device, and what a lost device means for files."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.runtime import RuntimeOptions
 from models.bundle import Bundle
-from models.device import DeviceGraphs
 from models.errors import ConfigError, DeviceLost
 from models.search import GraphSpecs, SearchingGraphs
 from models.steps.loading import load_bundle_model
 from models.steps.torch_graphs import TorchGraphs
-from service.runtimes import Placement, open_graphs
+from service.runtimes import Placement
 from tests.deploy.small import WORDS, Make, make
 
 __all__ = ["make"]
@@ -52,22 +51,6 @@ def test_a_gpu_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match="device 'cuda:77' is no GPU of this machine"):
         RuntimeOptions("torch", device="cuda:77").placed()
     assert RuntimeOptions("onnx", device="auto").placed().device == "cpu"
-
-
-def test_lines_are_decoded_by_the_search_of_the_device(make: Make) -> None:
-    """More than there are slots for, in the hypotheses of the general search."""
-    opened: list[DeviceGraphs] = []
-
-    def searching(bundle: Bundle, *how: Any) -> DeviceGraphs:
-        opened.append(open_graphs(bundle, *how))  # type: ignore[arg-type]
-        return opened[0]
-
-    path, options = make("one", "de"), BulkOptions(runtime="torch", device="cpu", sentences=False)
-    found = BulkTranslator(path, options, searching).translate_block(LINES)
-    general = BulkTranslator(path, options, lambda bundle, *_: TorchGraphs(load_bundle_model(bundle)))
-    assert [one.data for one in found] == [one.data for one in general.translate_block(LINES)]
-    assert len({one.data for one in found}) > 1
-    assert opened[0].counters.sentences == len(LINES) > 2 * opened[0].slots and not opened[0].counters.routed
 
 
 def test_a_lost_device_ends_the_work(make: Make) -> None:

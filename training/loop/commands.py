@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +17,7 @@ from models.architectures.protocol import feature_widths
 from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
+from models.steps.device_search import OpenSearch
 from training.checkpoint import read_progress
 from training.data.ancestry import SCRATCH, check_scratch, check_start, chosen_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
@@ -91,57 +92,66 @@ def _print_summary(summary: PreparedSummary) -> None:
     console.print(f"vocabularies: {sizes}; prepared in {summary.seconds} s", highlight=False)
 
 
-def train(
-    recipe_file: RecipeFile,
-    run: RunFolder = None,
-    resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False,
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """What to train, from where on and where."""
+
+    recipe_file: RecipeFile
+    run: RunFolder = None
+    resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False
     start: Annotated[
         Path | None, typer.Option("--from", help="Start from this bundle's weights. [the recipe's start]")
-    ] = None,
+    ] = None
     scratch: Annotated[
         bool, typer.Option("--scratch", help="Start from random weights, though the data has a bundle's vocabularies.")
-    ] = False,
-    updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
-    threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
-    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
-) -> None:
-    """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
+    ] = False
+    updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None
+    threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0
+    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu
 
-    `torchrun --nproc-per-node 2 -m deploy train RECIPE` shares every update's batches between two processes; with
-    `--device cuda` each has a GPU of its own. The first alone prints, validates and saves.
+    def recipe(self) -> Recipe:
+        """The recipe, with what the options change of it."""
+        recipe = load_recipe(self.recipe_file)
+        if self.updates is None:
+            return recipe
+        return replace(recipe, training=replace(recipe.training, updates=self.updates))  # a cooldown then ends there
 
-    Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
+
+def train(options: TrainOptions, search: OpenSearch | None = None) -> None:
+    """Train what `tandem prepare` has prepared, as `tandem train` does.
+
+    Args:
+        options: what and where.
+        search: with which validation decodes on a GPU; None = the general one.
     """
-    recipe = load_recipe(recipe_file)
-    if updates is not None:
-        recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
-    begun = chosen_start(recipe.start, start)
-    folder = _folder(recipe, run)
-    if Run(folder).newest is not None and not resume:
+    recipe = options.recipe()
+    begun = chosen_start(recipe.start, options.start)
+    folder = _folder(recipe, options.run)
+    if Run(folder).newest is not None and not options.resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
     keep_freed_memory()
-    if device == Device.cuda and not torch.cuda.is_available():
+    if options.device == Device.cuda and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
-    with flushed_denormals(), joined(device.value) as processes, ExitStack() as stack:
-        if threads:
-            torch.set_num_threads(threads)
+    with flushed_denormals(), joined(options.device.value) as processes, ExitStack() as stack:
+        if options.threads:
+            torch.set_num_threads(options.threads)
         if processes.first:
             stack.enter_context(only_one(folder))
             remove_unfinished(Run(folder).checkpoints)
         reporter: Reporter = Silent()
         if processes.first:
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
-        trainer = _trainer(recipe, folder, processes, reporter)
+        trainer = _trainer(recipe, folder, processes, reporter, search)
         _say_precision(trainer)
-        resumed = resume and trainer.resume()
+        resumed = options.resume and trainer.resume()
         summary = PreparedSummary.load(trainer.data)
         check_prepared(summary, recipe.data, recipe.languages, trainer.data)
         if resumed:
-            if start is not None:
-                check_start(folder, Bundle.load(start))
+            if options.start is not None:
+                check_start(folder, Bundle.load(options.start))
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
-            check_scratch(trainer.data, summary.vocabularies_given, begun, scratch)
+            check_scratch(trainer.data, summary.vocabularies_given, begun, options.scratch)
             _begin(trainer, begun, folder)
         trainer.train()
     _say(processes, f"{_ending(trainer)}: {folder}")
@@ -162,7 +172,9 @@ def _ending(trainer: Trainer) -> str:
     return f"ended after update {progress.update}: {why}; the best was update {best.update}, {trainer.run.best.name}"
 
 
-def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:
+def _trainer(
+    recipe: Recipe, folder: Path, processes: Processes, reporter: Reporter, search: OpenSearch | None
+) -> Trainer:
     data = folder / "data"
     validates = recipe.training.validation_sentences and processes.first
     return Trainer(
@@ -171,7 +183,7 @@ def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Repor
         folder,
         processes=processes,
         reporter=reporter,
-        validator=TextValidator(recipe, data) if validates else None,
+        validator=TextValidator(recipe, data, search) if validates else None,
         augmentation=load_augmentation(recipe, data),
     )
 

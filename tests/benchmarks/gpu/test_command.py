@@ -25,11 +25,11 @@ from benchmarks.gpu.command import chosen, markdown, measure, plan
 from benchmarks.gpu.lines import Line, Missing, attempt
 from benchmarks.gpu.work import REPETITION, SYSTEMS
 from benchmarks.options import GpuOptions
+from extras.gpu import CapturedStep
+from extras.gpu.capture import Captures
+from extras.gpu.memory import DeviceMemory
 from models.architectures.registry import ARCHITECTURES, build_model
 from models.bundle import Bundle
-from models.device import CapturedStep
-from models.device.capture import Captures
-from models.device.memory import DeviceMemory
 from models.errors import ConfigError
 from tests.hiding import hiding
 

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -256,50 +255,3 @@ async def test_a_lost_device_ends_all_that_runs_and_waits_and_refuses_the_rest(w
         assert running.dispatcher.lost is gone and running.dispatcher.draining
         with pytest.raises(Draining):
             running.submit(job(4))
-
-
-async def test_a_device_that_is_lost_while_sentences_are_tried_alone_is_lost() -> None:
-    """In the general search, which the device's own batches leave them to."""
-    pytest.importorskip("torch")
-    from models.device import DeviceGraphs, StaticBatch
-    from models.steps.torch_graphs import TorchGraphs
-    from service.engine.engine import _factory
-    from tests.models.device.support import POOLED, SIZES, prepared
-
-    told, gone = threading.Event(), DeviceLost("cuda:0 does not work any more: an illegal address")
-    with (
-        patch.object(StaticBatch, "step", side_effect=RuntimeError("a step")),
-        patch.object(TorchGraphs, "run", side_effect=RuntimeError("an illegal address")),
-        patch(
-            "models.device.routing.lost", side_effect=lambda device, error: gone if "illegal" in str(error) else None
-        ),
-        capture_logs(),
-    ):
-        async with bench(_factory(DeviceGraphs(prepared(POOLED), sizes=SIZES), None)) as running:
-            running.dispatcher.on_loss = told.set
-            outcomes = await running.outcomes(job(4, 5), job(4, 6))
-            assert await asyncio.to_thread(told.wait, PATIENCE)
-            assert running.dispatcher.lost is gone
-    assert [type(one) for one in outcomes] == [DecodingFailed] * 2
-
-
-async def test_sentences_tried_alone_share_the_buffers_that_are_there() -> None:
-    """Those of a device have room for a whole batch: each of hundreds with its own would leave no memory."""
-    pytest.importorskip("torch")
-    from models.device import CapturedStep, DeviceGraphs, StaticBatch
-    from service.engine.engine import _factory
-    from tests.models.device.support import POOLED, SIZES, prepared
-
-    graphs = DeviceGraphs(prepared(POOLED), sizes=SIZES)
-    jobs = [job(4, 5 + number) for number in range(3)]
-    with (
-        patch("models.device.routing.CapturedStep", wraps=CapturedStep) as made,
-        patch.object(StaticBatch, "step", side_effect=RuntimeError("a step")),
-    ):
-        async with bench(_factory(graphs, None)) as running:
-            found = [hypotheses(one) for one in await running.outcomes(*jobs)]
-    assert made.call_count == 1
-    assert graphs.counters.routed == {"alone": len(jobs)}
-    for one, own in zip(jobs, found, strict=True):
-        expected = alone(graphs, one)
-        assert [x.tokens for x in own] == [x.tokens for x in expected]

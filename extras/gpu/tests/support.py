@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.device import RoutedBatch, Sizes, StaticBatch, StaticStep
+from extras.gpu import RoutedBatch, Sizes, StaticBatch, StaticStep
 from models.search import Array, Batch, DecodeBatch, Hypothesis, SearchOptions, Sentence
 from tests.models.architectures.examples import EOS, FIRST_CASES, TARGET_TYPES, AnyModel, Case, arrays, sentences
 from tests.models.search.tables import run_out

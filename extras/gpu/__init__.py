@@ -7,37 +7,35 @@ step = CapturedStep(model, beam_size=5, sizes=Sizes(sentences=(8, 64), source=(6
 batch = StaticBatch(step)                    # join / step / remove / ids / rows / counters as DecodeBatch has them
 
 The search is the one of :mod:`models.search`, rule for rule: a :class:`StaticBatch` returns the same hypotheses, with
-scores equal to rounding. All state lies in tensors allocated once (:mod:`models.device.records` for the model's,
-:mod:`models.device.slots` for the search's): memory by slot, row state, pools laid out by position (the entry of row k
+scores equal to rounding. All state lies in tensors allocated once (:mod:`extras.gpu.records` for the model's,
+:mod:`extras.gpu.slots` for the search's): memory by slot, row state, pools laid out by position (the entry of row k
 at position t is slot t x K + k of its sentence), what each row sees of them, back-pointers, finished hypotheses, and
-what rules need (:mod:`models.device.rules`). One step (:mod:`models.device.step`) is a function of tensors alone that
+what rules need (:mod:`extras.gpu.rules`). One step (:mod:`extras.gpu.step`) is a function of tensors alone that
 updates them in place: no shape depends on data, the host looks at no tensor, every address stays what it was. The host
-chooses which parts of the buffers a step reads by what it knows anyway (:mod:`models.device.sizes`), and asks for two
-masks every few steps (:mod:`models.device.batch`). On a GPU a step is captured once per :class:`Shape` and replayed
-(:mod:`models.device.capture`), and nothing waits for a copy (:mod:`models.device.transfer`). Sampling, exhaustive
+chooses which parts of the buffers a step reads by what it knows anyway (:mod:`extras.gpu.sizes`), and asks for two
+masks every few steps (:mod:`extras.gpu.batch`). On a GPU a step is captured once per :class:`Shape` and replayed
+(:mod:`extras.gpu.capture`), and nothing waits for a copy (:mod:`extras.gpu.transfer`). Sampling, exhaustive
 search, shortlists and what does not fit the buffers go through ``DecodeBatch`` and are counted
-(:mod:`models.device.routing`).
+(:mod:`extras.gpu.routing`).
 
 The same classes run on the CPU, where a step is a call; there every test of this package runs.
 """
 
 from __future__ import annotations
 
-from models.device.batch import StaticBatch
-from models.device.capture import CapturedStep
-from models.device.counters import DeviceCounters
-from models.device.routing import DeviceGraphs, RoutedBatch, check_device
-from models.device.sizes import Shape, Sizes
-from models.device.step import StaticStep
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import CapturedStep
+from extras.gpu.routing import DeviceGraphs, RoutedBatch, open_search
+from extras.gpu.sizes import Shape, Sizes
+from extras.gpu.step import StaticStep
 
 __all__ = [
     "CapturedStep",
-    "DeviceCounters",
     "DeviceGraphs",
     "RoutedBatch",
     "Shape",
     "Sizes",
     "StaticBatch",
     "StaticStep",
-    "check_device",
+    "open_search",
 ]

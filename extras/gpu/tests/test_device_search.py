@@ -10,12 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.device import Sizes
-from models.errors import OptionError
-from models.search import Counters, DecodeBatch, Hypothesis, SearchOptions, Sentence, SentenceError
-from models.steps.torch_graphs import TorchGraphs
-from tests.models.architectures.examples import CASES, EOS, FIRST_CASES, AnyModel, Case, first_cases
-from tests.models.device.support import (
+from extras.gpu import Sizes
+from extras.gpu.tests.support import (
     ORDINARY,
     POOLED,
     RECURRENT,
@@ -29,6 +25,10 @@ from tests.models.device.support import (
     sources,
     static,
 )
+from models.errors import OptionError
+from models.search import Counters, DecodeBatch, Hypothesis, SearchOptions, Sentence, SentenceError
+from models.steps.torch_graphs import TorchGraphs
+from tests.models.architectures.examples import CASES, EOS, FIRST_CASES, AnyModel, Case, first_cases
 from tests.models.search.tables import batch_actions, played, run_out
 
 
