@@ -5,7 +5,7 @@ A module that tests one parametrises a test over ``PROMISES``, and hands each wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from models.errors import OptionError
-from models.search import Array, Batch, DecodeBatch, SearchOptions, Sentence, SentenceError
+from models.search import Array, Batch, DecodeBatch, Hypothesis, SearchOptions, Sentence, SentenceError
 from models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import EOS, AnyModel, Case
 from tests.models.search.tables import assert_same_hypotheses, run_out
@@ -45,7 +45,7 @@ def a_sentence_has_what_it_has_alone(start: Start) -> None:
     """Whoever joins late, leaves or is joined again; each ends at a bound of its own."""
     model = small_model()
     texts = [Sentence(n, source(text), replace(FREE, max_length=3 + 2 * n)) for n, text in enumerate(TEXTS)]
-    expected = {}
+    expected: dict[Hashable, tuple[Hypothesis, ...]] = {}
     for one in texts:
         general = DecodeBatch(TorchGraphs(model), beam_size=BEAM)
         general.join([one])
@@ -68,7 +68,7 @@ def an_empty_batch_does_nothing(start: Start) -> None:
     batch.join([])
     assert (len(batch), batch.ids, batch.rows, batch.step()) == (0, (), 0, [])
     batch.join([Sentence("a", source(TEXTS[0]), FREE)])
-    assert batch.ids == ("a",) and len(batch) == 1
+    assert list(batch.ids) == ["a"] and len(batch) == 1
     run_out(batch)
     assert (len(batch), batch.ids, batch.rows, batch.step()) == (0, (), 0, [])
     assert batch.counters.rows > batch.counters.dead_rows >= 0 < batch.counters.steps <= FREE.max_length + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pytest
@@ -128,7 +128,12 @@ def test_torch_decodes_with_the_general_search_unless_an_extra_brings_one(
             self.slots, self.counters, self.device = room.sentences, DeviceCounters(sentences=7), torch.device("cpu")
             self.room = room
 
-        specs = run = start_batch = None  # type: ignore[assignment]
+        specs: Any = None
+
+        def run(self, *_: Any, **__: Any) -> NoReturn:
+            raise AssertionError("nothing is decoded")
+
+        start_batch = run
 
     brought: tuple[Extra, ...] = ()
     monkeypatch.setattr(runtime, "extras", lambda: brought)
