@@ -220,7 +220,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("service", declared("http", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
         ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
-        ("extras", declared("http", "mcp", "dev")),
+        ("extras", declared("http", "mcp", "train", "dev")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

@@ -15,7 +15,8 @@ import torch
 from benchmarks.gpu.lines import Found, Missing
 from benchmarks.gpu.search import search, sizes_for
 from benchmarks.gpu.work import decoding_system, longest_of, open_bundle, random_sources, search_options
-from extras.gpu import DeviceGraphs, Sizes
+from extras.gpu.routing import DeviceGraphs
+from extras.gpu.sizes import Sizes
 from models.errors import ConfigError
 from models.search import Array, Graphs, Hypothesis, SearchOptions, translate_batch
 from models.steps.loading import load_bundle_model

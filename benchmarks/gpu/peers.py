@@ -17,7 +17,7 @@ from benchmarks.gpu.search import search, sizes_for, synchronise
 from benchmarks.gpu.work import random_sources, search_options
 from benchmarks.transformers import marian, random_transformer
 from benchmarks.workload import TransformerSize
-from extras.gpu import CapturedStep
+from extras.gpu.capture import CapturedStep
 from models.search import Array
 from models.steps.torch_graphs import AnyModel
 from models.vocabulary import PAD, UNK

@@ -15,8 +15,10 @@ from benchmarks.gpu.equality import compared
 from benchmarks.gpu.lines import Found
 from benchmarks.gpu.search import search, sizes_for, synchronise
 from benchmarks.gpu.work import REPETITION, RULES, decoding_system, longest_of, random_sources, search_options
-from extras.gpu import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
-from extras.gpu.capture import ENCODED
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import ENCODED, CapturedStep
+from extras.gpu.sizes import Shape, Sizes
+from extras.gpu.step import StaticStep
 from models.search import Array, Hypothesis, SearchOptions, Sentence
 from models.steps.torch_graphs import AnyModel
 

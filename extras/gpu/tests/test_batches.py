@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from extras.gpu import DeviceGraphs
+from extras.gpu.routing import DeviceGraphs
 from extras.gpu.tests.support import SIZES, static
 from models.search import start_batch
 from tests.models.steps.batches import PROMISES, Start

@@ -9,7 +9,9 @@ from unittest.mock import patch
 import pytest
 from structlog.testing import capture_logs
 
-from extras.gpu import CapturedStep, DeviceGraphs, StaticBatch
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import CapturedStep
+from extras.gpu.routing import DeviceGraphs
 from extras.gpu.tests.support import POOLED, SIZES, prepared
 from models.errors import DeviceLost
 from models.steps.torch_graphs import TorchGraphs

@@ -13,9 +13,12 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from extras.gpu import CapturedStep, DeviceGraphs, RoutedBatch, Shape, Sizes, StaticStep
+from extras.gpu.capture import CapturedStep
 from extras.gpu.memory import DeviceMemory
+from extras.gpu.routing import DeviceGraphs, RoutedBatch
+from extras.gpu.sizes import Shape, Sizes
 from extras.gpu.slots import Slots
+from extras.gpu.step import StaticStep
 from extras.gpu.tests.support import (
     POOLED,
     RECURRENT,

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extras.gpu import Sizes
+from extras.gpu.sizes import Sizes
 from extras.gpu.tests.support import (
     ORDINARY,
     POOLED,

@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from extras.gpu import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
-from extras.gpu.step import in_order
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import CapturedStep
+from extras.gpu.sizes import Shape, Sizes
+from extras.gpu.step import StaticStep, in_order
 from extras.gpu.tests.support import (
     POOLED,
     RECURRENT,

@@ -10,8 +10,8 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from extras.gpu import CapturedStep, StaticBatch
-from extras.gpu.capture import CudaRecorder
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import CapturedStep, CudaRecorder
 from extras.gpu.tests.cuda import STREAMS, FakeCuda, Races
 from extras.gpu.tests.support import POOLED, SIZES, assert_same, decoded, mixed, prepared
 from extras.gpu.transfer import Streams

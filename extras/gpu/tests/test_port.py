@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from deploy.bulk import BulkOptions, BulkTranslator
-from extras.gpu import DeviceGraphs, open_search
+from extras.gpu.routing import DeviceGraphs, open_search
 from extras.gpu.tests.support import POOLED, prepared
 from models.bundle import Bundle
 from models.search import SearchOptions

@@ -25,8 +25,7 @@ from benchmarks.gpu.command import chosen, markdown, measure, plan
 from benchmarks.gpu.lines import Line, Missing, attempt
 from benchmarks.gpu.work import REPETITION, SYSTEMS
 from benchmarks.options import GpuOptions
-from extras.gpu import CapturedStep
-from extras.gpu.capture import Captures
+from extras.gpu.capture import CapturedStep, Captures
 from extras.gpu.memory import DeviceMemory
 from models.architectures.registry import ARCHITECTURES, build_model
 from models.bundle import Bundle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import weakref
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -137,6 +138,7 @@ def test_torch_decodes_with_the_general_search_unless_an_extra_brings_one(
 
     brought: tuple[Extra, ...] = ()
     monkeypatch.setattr(runtime, "extras", lambda: brought)
+    monkeypatch.setattr(runtime, "_opened", weakref.WeakSet())  # without those of other tests
     general = open_graphs(bundle, "torch")
     assert type(general) is TorchGraphs and not list(runtime.device_work())
     assert runtime.device_memory() == {}  # it is on the CPU
