@@ -14,8 +14,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
+from extras.accounts import routes as memory_routes
+from extras.accounts.access import Access
+from extras.accounts.glossaries import Glossaries
+from extras.accounts.memory import TranslationMemory
 from models.command import installed_version
-from service.access.access import Access
 from service.bundles.loading import build_engine
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
@@ -33,13 +36,10 @@ from service.http.middleware import LoadShedding, RequestBody, RequestContext, e
 from service.http.ports import http_parts
 from service.http.routes import files as file_routes
 from service.http.routes import languages, models, operations, page, texts
-from service.http.routes import memory as memory_routes
 from service.http.tracing import OFF, TraceContext, open_tracing
 from service.http.uploads import UNKNOWN_UPLOADS
 from service.ports import extras, load
 from service.settings import Settings
-from service.storage.glossaries import Glossaries
-from service.storage.memory import TranslationMemory
 from service.telemetry.metrics import TEXT_ROUTES, Metrics
 from service.translation.texts import TextService
 

@@ -16,8 +16,11 @@ from pathlib import Path
 
 import structlog
 
+from extras.accounts.access import ANONYMOUS, Access, Caller
+from extras.accounts.glossaries import Glossaries
+from extras.accounts.memory import TranslationMemory
 from models.errors import ConfigError
-from service.access.access import ANONYMOUS, Access, Caller
+from service.database import Database, StorageError
 from service.engine import Draining, Engine
 from service.files.bounds import Bounds, FileRefused
 from service.files.disk import Upload, hold, require_rows
@@ -27,9 +30,6 @@ from service.files.sandbox import Contents, Sandbox
 from service.files.slices import Slice, read_slices, sample_of
 from service.files.store import JobStore
 from service.settings import Settings
-from service.storage.database import Database, StorageError
-from service.storage.glossaries import Glossaries
-from service.storage.memory import TranslationMemory
 from service.text.markup import MarkupOptions
 from service.translation.plans import guessed_route
 from service.translation.requests import TranslateTask

@@ -13,13 +13,13 @@ from pathlib import Path
 import structlog
 
 from models.folders import complete_file
+from service.database import StorageError
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.files.bounds import FileRefused
 from service.files.records import FileJob
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
 from service.files.store import JobStore
-from service.storage.database import StorageError
 
 _log = structlog.get_logger("tandem.files")
 _ATTEMPTS = 3  # at a slice that fails, not counting those that were refused for want of room

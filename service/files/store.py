@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from models.folders import sync_folder
+from service.database import Database, StorageError
 from service.files.disk import remove, whole
 from service.files.records import OPEN, FileJob, Holdings
 from service.files.slices import Slice, joined
-from service.storage.database import Database, StorageError
 
 _COLUMNS = tuple(column.name for column in fields(FileJob))
 

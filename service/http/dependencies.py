@@ -12,7 +12,9 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel
 
-from service.access.access import ANONYMOUS, Access, Caller
+from extras.accounts.access import ANONYMOUS, Access, Caller
+from extras.accounts.glossaries import Glossaries
+from extras.accounts.memory import TranslationMemory
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
@@ -21,8 +23,6 @@ from service.files.jobs import FileJobs
 from service.http.credentials import Sender, admin_of, caller_of, sender_of
 from service.http.intake import read_fields
 from service.settings import Settings
-from service.storage.glossaries import Glossaries
-from service.storage.memory import TranslationMemory
 from service.telemetry.metrics import Metrics
 from service.translation.requests import Recall, priority_of
 from service.translation.texts import TextService

@@ -18,9 +18,10 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
+from extras.accounts.errors import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
 from models.errors import OptionError, TandemError
-from service.access.errors import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
 from service.api.wording import bound_of, quoted, shown
+from service.database import StorageError, StorageFull
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.errors import (
     GlossaryLimit,
@@ -39,7 +40,6 @@ from service.files.bounds import FileRefused
 from service.files.records import FilesFull, TooManyFiles
 from service.files.runner import Explanation
 from service.http.ports import ErrorReply, ErrorRule, ReplyRule, http_parts
-from service.storage.database import StorageError, StorageFull
 
 _SOON = 5.0  # seconds
 _LONGEST_NAME = 80

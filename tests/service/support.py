@@ -14,10 +14,10 @@ import httpx
 import numpy as np
 from fastapi import FastAPI
 
+from extras.accounts.counters import SqliteCounters
 from models.bundle import Bundle, Limits, VocabularyFile, write_bundle
 from models.search import Array, GraphSpec, GraphSpecs, SearchOptions, TensorSpec
 from models.vocabulary import SentencePieceVocabulary, train_sentencepiece
-from service.access.counters import SqliteCounters
 from service.app import create_app
 from service.engine import Engine, EngineOptions, SchedulerLimits
 from service.settings import Settings

@@ -10,6 +10,14 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
+from extras.accounts.access import Caller
+from extras.accounts.glossaries import (
+    MAX_DICTIONARIES,
+    DictionarySize,
+    GlossaryDictionary,
+    StoredGlossary,
+    base_language,
+)
 from extras.dialects.deepl.document import deepl_body, deepl_errors
 from extras.dialects.deepl.routes import CallerDep, keyed, served_pairs, traced
 from extras.dialects.deepl.schemas import (
@@ -25,17 +33,9 @@ from extras.dialects.deepl.schemas import (
     MultilingualGlossary,
     MultilingualGlossaryRequest,
 )
-from service.access.access import Caller
 from service.errors import GlossaryNotFound
 from service.http.dependencies import Parts, PartsDep, RequestId
 from service.http.errors import InvalidFields
-from service.storage.glossaries import (
-    MAX_DICTIONARIES,
-    DictionarySize,
-    GlossaryDictionary,
-    StoredGlossary,
-    base_language,
-)
 from service.text.glossary import MAX_STORED_GLOSSARY
 
 EntriesFormat = Literal["tsv", "csv"]

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
+from extras.accounts.glossaries import base_language
 from extras.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
@@ -19,7 +20,6 @@ from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from service.http.credentials import Sender
 from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, InvalidFields, not_offered
-from service.storage.glossaries import base_language
 from service.text.glossary import Glossary
 from service.text.languages import match_language
 from service.text.layout import Splitting

@@ -11,6 +11,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
+from extras.accounts.memory import Correction
+from extras.accounts.routes import memory_caller
 from service.api.replies import Status
 from service.api.schemas import SuggestRequest
 from service.bundles.catalog import ServedLanguage
@@ -18,8 +20,6 @@ from service.files.formats import FORMATS
 from service.http.credentials import key_before_body
 from service.http.dependencies import PartsDep, fields_of
 from service.http.openapi import error_responses, request_body
-from service.http.routes.memory import memory_caller
-from service.storage.memory import Correction
 from service.text.languages import language_name
 from service.translation.requests import AUTO
 

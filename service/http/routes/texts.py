@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from service.access.access import Caller
+from extras.accounts.access import Caller
 from service.api.examples import SUMMARIZE_EVENTS, TRANSLATE_EVENTS
 from service.api.replies import PosteditReply, SummarizeReply, TranslateReply
 from service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequest

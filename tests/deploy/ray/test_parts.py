@@ -16,9 +16,9 @@ from starlette.types import Message, Receive, Scope, Send
 from deploy.ray.arguments import Arguments, read_arguments
 from deploy.ray.replica import OneRequestId, Replica, take_folder
 from deploy.ray.scaling import METRIC, QueueShare
+from extras.accounts.access import open_keys
+from extras.accounts.keys import CallerLimits, KeyStore
 from models.errors import ConfigError
-from service.access.access import open_keys
-from service.access.keys import CallerLimits, KeyStore
 from service.settings import Settings
 from tests.service.support import running
 

@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 
 from models.bundle import Bundle
 from models.errors import ConfigError
+from service.database import StorageFull
 from service.files import store
 from service.settings import Settings
-from service.storage.database import StorageFull
 from tests.service.files.working import BEN, LINES, Recorder, file_jobs, finished, sent
 from tests.service.support import PATIENCE, Clock, Served, assert_error, served, until
 

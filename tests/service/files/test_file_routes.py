@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from extras.accounts.keys import CallerLimits
 from models.bundle import Bundle
-from service.access.keys import CallerLimits
 from service.files.jobs import FileJobs
 from service.files.records import FileJob
 from service.settings import Settings

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from extras.accounts.access import Caller
 from models.bundle import Bundle
-from service.access.access import Caller
+from service.database import StorageFull
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed
 from service.files import child
@@ -23,7 +24,6 @@ from service.files.formats import FORMATS
 from service.files.records import FileJob, FilesFull, TooManyFiles
 from service.files.sandbox import Sandbox
 from service.files.slices import Slice
-from service.storage.database import StorageFull
 from tests.service.files.documents import BOUNDS, segments
 from tests.service.files.samples import SAMPLES
 from tests.service.files.working import ANNA, BEN, LINES, Recorder, copied, file_jobs

@@ -12,8 +12,10 @@ from typing import Any
 
 import httpx
 
+from extras.accounts.access import Access, Caller
+from extras.accounts.glossaries import Glossaries
+from extras.accounts.memory import TranslationMemory
 from models.bundle import Bundle
-from service.access.access import Access, Caller
 from service.engine import Engine
 from service.files import child
 from service.files.bounds import Bounds
@@ -25,8 +27,6 @@ from service.files.slices import Slice
 from service.files.store import JobStore
 from service.http.errors import explain
 from service.settings import Settings
-from service.storage.glossaries import Glossaries
-from service.storage.memory import TranslationMemory
 from service.translation.texts import TextService
 from tests.service.support import PATIENCE, Clock, CopyGraphs, Served, copying, make_engine, until
 

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+from extras.accounts.access import Caller, QuotaUsage
+from extras.accounts.keys import CallerLimits
+from extras.accounts.tests.guarded import TRANSLATE, access_of, bearer, guarded, make_key
 from models.bundle import Bundle
-from service.access.access import Caller, QuotaUsage
-from service.access.keys import CallerLimits
 from service.files.sandbox import Sandbox
 from service.http.uploads import UNKNOWN_UPLOADS
-from tests.service.access.guarded import TRANSLATE, access_of, bearer, guarded, make_key
 from tests.service.files.working import finished, sent
 from tests.service.support import Served, assert_error, until
 

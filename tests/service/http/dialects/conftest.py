@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from extras.accounts.access import Access
+from extras.accounts.keys import CallerLimits
 from models.bundle import Bundle
-from service.access.access import Access
-from service.access.keys import CallerLimits
 from service.files.bounds import Bounds
 from service.settings import Settings
 from tests.service.files.working import InProcess

@@ -13,13 +13,13 @@ from typing import ParamSpec, TypeVar
 
 import structlog
 
+from extras.accounts import counters, keys
+from extras.accounts.errors import AdminRequired, KeyInvalid, KeyMissing
+from extras.accounts.keys import PREFIX, CallerLimits, KeyStore, digest_of
+from extras.accounts.meter import Meter, Receipt
 from models.errors import ConfigError
-from service.access import counters, keys
-from service.access.errors import AdminRequired, KeyInvalid, KeyMissing
-from service.access.keys import PREFIX, CallerLimits, KeyStore, digest_of
-from service.access.meter import Meter, Receipt
+from service.database import Database, StorageError
 from service.settings import Settings
-from service.storage.database import Database, StorageError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI
 
+from extras.accounts.access import Access, Caller, open_keys
+from extras.accounts.keys import CallerLimits, KeyStore
 from models.bundle import Bundle
-from service.access.access import Access, Caller, open_keys
-from service.access.keys import CallerLimits, KeyStore
 from service.http.dependencies import admin
 from service.settings import Settings
 from tests.service.support import Served, served

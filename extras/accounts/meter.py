@@ -16,9 +16,9 @@ from limits.errors import StorageError
 from limits.storage import Storage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
+from extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
+from extras.accounts.keys import CallerLimits
 from models.errors import TandemError
-from service.access.errors import LimitsUnavailable, QuotaExceeded, RateLimited
-from service.access.keys import CallerLimits
 
 T = TypeVar("T")
 

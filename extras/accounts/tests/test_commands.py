@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
+from extras.accounts.access import Access, Caller, open_keys
+from extras.accounts.keys import CallerLimits, KeyStore
 from models.errors import ConfigError, TandemError
-from service.access.access import Access, Caller, open_keys
-from service.access.keys import CallerLimits, KeyStore
+from service.database import StorageError, StorageFull
 from service.settings import Settings
-from service.storage.database import StorageError, StorageFull
 
 Run = Callable[..., Result]
 
@@ -191,7 +191,7 @@ def test_a_job_that_is_deleted_meanwhile_is_not_missed(
         shutil.rmtree(jobs["two" if Path(source).parent.name == "one" else "one"], ignore_errors=True)
         copy(source, target, **options)
 
-    monkeypatch.setattr("service.storage.backup.shutil.copy2", and_delete_the_other)
+    monkeypatch.setattr("extras.accounts.backup.shutil.copy2", and_delete_the_other)
     run("backup", str(tmp_path / "copy"))
     assert [path.read_text() for path in (tmp_path / "copy").rglob("source")] == ["text"]
 
@@ -207,7 +207,7 @@ def test_half_a_backup_is_none(run: Run, data: Path, tmp_path: Path, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device", source)
 
     with monkeypatch.context() as patched:
-        patched.setattr("service.storage.backup.shutil.copy2", full)
+        patched.setattr("extras.accounts.backup.shutil.copy2", full)
         error = run("backup", str(tmp_path / "copy"), fails=True).exception
     assert isinstance(error, StorageFull) and "source cannot be backed up" in str(error)
     assert list((tmp_path / "copy").iterdir()) == []

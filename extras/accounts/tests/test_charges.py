@@ -10,16 +10,16 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from extras.accounts.access import Caller, QuotaUsage
+from extras.accounts.keys import CallerLimits
+from extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from models.bundle import Bundle
-from service.access.access import Caller, QuotaUsage
-from service.access.keys import CallerLimits
 from service.engine import DecodingFailed
 from service.settings import Settings
 from service.translation.progress import Progress
 from service.translation.requests import TranslateTask
 from service.translation.results import DecodeResult
 from service.translation.texts import TextService
-from tests.service.access.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from tests.service.support import Served, assert_error, served
 
 pytestmark = pytest.mark.anyio

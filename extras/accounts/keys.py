@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from models.errors import ConfigError
-from service.storage.database import Database
+from service.database import Database
 
 MIGRATIONS = (
     """

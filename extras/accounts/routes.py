@@ -13,8 +13,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from extras.accounts.access import ANONYMOUS, Caller
+from extras.accounts.memory import Correction
 from models.command import installed_version
-from service.access.access import ANONYMOUS, Caller
 from service.api.replies import MemoryImport, MemoryPage, RememberedSentence
 from service.errors import InvalidOption
 from service.http.credentials import caller_of
@@ -23,7 +24,6 @@ from service.http.errors import BadRequest, HttpError
 from service.http.openapi import error_responses
 from service.http.ports import BodyBounds
 from service.settings import Settings
-from service.storage.memory import Correction
 from service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
 
 _TMX = "application/x-tmx+xml"

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from extras.accounts.access import Access
+from extras.accounts.keys import MIGRATIONS, KeyStore
+from extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from models.bundle import Bundle
 from models.errors import ConfigError
-from service.access.access import Access
-from service.access.keys import MIGRATIONS, KeyStore
+from service.database import Database, StorageError
 from service.settings import Settings
-from service.storage.database import Database, StorageError
-from tests.service.access.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from tests.service.support import PATIENCE, Served, assert_error
 
 pytestmark = pytest.mark.anyio

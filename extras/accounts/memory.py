@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import structlog
 
 from models.text import normalise
+from service.database import Database, StorageError
 from service.errors import InvalidOption, MemoryEntryNotFound, MemoryLimit
 from service.settings import Settings
-from service.storage.database import Database, StorageError
 from service.text.languages import base_code, is_language_code
 from service.text.parallel import ParallelDocument
 

@@ -14,13 +14,13 @@ import pytest
 from limits.storage import RedisStorage, Storage
 from structlog.testing import capture_logs
 
+from extras.accounts.counters import MIGRATIONS, SqliteCounters, shared_counters
+from extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
+from extras.accounts.keys import CallerLimits
+from extras.accounts.meter import Meter, Receipt
 from models.errors import ConfigError
-from service.access.counters import MIGRATIONS, SqliteCounters, shared_counters
-from service.access.errors import LimitsUnavailable, QuotaExceeded, RateLimited
-from service.access.keys import CallerLimits
-from service.access.meter import Meter, Receipt
+from service.database import Database, StorageError
 from service.http.errors import reply_for
-from service.storage.database import Database, StorageError
 from tests.service.support import Clock
 
 START = datetime(2030, 1, 31, 23, 0, tzinfo=UTC).timestamp()

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from extras.accounts.memory import Correction
+from extras.accounts.tests.guarded import bearer, make_key
 from models.bundle import Bundle
 from service.errors import InvalidOption
 from service.settings import Settings
-from service.storage.memory import Correction
-from tests.service.access.guarded import bearer, make_key
 from tests.service.support import Served, assert_error, served
 
 pytestmark = pytest.mark.anyio

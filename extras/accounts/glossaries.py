@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from service.database import Database
 from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
 from service.settings import Settings
-from service.storage.database import Database
 from service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM, Glossary
 from service.text.languages import bare_code
 

@@ -11,7 +11,7 @@ import typer
 
 from models.errors import ConfigError
 from service.configuration import DataFolder, data_flag, read_configuration
-from service.storage.database import StorageError, copy_database
+from service.database import StorageError, copy_database
 
 _OF_DATABASES = ("*.db-wal", "*.db-shm", "*.db-journal", ".*.part")
 

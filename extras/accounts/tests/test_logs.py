@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.access.talkative import CRASHING
+from extras.accounts.tests.talkative import CRASHING
 from tests.service.support import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,7 +46,7 @@ class Program:
     """The running service and what it has logged."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "tests.service.access.talkative", str(folder)]
+        command = [sys.executable, "-m", "extras.accounts.tests.talkative", str(folder)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from extras.accounts.tests.guarded import guarded
 from models.bundle import Bundle
-from tests.service.access.guarded import guarded
 from tests.service.support import Served
 
 

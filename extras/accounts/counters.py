@@ -19,7 +19,7 @@ from limits.errors import ConfigurationError
 from limits.storage import SlidingWindowCounterSupport, Storage, storage_from_string
 
 from models.errors import ConfigError
-from service.storage.database import Database, StorageError
+from service.database import Database, StorageError
 
 MIGRATIONS = (
     "CREATE TABLE counters (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;"

@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from extras.accounts.access import KEYS_FILE, make_meter, open_keys
+from extras.accounts.keys import CallerLimits, Key, KeyStore, NewKey
+from extras.accounts.meter import Meter
 from models.command import AsJson, console
 from models.errors import ConfigError
-from service.access.access import KEYS_FILE, make_meter, open_keys
-from service.access.keys import CallerLimits, Key, KeyStore, NewKey
-from service.access.meter import Meter
 from service.configuration import DataFolder, data_flag, read_configuration
 
 keys = typer.Typer(
