@@ -177,9 +177,7 @@ class Replica:
         if unversioned:
             raise ConfigError(f"user_config: each version must be one such as de-en@1, but {unversioned[0]!r} is none")
         if wanted.keys:
-            access = self._parts.access
-            count = access.keys.take_over(Path(wanted.keys))
-            access.refresh()
+            count = self._parts.access.take_over(Path(wanted.keys))
             _log.info("keys_taken_over", count=count)
         for name in wanted.versions:
             await self._parts.models.load(name)

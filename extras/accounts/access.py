@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import structlog
 
 from extras.accounts import counters, keys
-from extras.accounts.errors import AdminRequired, KeyInvalid, KeyMissing
-from extras.accounts.keys import PREFIX, CallerLimits, KeyStore, digest_of
-from extras.accounts.meter import Meter, Receipt
+from extras.accounts.keys import PREFIX, CallerLimits, KeyStore
+from extras.accounts.meter import Meter
+from extras.accounts.settings import AccountSettings
 from models.errors import ConfigError
+from service.callers import ANONYMOUS, AdminKey, Caller, QuotaUsage, Receipt
 from service.database import Database, StorageError
+from service.errors import AdminRequired, KeyInvalid, KeyMissing
 from service.settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ANONYMOUS = "anonymous"
-"""The name of callers without a key."""
-ADMIN = "admin"
-"""The name of the caller with the admin key of the settings."""
 KEYS_FILE = "keys.db"
 LIMITS_FILE = "limits.db"
 
@@ -36,33 +33,7 @@ _REFRESH = 1.0  # seconds after which a change of the keys by another process ho
 _THREADS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who is calling.
-
-    Attributes:
-        name: of the key, for logs and metrics; ``anonymous`` without one.
-        admin: may use the admin routes.
-    """
-
-    name: str
-    admin: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaUsage:
-    """Characters of this calendar month.
-
-    Attributes:
-        count: charged so far.
-        limit: the quota; None without one.
-    """
-
-    count: int
-    limit: int | None
-
-
-class Access:
+class KeyedAccess:
     """Finds callers by their keys, and charges them.
 
     Keys are checked against a snapshot in memory, which follows the store within ``_REFRESH`` seconds; where the store
@@ -78,12 +49,11 @@ class Access:
         Raises:
             ConfigError: a store cannot be opened, or keys are required and none could exist.
         """
-        self._settings = settings
-        admin_key = settings.admin_key.get_secret_value() if settings.admin_key else None
-        if settings.require_key and settings.data is None and admin_key is None:
+        self._settings, self._own = settings, settings.part(AccountSettings)
+        self._admin = AdminKey(settings.admin_key)
+        if self._own.require_key and settings.data is None and not self._admin.is_set:
             raise ConfigError("require_key needs the setting data, the folder that 'tandem keys' keeps the keys in")
-        self._admin_digest = digest_of(admin_key) if admin_key else None
-        self._anonymous = CallerLimits(settings.anonymous_rate, settings.anonymous_quota)
+        self._anonymous = CallerLimits(self._own.anonymous_rate, self._own.anonymous_quota)
         self._databases = [open_keys(settings)]
         self.keys = KeyStore(self._databases[0])
         self._snapshot = self.keys.snapshot()
@@ -120,6 +90,12 @@ class Access:
         else:
             self._stale = False
 
+    def take_over(self, keys: Path) -> int:
+        """Know the keys of a copy of another server's, and say how many there are. Blocks. Raises ConfigError."""
+        count = self.keys.take_over(keys)
+        self.refresh()
+        return count
+
     @property
     def store_failures(self) -> dict[str, int]:
         """Attempts to read the keys, and to count for limits, that have failed."""
@@ -128,7 +104,7 @@ class Access:
     @property
     def requires_key(self) -> bool:
         """Whether callers without a key are refused."""
-        return self._settings.require_key
+        return self._own.require_key
 
     def caller(self, secret: str | None) -> Caller:
         """Whose key that is. Does not block.
@@ -142,9 +118,9 @@ class Access:
         found = self.find(secret)
         if found is not None:
             return found
-        if secret and (self._settings.require_key or secret.startswith(PREFIX)):
+        if secret and (self._own.require_key or secret.startswith(PREFIX)):
             raise KeyInvalid
-        if self._settings.require_key:
+        if self._own.require_key:
             raise KeyMissing
         return Caller(ANONYMOUS)
 
@@ -155,7 +131,7 @@ class Access:
             KeyMissing, KeyInvalid: there is none, or it is unknown, revoked or expired.
             AdminRequired: the key is no admin's, or there is no admin key at all.
         """
-        if self._admin_digest is None and not self._snapshot.has_admin:
+        if not self._admin.is_set and not self._snapshot.has_admin:
             raise AdminRequired(
                 "this route asks for an admin key, and this server has none; make one with 'tandem keys add NAME "
                 "--admin' where the server keeps its data, or start it with TANDEM_ADMIN_KEY"
@@ -227,8 +203,8 @@ class Access:
         """Who has that key; None where it is nobody's."""
         if not secret:
             return None
-        if self._admin_digest is not None and hmac.compare_digest(digest_of(secret), self._admin_digest):
-            return Caller(ADMIN, admin=True)
+        if (admin := self._admin.find(secret)) is not None:
+            return admin
         key = self._snapshot.find(secret, time.time())
         return None if key is None else Caller(key.caller, key.admin)
 
@@ -253,7 +229,8 @@ def make_meter(settings: Settings, opened: list[Database]) -> Meter:
     Raises:
         ConfigError: the store cannot be opened.
     """
-    if settings.limits_url is not None:
-        return Meter(counters.shared_counters(settings.limits_url.get_secret_value()), settings.limits_failure)
+    own = settings.part(AccountSettings)
+    if own.limits_url is not None:
+        return Meter(counters.shared_counters(own.limits_url.get_secret_value()), own.limits_failure)
     opened.append(Database(settings.data and settings.data / LIMITS_FILE, counters.MIGRATIONS))
-    return Meter(counters.SqliteCounters(opened[-1]), settings.limits_failure)
+    return Meter(counters.SqliteCounters(opened[-1]), own.limits_failure)

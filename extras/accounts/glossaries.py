@@ -17,11 +17,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from extras.accounts.errors import GlossaryLimit
+from extras.accounts.settings import AccountSettings
 from service.database import Database
-from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
+from service.errors import GlossaryNotFound, InvalidOption
 from service.settings import Settings
 from service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM, Glossary
-from service.text.languages import bare_code
+from service.text.languages import base_language
 
 MAX_NAME = 200
 MAX_DICTIONARIES = 50
@@ -105,7 +107,7 @@ class Glossaries:
 
     def __init__(self, settings: Settings) -> None:
         """In ``glossaries.db`` of the data folder, or in memory where there is none. Raises ConfigError."""
-        self._settings = settings
+        self._own = settings.part(AccountSettings)
         self._database = Database(settings.data and settings.data / "glossaries.db", [_SCHEMA, _VERSIONS])
         self._ready: OrderedDict[Key, Future[Glossary]] = OrderedDict()  # those that were asked for last, at the end
         self._lock = threading.Lock()
@@ -120,8 +122,8 @@ class Glossaries:
         identifier = str(uuid.uuid4())
         with self._database.connection() as connection:
             found = connection.execute("SELECT count(*) FROM glossary WHERE owner = ?", (owner,)).fetchone()[0]
-            if found >= self._settings.max_glossaries:
-                raise GlossaryLimit("glossaries", self._settings.max_glossaries, found + 1)
+            if found >= self._own.max_glossaries:
+                raise GlossaryLimit("glossaries", self._own.max_glossaries, found + 1)
             values = (identifier, owner, name, time.time())
             connection.execute("INSERT INTO glossary (id, owner, name, created) VALUES (?, ?, ?, ?)", values)
             for dictionary in dictionaries:
@@ -241,13 +243,8 @@ class Glossaries:
     def _check_characters(self, connection: sqlite3.Connection, owner: str) -> None:
         query = "SELECT total(characters) FROM dictionary JOIN glossary ON glossary = id WHERE owner = ?"
         found = int(connection.execute(query, (owner,)).fetchone()[0])
-        if found > self._settings.max_glossary_characters:
-            raise GlossaryLimit("characters in all glossaries", self._settings.max_glossary_characters, found)
-
-
-def base_language(code: str) -> str:
-    """A language code without region or script, in lower case."""
-    return bare_code(code).split("-")[0]
+        if found > self._own.max_glossary_characters:
+            raise GlossaryLimit("characters in all glossaries", self._own.max_glossary_characters, found)
 
 
 def _read(connection: sqlite3.Connection, owner: str, identifier: str) -> StoredGlossary:

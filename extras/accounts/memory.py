@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 import structlog
 
+from extras.accounts.errors import MemoryEntryNotFound, MemoryLimit
+from extras.accounts.settings import AccountSettings
 from models.text import normalise
 from service.database import Database, StorageError
-from service.errors import InvalidOption, MemoryEntryNotFound, MemoryLimit
+from service.errors import InvalidOption
 from service.settings import Settings
 from service.text.languages import base_code, is_language_code
 from service.text.parallel import ParallelDocument
@@ -116,7 +118,7 @@ class TranslationMemory:
 
     def __init__(self, settings: Settings) -> None:
         """In ``memory.db`` of the data folder, or in memory where there is none. Raises ConfigError."""
-        self._settings = settings
+        self._own = settings.part(AccountSettings)
         self._database = Database(settings.data and settings.data / "memory.db", [_SCHEMA])
         self.failures = 0
         self._out_until = -math.inf
@@ -141,7 +143,7 @@ class TranslationMemory:
             before = self._size(connection, owner)[0]
             connection.executemany(_UPSERT, rows)
             after = self._size(connection, owner)
-            bounds = self._settings.max_memory_entries, self._settings.max_memory_characters
+            bounds = self._own.max_memory_entries, self._own.max_memory_characters
             for name, bound, value in zip(("entries", "characters"), bounds, after, strict=True):
                 if value > bound:
                     raise MemoryLimit(f"{name} in the translation memory", bound, value)

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
@@ -19,25 +18,13 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
 from extras.accounts.keys import CallerLimits
 from models.errors import TandemError
+from service.callers import Receipt
 
 T = TypeVar("T")
 
 _log = structlog.get_logger("tandem.access")
 _MONTHS_KEPT = 62 * 86_400  # seconds for which a month's count stays, from its first use
 _PAUSE = 5.0  # seconds for which a store that failed is not asked again: each attempt may take its whole patience
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What was charged, so that it can be given back.
-
-    Attributes:
-        counter: of the month in which it was charged; empty where nothing was.
-        characters: how many.
-    """
-
-    counter: str = ""
-    characters: int = 0
 
 
 class Meter:

@@ -1,6 +1,6 @@
 """The caller's translation memory: ``GET /memory``, ``DELETE /memory/{id}``, and TMX in and out.
 
-``POST /suggest`` adds to it (``service.http.dialects.libretranslate``), and ``POST /translate`` answers from it.
+``POST /suggest`` adds to it and ``POST /translate`` answers from it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from extras.accounts.access import ANONYMOUS, Caller
-from extras.accounts.memory import Correction
+from extras.accounts.memory import Correction, TranslationMemory
+from extras.accounts.schemas import MemoryImport, MemoryPage, RememberedSentence, Suggested, SuggestRequest
+from extras.accounts.settings import AccountSettings
 from models.command import installed_version
-from service.api.replies import MemoryImport, MemoryPage, RememberedSentence
+from service.callers import ANONYMOUS, Caller
 from service.errors import InvalidOption
 from service.http.credentials import caller_of
-from service.http.dependencies import Parts, PartsDep
+from service.http.dependencies import Parts, PartsDep, fields_of
 from service.http.errors import BadRequest, HttpError
-from service.http.openapi import error_responses
+from service.http.openapi import error_responses, request_body
 from service.http.ports import BodyBounds
 from service.settings import Settings
 from service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
+from service.translation.requests import AUTO
 
 _TMX = "application/x-tmx+xml"
 _EXAMPLE = '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">…</tmx>'
@@ -60,6 +62,7 @@ CallerDep = Annotated[Caller, Depends(_caller)]
 Language = Annotated[str, Query(max_length=35)]
 
 router = APIRouter(tags=["memory"], responses=error_responses(*_ERRORS))
+suggestions = APIRouter(tags=["LibreTranslate"])
 
 
 @router.get("/memory")
@@ -72,21 +75,21 @@ def entries(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> MemoryPage:
     """The entries of the caller's memory, those that were changed last first; of one language pair, or of all."""
-    found = parts.memory.entries(caller.name, source, target, offset, limit)
+    found = parts.resource(TranslationMemory).entries(caller.name, source, target, offset, limit)
     listed = [RememberedSentence.model_validate(entry, from_attributes=True) for entry in found]
-    return MemoryPage(entries=listed, total=parts.memory.count(caller.name, source, target))
+    return MemoryPage(entries=listed, total=parts.resource(TranslationMemory).count(caller.name, source, target))
 
 
 @router.delete("/memory/{id}", status_code=204, responses=error_responses(404))
 def delete(identifier: Annotated[str, Path(alias="id", max_length=64)], caller: CallerDep, parts: PartsDep) -> None:
     """Delete an entry."""
-    parts.memory.delete(caller.name, identifier)
+    parts.resource(TranslationMemory).delete(caller.name, identifier)
 
 
 @router.get("/memory.tmx", response_class=Response, responses={200: {"content": {_TMX: {"example": _EXAMPLE}}}})
 def export(caller: CallerDep, parts: PartsDep, source: Language = "", target: Language = "") -> Response:
     """The caller's memory as TMX 1.4, of one language pair or of all: other tools read it, and `tandem new` does."""
-    found = parts.memory.entries(caller.name, source, target)
+    found = parts.resource(TranslationMemory).entries(caller.name, source, target)
     pairs = ((TmxPair(one.source, one.target, one.text, one.translation), one.changed) for one in found)
     name = {"Content-Disposition": 'attachment; filename="memory.tmx"'}
     return Response("".join(write_tmx(pairs, installed_version())), media_type=_TMX, headers=name)
@@ -111,9 +114,36 @@ async def add(
     return await asyncio.to_thread(_add, parts, caller.name, body, source, target)
 
 
+@suggestions.post(
+    "/suggest",
+    tags=["memory"],
+    responses=error_responses(400, 401, 403, 413, 415, 422, 429, 500, 503),
+    openapi_extra=request_body(SuggestRequest),
+)
+async def suggest(
+    request: Request, fields: Annotated[SuggestRequest, Depends(fields_of(SuggestRequest))], parts: PartsDep
+) -> Suggested:
+    """Store how a text is to be translated, in the translation memory of the caller's key, which is needed.
+
+    Where text and translation have equally many sentences, each becomes an entry: translations are asked for sentence
+    by sentence. One that is there already takes the new translation. Models learn nothing from it by themselves.
+    """
+    caller = await memory_caller(request, parts, fields.api_key)
+    parts.texts.detector.check(fields.q)
+
+    def store() -> None:
+        source = parts.texts.detector.detect(fields.q)[0].language if fields.source.lower() == AUTO else fields.source
+        parts.resource(TranslationMemory).add(
+            caller.name, Correction.of(source, fields.target, fields.q, fields.s).sentences()
+        )
+
+    await asyncio.to_thread(store)
+    return Suggested(success=True)
+
+
 def _add(parts: Parts, owner: str, body: bytes, source: str, target: str) -> MemoryImport:
     corrections, repeated, skipped = _read(body, source, target, parts.settings)
-    replaced = parts.memory.add(owner, corrections)
+    replaced = parts.resource(TranslationMemory).add(owner, corrections)
     return MemoryImport(stored=len(corrections), replaced=replaced, repeated=repeated, skipped=skipped)
 
 
@@ -121,6 +151,7 @@ def _read(body: bytes, source: str, target: str, settings: Settings) -> tuple[Co
     """The pairs of a TMX that can be entries, how many of these are repeated, how many cannot. Raises BadRequest."""
     corrections: dict[tuple[str, str, str], Correction] = {}
     repeated = skipped = 0
+    bound = settings.part(AccountSettings).max_memory_entries
     try:
         for pair in read_tmx(io.BytesIO(body), source, target):
             try:
@@ -131,8 +162,7 @@ def _read(body: bytes, source: str, target: str, settings: Settings) -> tuple[Co
             key = correction.source, correction.target, correction.text
             repeated += key in corrections
             corrections[key] = correction
-            if len(corrections) > settings.max_memory_entries:
-                bound = settings.max_memory_entries
+            if len(corrections) > bound:
                 raise BadRequest(f"a TMX may hold at most {bound} pairs here, and this one has more", {"bound": bound})
     except TmxError as error:
         raise BadRequest(str(error)) from error

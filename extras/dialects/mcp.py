@@ -20,8 +20,8 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from extras.accounts.access import Caller
 from models.command import installed_version
+from service.callers import Caller
 from service.http.credentials import caller_of, counted_caller, sender_of
 from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, invalid_fields, reply_for

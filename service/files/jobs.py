@@ -16,10 +16,8 @@ from pathlib import Path
 
 import structlog
 
-from extras.accounts.access import ANONYMOUS, Access, Caller
-from extras.accounts.glossaries import Glossaries
-from extras.accounts.memory import TranslationMemory
 from models.errors import ConfigError
+from service.callers import ANONYMOUS, Access, Caller, Memories, StoredGlossaries
 from service.database import Database, StorageError
 from service.engine import Draining, Engine
 from service.files.bounds import Bounds, FileRefused
@@ -54,8 +52,8 @@ class FileJobs:
         texts: TextService,
         engine: Engine,
         access: Access,
-        glossaries: Glossaries,
-        memory: TranslationMemory,
+        glossaries: StoredGlossaries,
+        memory: Memories,
         explain: Explain,
         clock: Callable[[], float] = time.time,
         retry_seconds: float = 1.0,

@@ -12,12 +12,10 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel
 
-from extras.accounts.access import ANONYMOUS, Access, Caller
-from extras.accounts.glossaries import Glossaries
-from extras.accounts.memory import TranslationMemory
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
+from service.callers import ANONYMOUS, Access, Accounts, Caller, Memories, StoredGlossaries
 from service.engine import Engine, Priority
 from service.files.jobs import FileJobs
 from service.http.credentials import Sender, admin_of, caller_of, sender_of
@@ -44,8 +42,8 @@ class Parts:
     readiness: Readiness
     metrics: Metrics
     settings: Settings
-    glossaries: Glossaries
-    memory: TranslationMemory
+    glossaries: StoredGlossaries
+    memory: Memories
     access: Access
     models: ModelManager
     files: FileJobs
@@ -59,6 +57,8 @@ class Parts:
         return found
 
 
+AccountsOpener: TypeAlias = Callable[[Settings, Metrics], AbstractAsyncContextManager[Accounts]]
+"""Opens what knows callers, and registers what it counts with the metrics."""
 Opener: TypeAlias = Callable[[Parts], AbstractAsyncContextManager[object]]
 """Opens what an extra brings to the running service, and registers what it counts with the metrics."""
 

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from extras.accounts.access import Access
+from service.callers import Access
 from service.database import StorageError
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import TooLarge

@@ -16,8 +16,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from extras.accounts.access import Access, Caller
-from extras.accounts.errors import KeyMissing
+from service.callers import Access, Caller
+from service.errors import KeyMissing
 from service.files.bounds import FileRefused
 from service.files.disk import Upload
 from service.files.formats import FORMATS

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from extras.accounts.tests.guarded import guarded
+from extras.accounts.tests.keyed import keyed
 from models.bundle import Bundle
+from tests.conftest import anyio_backend
+from tests.service.conftest import bundles, many_sources
+from tests.service.http.dialects.conftest import both_ways, server
 from tests.service.support import Served
+
+__all__ = ["anyio_backend", "both_ways", "bundles", "keyed", "many_sources", "server"]
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from extras.accounts.access import Caller, QuotaUsage
 from extras.accounts.keys import CallerLimits
 from extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from models.bundle import Bundle
+from service.callers import Caller, QuotaUsage
 from service.engine import DecodingFailed
 from service.settings import Settings
 from service.translation.progress import Progress

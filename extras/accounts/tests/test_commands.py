@@ -15,9 +15,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from deploy.cli import app
-from extras.accounts.access import Access, Caller, open_keys
+from extras.accounts.access import KeyedAccess, open_keys
 from extras.accounts.keys import CallerLimits, KeyStore
 from models.errors import ConfigError, TandemError
+from service.callers import Caller
 from service.database import StorageError, StorageFull
 from service.settings import Settings
 
@@ -82,7 +83,7 @@ def test_limits_and_the_end_of_a_key_are_listed(run: Run) -> None:
 
 def test_quota_shows_use_and_changes_limits(run: Run, data: Path) -> None:
     run("keys", "add", "web", "--quota", "500")
-    access = Access(Settings(data=data))  # a server is running
+    access = KeyedAccess(Settings(data=data))  # a server is running
     access.meter.charge("web", access.limits_of("web"), 70)
     assert json.loads(run("keys", "quota", "web", "--json").stdout)["used"] == 70
     shown = run("keys", "quota", "web", "--quota", "0", "--rate", "9").output
@@ -151,7 +152,7 @@ def test_a_backup_is_what_a_server_can_start_from(run: Run, data: Path, tmp_path
     secret = run("keys", "add", "web", "--quota", "500").stdout.strip()
     (data / "files" / "job").mkdir(parents=True)
     (data / "files" / "job" / "source").write_text("text")
-    access = Access(Settings(data=data))  # a server is running
+    access = KeyedAccess(Settings(data=data))  # a server is running
     access.meter.charge("web", access.limits_of("web"), 70)
     run("backup", str(tmp_path / "copy"))
     asyncio.run(access.close())
@@ -162,7 +163,7 @@ def test_a_backup_is_what_a_server_can_start_from(run: Run, data: Path, tmp_path
         "limits.db",
         "source",
     ]
-    restored = Access(Settings(data=tmp_path / "copy"))
+    restored = KeyedAccess(Settings(data=tmp_path / "copy"))
     assert restored.caller(secret) == Caller("web")
     assert restored.meter.used("web") == 70
     asyncio.run(restored.close())

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from extras.accounts.access import Access
+from extras.accounts import errors
+from extras.accounts.access import KeyedAccess
 from extras.accounts.keys import MIGRATIONS, KeyStore
 from extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.database import Database, StorageError
+from service.errors import ServiceError
+from service.http.errors import reply_for
 from service.settings import Settings
 from tests.service.support import PATIENCE, Served, assert_error
 
@@ -108,9 +111,35 @@ async def test_metrics_have_the_names_of_keys(service: Served) -> None:
 
 def test_required_keys_need_a_place(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="require_key needs the setting data"):
-        Access(Settings(require_key=True))
+        KeyedAccess(Settings(require_key=True))
 
 
 def test_an_admin_key_must_be_long() -> None:
     with pytest.raises(ValueError, match="at least 20"):
         Settings(admin_key=SecretStr("short"))
+
+
+async def test_a_server_that_asks_for_keys_answers_for_any_name_and_to_any_page(service: Served) -> None:
+    answered = await service.client.get("/languages", headers={"Host": "pages.example"})
+    assert answered.status_code == 200
+    posted = await service.client.post("/detect", headers={"Sec-Fetch-Site": "cross-site"})
+    assert posted.status_code != 403 or posted.json()["code"] != "cross_site"
+
+
+ERRORS = [
+    (errors.GlossaryLimit("glossaries", 3, 4), 400, "glossary_limit", {}),
+    (errors.MemoryEntryNotFound("no"), 404, "memory_entry_not_found", {}),
+    (errors.MemoryLimit("entries", 3, 4), 400, "memory_limit", {}),
+    (errors.RateLimited(60, 11.2), 429, "rate_limited", {"Retry-After": "12"}),
+    (errors.QuotaExceeded(9, 8, 7, 100.0), 429, "quota_exceeded", {"Retry-After": "100"}),
+    (errors.LimitsUnavailable(5.0), 503, "limits_unavailable", {"Retry-After": "5"}),
+]
+
+
+def test_every_error_has_a_reply() -> None:
+    bases = {ServiceError, errors.StoreFull, errors._Later}
+    leaves = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ServiceError)}
+    assert {type(error) for error, *_ in ERRORS} == leaves - bases
+    for error, status, code, headers in ERRORS:
+        reply = reply_for(error)
+        assert (reply.status, reply.code, reply.headers) == (status, code, headers)

@@ -13,10 +13,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from extras.accounts.memory import Correction
+from extras.accounts.settings import AccountSettings
 from extras.accounts.tests.guarded import bearer, make_key
 from models.bundle import Bundle
 from service.errors import InvalidOption
-from service.settings import Settings
 from tests.service.support import Served, assert_error, served
 
 pytestmark = pytest.mark.anyio
@@ -151,7 +151,7 @@ async def test_tmx_out_and_in(service: Served) -> None:
 
 async def test_bounds(bundles: dict[str, Bundle], service: Served) -> None:
     key = make_key(service)
-    service.app.state.parts.memory._settings = Settings(max_memory_entries=1, max_memory_characters=40)
+    service.app.state.parts.memory._own = AccountSettings(max_memory_entries=1, max_memory_characters=40)
     await suggest(service, key)
     for fields in ({"q": "guten tag"}, {"s": "x" * 40}):
         reply = await service.client.post("/suggest", json=HOUSE | fields, headers=bearer(key))

@@ -17,8 +17,9 @@ from structlog.testing import capture_logs
 from extras.accounts.counters import MIGRATIONS, SqliteCounters, shared_counters
 from extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
 from extras.accounts.keys import CallerLimits
-from extras.accounts.meter import Meter, Receipt
+from extras.accounts.meter import Meter
 from models.errors import ConfigError
+from service.callers import Receipt
 from service.database import Database, StorageError
 from service.http.errors import reply_for
 from tests.service.support import Clock

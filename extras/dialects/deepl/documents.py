@@ -8,20 +8,22 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from extras.accounts.access import Caller
 from extras.dialects.deepl.document import deepl_body, deepl_errors, document_form
 from extras.dialects.deepl.intake import fields_of_form
 from extras.dialects.deepl.routes import keyed, note, traced
 from extras.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
 from extras.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
+from service.callers import Caller
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from service.files.disk import Upload
 from service.files.records import OPEN, FileJob
 from service.http.dependencies import Parts, PartsDep
 from service.http.errors import HttpError, InvalidFields
 from service.http.intake import validate
+from service.http.ports import BodyBounds, HttpPart
 from service.http.routes.files import result_reply
-from service.http.uploads import read_form, sent_file
+from service.http.uploads import FORM_BYTES, read_form, sent_file
+from service.settings import Settings
 from service.translation.requests import AUTO
 
 _SOON = 1.0
@@ -103,3 +105,16 @@ def _status(job: FileJob) -> DocumentStatus:
         return DocumentStatus(document_id=job.id, status="done", seconds_remaining=0, billed_characters=job.characters)
     message = job.error or f"the document is {job.status}"
     return DocumentStatus(document_id=job.id, status="error", error_message=message)
+
+
+def _bounds(settings: Settings) -> BodyBounds:
+    return BodyBounds(streamed={"/v2/document": settings.file_bytes + FORM_BYTES})
+
+
+_ABOUT = "Documents, as DeepL's clients send and fetch them; see `files`."
+HTTP = HttpPart(
+    routes=router.routes,
+    bodies=_bounds,
+    tags=({"name": "DeepL documents", "description": _ABOUT},),
+    models=(DocumentKey,),
+)

@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from extras.accounts.access import Caller
-from extras.accounts.glossaries import base_language
 from extras.dialects.deepl.document import deepl_body, deepl_errors
 from extras.dialects.deepl.intake import read_request
 from extras.dialects.deepl.schemas import (
@@ -27,10 +25,11 @@ from extras.dialects.deepl.schemas import (
     ResourceFeature,
 )
 from extras.dialects.deepl.translate import NOTICE, translate
+from service.callers import Caller
 from service.http.credentials import caller_of, counted_caller, sender_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.errors import InvalidFields
-from service.text.languages import language_name
+from service.text.languages import base_language, language_name
 from service.translation.requests import priority_of
 
 # DeepL's clients refuse these two as targets and ask for a variety. A model of the language serves either.

@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from extras.accounts.glossaries import base_language
 from extras.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
@@ -21,7 +20,7 @@ from service.http.credentials import Sender
 from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, InvalidFields, not_offered
 from service.text.glossary import Glossary
-from service.text.languages import match_language
+from service.text.languages import base_language, match_language
 from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
 from service.translation.requests import AUTO, Rerank, TranslateTask

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from extras.accounts.access import Caller
 from models.bundle import Bundle
+from service.callers import Caller
 from service.database import StorageFull
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed

@@ -12,10 +12,11 @@ from typing import Any
 
 import httpx
 
-from extras.accounts.access import Access, Caller
+from extras.accounts.access import KeyedAccess
 from extras.accounts.glossaries import Glossaries
 from extras.accounts.memory import TranslationMemory
 from models.bundle import Bundle
+from service.callers import Caller
 from service.engine import Engine
 from service.files import child
 from service.files.bounds import Bounds
@@ -104,7 +105,7 @@ async def file_jobs(
     fields = {"file_slice_characters": 100, "file_workers": 1, "shutdown_timeout": 0.0, **settings}
     chosen, graphs = Settings(data=data, **fields), copying(bundle)
     engine = make_engine((bundle, graphs))
-    texts, access, glossaries = TextService(engine, chosen), Access(chosen), Glossaries(chosen)
+    texts, access, glossaries = TextService(engine, chosen), KeyedAccess(chosen), Glossaries(chosen)
     stored = glossaries, TranslationMemory(chosen)
     jobs = FileJobs(chosen, texts, engine, access, *stored, explain, clock or Clock(), retry_seconds=0.01)
     if translate is not None:

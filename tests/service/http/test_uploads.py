@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from extras.accounts.access import Caller, QuotaUsage
 from extras.accounts.keys import CallerLimits
 from extras.accounts.tests.guarded import TRANSLATE, access_of, bearer, guarded, make_key
 from models.bundle import Bundle
+from service.callers import Caller, QuotaUsage
 from service.files.sandbox import Sandbox
 from service.http.uploads import UNKNOWN_UPLOADS
 from tests.service.files.working import finished, sent
