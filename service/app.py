@@ -14,13 +14,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
+from extras.files import routes as file_routes
+from extras.files.jobs import FileJobs
+from extras.files.uploads import UNKNOWN_UPLOADS
 from models.command import installed_version
 from service.access.access import Access
 from service.bundles.loading import build_engine
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
 from service.engine import Engine
-from service.files.jobs import FileJobs
 from service.http import openapi
 from service.http.connections import ConnectionLimit
 from service.http.dependencies import Opener, Parts
@@ -31,11 +33,9 @@ from service.http.hosts import CrossSiteCheck, HostCheck
 from service.http.intake import JsonBounds
 from service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
 from service.http.ports import http_parts
-from service.http.routes import files as file_routes
 from service.http.routes import languages, models, operations, page, texts
 from service.http.routes import memory as memory_routes
 from service.http.tracing import OFF, TraceContext, open_tracing
-from service.http.uploads import UNKNOWN_UPLOADS
 from service.ports import extras, load
 from service.settings import Settings
 from service.storage.glossaries import Glossaries

@@ -12,12 +12,12 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel
 
+from extras.files.jobs import FileJobs
 from service.access.access import ANONYMOUS, Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
 from service.engine import Engine, Priority
-from service.files.jobs import FileJobs
 from service.http.credentials import Sender, admin_of, caller_of, sender_of
 from service.http.intake import read_fields
 from service.settings import Settings

@@ -18,6 +18,9 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
+from extras.files.bounds import FileRefused
+from extras.files.records import FilesFull, TooManyFiles
+from extras.files.runner import Explanation
 from models.errors import OptionError, TandemError
 from service.access.errors import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
 from service.api.wording import bound_of, quoted, shown
@@ -35,9 +38,6 @@ from service.errors import (
     PairNotServed,
     TooLarge,
 )
-from service.files.bounds import FileRefused
-from service.files.records import FilesFull, TooManyFiles
-from service.files.runner import Explanation
 from service.http.ports import ErrorReply, ErrorRule, ReplyRule, http_parts
 from service.storage.database import StorageError, StorageFull
 

@@ -26,11 +26,11 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from extras.files.jobs import FileJobs
 from service.access.access import Access
 from service.bundles.readiness import Readiness
 from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
-from service.files.jobs import FileJobs
 from service.storage.memory import TranslationMemory
 from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
 from service.translation.texts import TextService

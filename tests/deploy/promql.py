@@ -18,8 +18,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from promql_parser import VectorSelector
 
+from extras.files.records import Holdings
 from service.engine import Engine
-from service.files.records import Holdings
 from service.telemetry.metrics import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

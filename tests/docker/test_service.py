@@ -9,10 +9,10 @@ import httpx
 import pytest
 from docx import Document
 
+from extras.files.tests.samples import SAMPLES
 from tests.docker.compose import Project
 from tests.docker.engine import SHIPPED, Engine, eventually
 from tests.docker.traffic import translate
-from tests.service.files.samples import SAMPLES
 
 pytestmark = pytest.mark.docker
 

@@ -13,15 +13,15 @@ from extras.dialects.deepl.intake import fields_of_form
 from extras.dialects.deepl.routes import keyed, note, traced
 from extras.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
 from extras.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
+from extras.files.disk import Upload
+from extras.files.records import OPEN, FileJob
+from extras.files.routes import result_reply
+from extras.files.uploads import read_form, sent_file
 from service.access.access import Caller
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
-from service.files.disk import Upload
-from service.files.records import OPEN, FileJob
 from service.http.dependencies import Parts, PartsDep
 from service.http.errors import HttpError, InvalidFields
 from service.http.intake import validate
-from service.http.routes.files import result_reply
-from service.http.uploads import read_form, sent_file
 from service.translation.requests import AUTO
 
 _SOON = 1.0

@@ -14,8 +14,8 @@ from extras.dialects.deepl.schemas import (
     MultilingualGlossaryRequest,
 )
 from extras.dialects.deepl.translate import NOTICE
+from extras.files.uploads import FORM_BYTES
 from service.http.ports import BodyBounds, Dialect, HttpPart, KeyScheme
-from service.http.uploads import FORM_BYTES
 from service.settings import Settings
 
 

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from extras.dialects.deepl import documents
+from extras.files.records import FileJob
 from models.bundle import Bundle
 from service.access.access import Access
 from service.access.keys import CallerLimits
-from service.files.records import FileJob
 from service.settings import Settings
 from tests.service.support import Served, served, until
 

@@ -11,10 +11,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
+from extras.files.formats import FORMATS
 from service.api.replies import Status
 from service.api.schemas import SuggestRequest
 from service.bundles.catalog import ServedLanguage
-from service.files.formats import FORMATS
 from service.http.credentials import key_before_body
 from service.http.dependencies import PartsDep, fields_of
 from service.http.openapi import error_responses, request_body

@@ -175,7 +175,7 @@ async def test_a_folder_that_is_gone_has_no_disk(service: Served, monkeypatch: p
     def gone(_: object) -> None:
         raise FileNotFoundError
 
-    monkeypatch.setattr("service.files.jobs.shutil.disk_usage", gone)
+    monkeypatch.setattr("extras.files.jobs.shutil.disk_usage", gone)
     found = await metrics(service.client)
     assert "tandem_disk_free_bytes" not in found and "tandem_file_bytes" in found
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from extras.files.bounds import Bounds
+from extras.files.tests.working import InProcess
 from models.bundle import Bundle
 from service.access.access import Access
 from service.access.keys import CallerLimits
-from service.files.bounds import Bounds
 from service.settings import Settings
-from tests.service.files.working import InProcess
 from tests.service.http.live import Live, live
 from tests.service.support import copying, make_engine, stop_minutes, tiny_bundle
 
