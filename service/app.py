@@ -14,9 +14,6 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from extras.files import routes as file_routes
-from extras.files.jobs import FileJobs
-from extras.files.uploads import UNKNOWN_UPLOADS
 from models.command import installed_version
 from service.access.access import Access
 from service.bundles.loading import build_engine
@@ -27,7 +24,7 @@ from service.http import openapi
 from service.http.connections import ConnectionLimit
 from service.http.dependencies import Opener, Parts
 from service.http.dialects import libretranslate
-from service.http.errors import explain, invalid_parameters
+from service.http.errors import invalid_parameters
 from service.http.headers import SecurityHeaders
 from service.http.hosts import CrossSiteCheck, HostCheck
 from service.http.intake import JsonBounds
@@ -51,10 +48,9 @@ ROUTERS = (
     page.router,
     libretranslate.router,
     memory_routes.router,
-    file_routes.router,
 )
 
-_BOUNDS = (file_routes.body_bounds, memory_routes.body_bounds)
+_BOUNDS = (memory_routes.body_bounds,)
 _EXPOSED = ("X-Request-ID", "Retry-After", "Location", "Content-Disposition")
 
 _log = structlog.get_logger("tandem.app")
@@ -136,7 +132,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     memory = await asyncio.to_thread(TranslationMemory, settings)
     access = await asyncio.to_thread(Access, settings)
     manager = await asyncio.to_thread(ModelManager, engine, settings)
-    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, glossaries, memory, explain)
     parts = Parts(
         engine,
         text_service,
@@ -147,16 +142,12 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         memory,
         access,
         manager,
-        files,
-        asyncio.Semaphore(UNKNOWN_UPLOADS),
     )
     metrics.watch(engine, parts.readiness)
     metrics.watch_texts(text_service, memory)
     metrics.watch_access(access)
-    metrics.watch_files(files)
     engine.start()
     access.start()
-    await files.start()
     brought = AsyncExitStack()
     try:
         for opener in _openers():
@@ -172,7 +163,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         await manager.close()
         finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
         await brought.aclose()
-        await files.close()
         parts.texts.close()
         glossaries.close()
         memory.close()

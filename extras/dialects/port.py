@@ -11,7 +11,7 @@ EXTRA = Extra(
     http={
         "extras.dialects.deepl.port:TEXTS": (),
         "extras.dialects.deepl.port:GLOSSARIES": (),
-        "extras.dialects.deepl.port:DOCUMENTS": (),
+        "extras.dialects.deepl.documents:HTTP": ("files",),
         "extras.dialects.openai.port:HTTP": (),
         "extras.dialects.mcp:HTTP": (),
     },

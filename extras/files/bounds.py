@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from service.errors import ServiceError
-
-if TYPE_CHECKING:
-    from service.settings import Settings  # which the process that reads a file does without
-
-_SLICE_TEXTS = 50
-_MARKUP_CHARACTERS = 4_000  # of a text that cannot be cut: as predicted tokens it must fit into the engine's queue
 
 
 class FileRefused(ServiceError):
@@ -67,17 +61,6 @@ class Bounds:
     ratio: int = 200
     members: int = 2_000
     markup_bytes: int = 32 << 20
-
-    @classmethod
-    def of(cls, settings: Settings) -> Bounds:
-        """The settings' bounds; a slice of a file must pass as a request."""
-        return cls(
-            characters=settings.file_characters,
-            slice_characters=min(settings.file_slice_characters, settings.max_characters),
-            markup_characters=min(_MARKUP_CHARACTERS, settings.max_characters),
-            slice_texts=min(_SLICE_TEXTS, settings.max_texts),
-            unpacked_bytes=settings.file_unpacked_bytes,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The folder of the jobs: held by one process, and the uploads that are kept there."""
+"""The folder of the jobs, and the uploads that are kept there."""
 
 from __future__ import annotations
 
@@ -7,39 +7,15 @@ import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BufferedWriter
 from pathlib import Path
 from typing import IO
 
 import structlog
 
-from models.errors import ConfigError, TandemError
+from models.errors import ConfigError
 from models.folders import sync_folder
 
 _log = structlog.get_logger("tandem.files")
-
-
-class DataInUse(TandemError):
-    """Another server works on the folder. No fault of the settings: one that is just ending lets go of it."""
-
-
-def hold(path: Path) -> BufferedWriter:
-    """A file that this process has locked for itself: two that worked on the same jobs would translate them twice.
-
-    Raises:
-        DataInUse: another process holds it.
-    """
-    lock = path.open("ab")
-    try:
-        import fcntl
-    except ImportError:  # not on every system
-        return lock
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        lock.close()
-        raise DataInUse(f"{path.parent}: another server works on the files here; give each its own data") from error
-    return lock
 
 
 def require_rows(database: Path, folder: Path) -> None:

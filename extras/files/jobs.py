@@ -17,13 +17,15 @@ from pathlib import Path
 import structlog
 
 from extras.files.bounds import Bounds, FileRefused
-from extras.files.disk import Upload, hold, require_rows
+from extras.files.disk import Upload, require_rows
 from extras.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
 from extras.files.runner import Explain, JobActions, Runner
 from extras.files.sandbox import Contents, Sandbox
+from extras.files.settings import FileSettings
 from extras.files.slices import Slice, read_slices, sample_of
 from extras.files.store import JobStore
 from models.errors import ConfigError
+from models.folders import hold
 from service.access.access import ANONYMOUS, Access, Caller
 from service.engine import Draining, Engine
 from service.settings import Settings
@@ -38,6 +40,8 @@ from service.translation.texts import TextService
 JOBS_FILE = "jobs.db"
 
 _log = structlog.get_logger("tandem.files")
+_SLICE_TEXTS = 50
+_MARKUP_CHARACTERS = 4_000  # of a text that cannot be cut: as predicted tokens it must fit into the engine's queue
 _SWEEP = 60.0  # seconds between two looks for files whose time is over
 _LAST_STEPS = 5.0
 _GONE = "the file is gone: it was cancelled, or its time was over; send it again"
@@ -77,8 +81,10 @@ class FileJobs:
             ConfigError: the folder or the database cannot be used.
             DataInUse: another process uses it.
         """
-        self._settings, self._texts, self._engine, self._access, self._clock = settings, texts, engine, access, clock
+        self._settings = settings.part(FileSettings)
+        self._texts, self._engine, self._access, self._clock = texts, engine, access, clock
         self._glossaries, self._memory = glossaries, memory
+        self._temporary = settings.data is None
         self._data = settings.data or Path(tempfile.mkdtemp(prefix="tandem-files-"))
         folder = self._data / "files"
         try:
@@ -89,7 +95,7 @@ class FileJobs:
             raise ConfigError(f"{folder}: files cannot be kept here ({error.strerror})") from error
         self._database = Database(self._data / JOBS_FILE, MIGRATIONS)
         self._store = JobStore(self._database, folder)
-        self._sandbox = Sandbox(Bounds.of(settings))
+        self._sandbox = Sandbox(bounds_of(settings))
         actions = JobActions(self._translate, self._finish, self._stopped, explain)
         self._runner = Runner(self._store, self._sandbox, actions, retry_seconds)
         self._accepting = asyncio.Lock()
@@ -97,7 +103,7 @@ class FileJobs:
         self._damaged: set[str] = set()  # jobs whose damaged result was told of
         self._sweeper: asyncio.Task[None] | None = None
         self.counts: dict[str, int] = {}
-        self.holdings, self.most_bytes = Holdings(0, 0, 0), settings.file_bytes_of_all
+        self.holdings, self.most_bytes = Holdings(0, 0, 0), self._settings.file_bytes_of_all
 
     async def start(self) -> None:
         """Take up the jobs that an earlier process left, and begin to work."""
@@ -347,7 +353,7 @@ class FileJobs:
             self._store.requeue()
         self._database.close()
         self._lock.close()
-        if self._settings.data is None:
+        if self._temporary:
             shutil.rmtree(self._data, ignore_errors=True)
 
     async def _keep_sweeping(self) -> None:
@@ -365,3 +371,15 @@ class FileJobs:
             self.holdings = await asyncio.to_thread(self._store.holdings)
         except StorageError as error:
             _log.warning("files_not_counted", cause=str(error))
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    """What one file may amount to; a slice of it must pass as a request."""
+    own = settings.part(FileSettings)
+    return Bounds(
+        characters=own.file_characters,
+        slice_characters=min(own.file_slice_characters, settings.max_characters),
+        markup_characters=min(_MARKUP_CHARACTERS, settings.max_characters),
+        slice_texts=min(_SLICE_TEXTS, settings.max_texts),
+        unpacked_bytes=own.file_unpacked_bytes,
+    )

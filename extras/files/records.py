@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from extras.files.formats import FORMATS
+from extras.files.settings import FileSettings
 from service.errors import ServiceError
-from service.settings import Settings
 
 MIGRATIONS = (
     """
@@ -115,7 +115,7 @@ class FilesFull(TooManyFiles):
     """The server stores as much as it may, of all callers."""
 
 
-def check_room(settings: Settings, own: Holdings, everybody: Holdings, size: int, characters: int) -> None:
+def check_room(settings: FileSettings, own: Holdings, everybody: Holdings, size: int, characters: int) -> None:
     """Raises TooManyFiles or FilesFull where a file of that size is too much for its caller or for the server."""
     waiting, busy = own.waiting + 1, "wait until one is finished, or cancel one"
     if waiting > settings.files_per_caller:

@@ -12,12 +12,17 @@ from fastapi.responses import FileResponse
 from pydantic import Field
 
 from extras.files.formats import FORMATS
+from extras.files.jobs import FileJobs
 from extras.files.records import OPEN, FileJob
+from extras.files.replies import FileStatus, FileUrl
+from extras.files.serving import FilesDep
+from extras.files.settings import FileSettings
 from extras.files.uploads import FORM_BYTES, read_upload
-from service.api.replies import DetectedLanguage, FileStatus, FileUrl
+from service.access.access import Access
+from service.api.replies import DetectedLanguage
 from service.engine import Draining
 from service.http.credentials import counted_caller
-from service.http.dependencies import Parts, PartsDep
+from service.http.dependencies import PartsDep
 from service.http.errors import HttpError
 from service.http.openapi import error_responses
 from service.http.ports import BodyBounds
@@ -40,7 +45,9 @@ _ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /file
 
 def body_bounds(settings: Settings) -> BodyBounds:
     """Of requests that send a file."""
-    return BodyBounds(streamed=dict.fromkeys(("/files", "/translate_file"), settings.file_bytes + FORM_BYTES))
+    return BodyBounds(
+        streamed=dict.fromkeys(("/files", "/translate_file"), settings.part(FileSettings).file_bytes + FORM_BYTES)
+    )
 
 
 def _form(needed: list[str]) -> dict[str, Any]:
@@ -68,7 +75,7 @@ def _form(needed: list[str]) -> dict[str, Any]:
     responses=_ACCEPTED | error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 503),
     openapi_extra=_form(["file", "target"]),
 )
-async def send_file(request: Request, parts: PartsDep, response: Response) -> FileStatus:
+async def send_file(request: Request, parts: PartsDep, files: FilesDep, response: Response) -> FileStatus:
     """Have a file translated in the background. Formatting, layout, times of subtitles and the like stay.
 
     The answer comes once the file is read and kept: from then on a restart loses nothing. Ask for the job with
@@ -80,7 +87,7 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
     request too.
     """
     async with read_upload(request, parts.access, None) as (upload, caller):
-        job = await parts.files.accept(upload, caller)
+        job = await files.jobs.accept(upload, caller)
     response.headers["Location"] = f"/files/{job.id}"
     return _status(job)
 
@@ -93,6 +100,7 @@ async def send_file(request: Request, parts: PartsDep, response: Response) -> Fi
 async def list_files(
     request: Request,
     parts: PartsDep,
+    files: FilesDep,
     id: Annotated[
         list[Annotated[str, Field(max_length=64)]],
         Query(max_length=_MOST_LISTED, description="Only these; may be repeated."),
@@ -104,11 +112,11 @@ async def list_files(
     """
     caller = await counted_caller(request, parts.access)
     if id:
-        found = [await parts.files.find(one, caller) for one in dict.fromkeys(id)]
+        found = [await files.jobs.find(one, caller) for one in dict.fromkeys(id)]
         return [_status(job) for job in found if job is not None]
-    if parts.files.is_shared(caller):
+    if files.jobs.is_shared(caller):
         return []
-    return [_status(job) for job in await parts.files.listed(caller, _MOST_LISTED)]
+    return [_status(job) for job in await files.jobs.listed(caller, _MOST_LISTED)]
 
 
 @router.get(
@@ -116,9 +124,9 @@ async def list_files(
     response_model_exclude_none=True,
     responses=error_responses(401, 403, 404, 422, 429, 503),
 )
-async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
+async def show_file(request: Request, parts: PartsDep, files: FilesDep, id: _ID) -> FileStatus:
     """How far a file is. Only who sent it, or an administrator, can ask."""
-    return _status(await _find(request, parts, id))
+    return _status(await _find(request, parts.access, files.jobs, id))
 
 
 @router.get(
@@ -126,18 +134,18 @@ async def show_file(request: Request, parts: PartsDep, id: _ID) -> FileStatus:
     response_class=Response,
     responses=_SENT | error_responses(401, 403, 404, 409, 410, 422, 429, 503),
 )
-async def fetch_result(request: Request, parts: PartsDep, id: _ID) -> Response:
+async def fetch_result(request: Request, parts: PartsDep, files: FilesDep, id: _ID) -> Response:
     """The translated file, as an attachment named like the one that was sent: `letter.docx` is `letter.en.docx`."""
-    return await result_reply(parts, await _find(request, parts, id))
+    return await result_reply(files.jobs, await _find(request, parts.access, files.jobs, id))
 
 
 @router.delete("/files/{id}", status_code=204, responses=error_responses(401, 403, 404, 422, 429, 503))
-async def delete_file(request: Request, parts: PartsDep, id: _ID) -> None:
+async def delete_file(request: Request, parts: PartsDep, files: FilesDep, id: _ID) -> None:
     """Cancel a file that is not finished, and delete what is kept of it; delete a finished one altogether.
 
     A cancelled file leaves the running batch within one step. Its status can still be asked for until it expires.
     """
-    await parts.files.remove(await _find(request, parts, id))
+    await files.jobs.remove(await _find(request, parts.access, files.jobs, id))
 
 
 @router.post(
@@ -146,7 +154,7 @@ async def delete_file(request: Request, parts: PartsDep, id: _ID) -> None:
     responses=error_responses(400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504),
     openapi_extra=_form(["file", "source", "target"]),
 )
-async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
+async def translate_file(request: Request, parts: PartsDep, files: FilesDep) -> FileUrl:
     """Translate a file and wait for it, as LibreTranslate does: for at most as long as a request may take.
 
     What takes longer is a 504 that names the job, which goes on: see `GET /files/{id}`. It is cancelled where the
@@ -156,10 +164,10 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
     is read too, but few such files may come in at a time; further ones get 503.
     """
     until = asyncio.get_running_loop().time() + parts.settings.request_timeout
-    async with read_upload(request, parts.access, parts.unknown_uploads) as (upload, caller):
-        job = await parts.files.accept(upload, caller)
+    async with read_upload(request, parts.access, files.unknown_uploads) as (upload, caller):
+        job = await files.jobs.accept(upload, caller)
     try:
-        done = await parts.files.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
+        done = await files.jobs.wait(job, max(0.0, until - asyncio.get_running_loop().time()))
     except TimeoutError as error:
         seconds = f"{parts.settings.request_timeout:g} s"
         message = (
@@ -168,7 +176,7 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
         )
         raise HttpError(504, "deadline", message, {"id": job.id}) from error
     except (asyncio.CancelledError, Draining):
-        await asyncio.shield(parts.files.remove(job))
+        await asyncio.shield(files.jobs.remove(job))
         raise
     if done is None or done.status != "done":
         message = (done.error if done else None) or "the file was deleted before it was finished"
@@ -184,16 +192,16 @@ async def translate_file(request: Request, parts: PartsDep) -> FileUrl:
     response_class=Response,
     responses=_SENT | error_responses(404, 410, 422, 503),
 )
-async def download_file(parts: PartsDep, name: Annotated[str, Path(max_length=400)]) -> Response:
+async def download_file(files: FilesDep, name: Annotated[str, Path(max_length=400)]) -> Response:
     """A translated file, to whoever knows its address, until it expires."""
-    job = await parts.files.of_download(name.partition(".")[0])
+    job = await files.jobs.of_download(name.partition(".")[0])
     if job is None:
         raise _not_found()
-    return await result_reply(parts, job)
+    return await result_reply(files.jobs, job)
 
 
-async def _find(request: Request, parts: PartsDep, id: str) -> FileJob:
-    job = await parts.files.find(id, await counted_caller(request, parts.access))
+async def _find(request: Request, access: Access, jobs: FileJobs, id: str) -> FileJob:
+    job = await jobs.find(id, await counted_caller(request, access))
     if job is None:
         raise _not_found()
     return job
@@ -204,7 +212,7 @@ def _not_found() -> HttpError:
     return HttpError(404, "file_not_found", "there is no such file here, or it is not yours")
 
 
-async def result_reply(parts: Parts, job: FileJob) -> Response:
+async def result_reply(jobs: FileJobs, job: FileJob) -> Response:
     """The result of a job as an attachment.
 
     Raises:
@@ -217,7 +225,7 @@ async def result_reply(parts: Parts, job: FileJob) -> Response:
         raise HttpError(409, "file_not_ready", message)
     if job.status == "failed":
         raise HttpError(409, "file_not_ready", f"the file could not be translated: {job.error}")
-    path, stat = await parts.files.result(job)
+    path, stat = await jobs.result(job)
     headers = {"Content-Disposition": _disposition(job.result_name)}
     return FileResponse(path, headers=headers, media_type=FORMATS[job.format].media_type, stat_result=stat)
 

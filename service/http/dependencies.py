@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel
 
-from extras.files.jobs import FileJobs
 from service.access.access import ANONYMOUS, Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
@@ -48,8 +46,6 @@ class Parts:
     memory: TranslationMemory
     access: Access
     models: ModelManager
-    files: FileJobs
-    unknown_uploads: asyncio.Semaphore
     resources: dict[type[object], object] = field(default_factory=dict)
 
     def resource(self, kind: type[Resource]) -> Resource:

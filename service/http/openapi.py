@@ -32,7 +32,6 @@ FORM = "Form"
 
 _TAGS: list[dict[str, str]] = [
     {"name": "text", "description": "Translate, post-edit, summarize, detect languages."},
-    {"name": "files", "description": "Translate documents, in the background."},
     {"name": "memory", "description": "Corrections that a key's callers have stored; these routes need a key."},
     {"name": "information", "description": "What is served."},
     {"name": "models", "description": "The loaded models; changing them takes an admin key."},

@@ -109,6 +109,7 @@ class HttpPart:
         keys: schemes of keys, which every route takes.
         tags: of the OpenAPI document.
         models: of the bodies that routes read by themselves, so that the document would not have them.
+        file_endings: of the names of files that its routes translate; pages are told of them.
     """
 
     routes: Sequence[BaseRoute] = ()
@@ -120,6 +121,7 @@ class HttpPart:
     keys: tuple[KeyScheme, ...] = ()
     tags: tuple[dict[str, str], ...] = ()
     models: tuple[type[BaseModel], ...] = ()
+    file_endings: tuple[str, ...] = ()
 
 
 @cache

@@ -10,7 +10,6 @@ import math
 import sys
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -26,7 +25,6 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from extras.files.jobs import FileJobs
 from service.access.access import Access
 from service.bundles.readiness import Readiness
 from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
@@ -178,10 +176,6 @@ class Metrics:
         """Add how often the stores of keys and limits have failed to the registry."""
         self.registry.register(_AccessCollector(access))
 
-    def watch_files(self, files: FileJobs) -> None:
-        """Add the files' counts to the registry."""
-        self.registry.register(_FilesCollector(files))
-
     def register(self, collector: Collector) -> None:
         """Add what an extra counts to the registry."""
         self.registry.register(collector)
@@ -212,27 +206,6 @@ class _AccessCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         text = "Times that keys could not be read, or requests and characters not be counted."
         yield _labelled("tandem_access_failures", text, "store", self._access.store_failures)
-
-
-class _FilesCollector(Collector):
-    def __init__(self, files: FileJobs) -> None:
-        self._files = files
-
-    def collect(self) -> Iterator[Metric]:
-        jobs = GaugeMetricFamily("tandem_file_jobs", "Files by status.", labels=("status",))
-        for status in ("queued", "running", "done", "failed", "cancelled", "expired"):
-            jobs.add_metric((status,), self._files.counts.get(status, 0))
-        yield jobs
-        held = self._files.holdings
-        yield GaugeMetricFamily("tandem_file_bytes", "Bytes of files here.", value=held.bytes)
-        yield GaugeMetricFamily("tandem_file_limit_bytes", "Bytes of files that may be here.", self._files.most_bytes)
-        text = "When the oldest unfinished file was accepted, in seconds since 1970; absent where there is none."
-        yield GaugeMetricFamily("tandem_file_oldest_timestamp_seconds", text, held.oldest)
-        free, total = None, None
-        with suppress(OSError):
-            free, total = self._files.disk
-        yield GaugeMetricFamily("tandem_disk_free_bytes", "Free bytes of the disk that holds the data folder.", free)
-        yield GaugeMetricFamily("tandem_disk_bytes", "Bytes of the disk that holds the data folder.", total)
 
 
 class _MachineCollector(Collector):

@@ -1,20 +1,18 @@
-"""What DeepL's dialect brings to the HTTP side: texts, glossaries, documents."""
+"""What DeepL's dialect brings to the HTTP side: texts and glossaries; ``documents`` need the extra `files`."""
 
 from __future__ import annotations
 
-from extras.dialects.deepl import documents, glossaries, routes
+from extras.dialects.deepl import glossaries, routes
 from extras.dialects.deepl.errors import worded
 from extras.dialects.deepl.intake import GLOSSARY_PATHS, MAX_BODY_BYTES, MAX_GLOSSARY_BYTES
 from extras.dialects.deepl.schemas import (
     DeepLTranslateRequest,
     DictionaryFields,
-    DocumentKey,
     GlossaryChange,
     GlossaryRequest,
     MultilingualGlossaryRequest,
 )
 from extras.dialects.deepl.translate import NOTICE
-from extras.files.uploads import FORM_BYTES
 from service.http.ports import BodyBounds, Dialect, HttpPart, KeyScheme
 from service.settings import Settings
 
@@ -25,10 +23,6 @@ def _text_bounds(settings: Settings) -> BodyBounds:
 
 def _glossary_bounds(settings: Settings) -> BodyBounds:
     return BodyBounds(large=(GLOSSARY_PATHS, max(MAX_GLOSSARY_BYTES, settings.max_body_bytes)))
-
-
-def _document_bounds(settings: Settings) -> BodyBounds:
-    return BodyBounds(streamed={"/v2/document": settings.file_bytes + FORM_BYTES})
 
 
 _KEY = KeyScheme(
@@ -59,12 +53,4 @@ GLOSSARIES = HttpPart(
         {"name": "DeepL glossaries", "description": "Glossaries that the server keeps, as DeepL's clients store them."},
     ),
     models=(GlossaryRequest, MultilingualGlossaryRequest, GlossaryChange, DictionaryFields),
-)
-DOCUMENTS = HttpPart(
-    routes=documents.router.routes,
-    bodies=_document_bounds,
-    tags=(
-        {"name": "DeepL documents", "description": "Documents, as DeepL's clients send and fetch them; see `files`."},
-    ),
-    models=(DocumentKey,),
 )

@@ -6,4 +6,4 @@ from tests.conftest import anyio_backend
 from tests.service.conftest import bundles, service
 from tests.service.http.dialects.conftest import both_ways, keyed, server
 
-__all__ = ["anyio_backend", "bundles", "both_ways", "keyed", "server", "service"]
+__all__ = ["anyio_backend", "both_ways", "bundles", "keyed", "server", "service"]

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from extras.files.jobs import FileJobs
 from extras.files.records import FileJob
+from extras.files.serving import FileService
 from extras.files.tests.documents import members, paragraph, run, with_body
 from extras.files.tests.test_docx import BOLD
 from extras.files.tests.working import finished, sent
@@ -33,7 +34,7 @@ async def small(bundles: dict[str, Bundle], tmp_path: Path) -> AsyncIterator[Ser
 
 
 def files(service: Served) -> FileJobs:
-    jobs: FileJobs = service.app.state.parts.files
+    jobs: FileJobs = service.app.state.parts.resource(FileService).jobs
     return jobs
 
 

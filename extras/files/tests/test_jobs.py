@@ -14,7 +14,6 @@ from structlog.testing import capture_logs
 
 from extras.files import child
 from extras.files.bounds import FileRefused
-from extras.files.disk import DataInUse
 from extras.files.formats import FORMATS
 from extras.files.records import FileJob, FilesFull, TooManyFiles
 from extras.files.sandbox import Sandbox
@@ -23,6 +22,7 @@ from extras.files.tests.documents import BOUNDS, segments
 from extras.files.tests.samples import SAMPLES
 from extras.files.tests.working import ANNA, BEN, LINES, Recorder, copied, file_jobs
 from models.bundle import Bundle
+from models.errors import DataInUse
 from service.access.access import Caller
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed

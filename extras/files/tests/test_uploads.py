@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from extras.files.sandbox import Sandbox
+from extras.files.serving import FileService
 from extras.files.tests.working import finished, sent
 from extras.files.uploads import UNKNOWN_UPLOADS
 from models.bundle import Bundle
@@ -196,7 +197,7 @@ async def test_few_files_come_in_before_their_key(service: Served) -> None:
     for sending in held:
         sending.gate.clear()
     asked = [asyncio.create_task(sending.to(service, "/translate_file")) for sending in held]
-    await until(lambda: service.app.state.parts.unknown_uploads.locked())
+    await until(lambda: service.app.state.parts.resource(FileService).unknown_uploads.locked())
     further = Sending(behind={"api_key": secret})
     reply = await further.to(service, "/translate_file")
     body = assert_error(reply, 503, "uploads_busy")

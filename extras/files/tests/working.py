@@ -13,17 +13,17 @@ from typing import Any
 import httpx
 
 from extras.files import child
-from extras.files.bounds import Bounds
 from extras.files.disk import Upload
-from extras.files.jobs import FileJobs
+from extras.files.errors import explain
+from extras.files.jobs import FileJobs, bounds_of
 from extras.files.records import FileJob
 from extras.files.sandbox import Sandbox
+from extras.files.serving import FileService
 from extras.files.slices import Slice
 from extras.files.store import JobStore
 from models.bundle import Bundle
 from service.access.access import Access, Caller
 from service.engine import Engine
-from service.http.errors import explain
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.storage.memory import TranslationMemory
@@ -110,7 +110,7 @@ async def file_jobs(
     if translate is not None:
         jobs._runner._actions = replace(jobs._runner._actions, translate=translate)
     if not processes:
-        jobs._sandbox = jobs._runner._sandbox = InProcess(Bounds.of(chosen))
+        jobs._sandbox = jobs._runner._sandbox = InProcess(bounds_of(chosen))
     engine.start()
     await jobs.start()
     try:
@@ -132,7 +132,7 @@ def sent(content: bytes = b"wo ist der bahnhof heute\n", name: str = "a.txt", **
 async def finished(service: Served, reply: httpx.Response) -> dict[str, Any]:
     """The job that a reply describes, once it is finished."""
     assert reply.status_code == 202, reply.text
-    jobs: FileJobs = service.app.state.parts.files
+    jobs: FileJobs = service.app.state.parts.resource(FileService).jobs
     job = jobs._store.get(reply.json()["id"])
     assert job is not None and await jobs.wait(job, PATIENCE)
     shown = await service.client.get(f"/files/{job.id}", headers=reply.request.headers)

@@ -11,13 +11,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
-from extras.files.formats import FORMATS
 from service.api.replies import Status
 from service.api.schemas import SuggestRequest
 from service.bundles.catalog import ServedLanguage
 from service.http.credentials import key_before_body
 from service.http.dependencies import PartsDep, fields_of
 from service.http.openapi import error_responses, request_body
+from service.http.ports import http_parts
 from service.http.routes.memory import memory_caller
 from service.storage.memory import Correction
 from service.text.languages import language_name
@@ -73,6 +73,7 @@ class Suggested(BaseModel):
 async def frontend_settings(request: Request, parts: PartsDep) -> FrontendSettings:
     """Limits, and what is switched on."""
     settings, known = parts.settings, parts.access.find(key_before_body(request))
+    endings = sorted(ending for part in http_parts() for ending in part.file_endings)
     return FrontendSettings(
         charLimit=settings.max_characters,
         summaryCharLimit=settings.max_summary_characters,
@@ -80,8 +81,8 @@ async def frontend_settings(request: Request, parts: PartsDep) -> FrontendSettin
         apiKeys=settings.require_key,
         keyRequired=settings.require_key,
         suggestions=settings.require_key or known is not None,
-        filesTranslation=True,
-        supportedFilesFormat=[f".{ending}" for ending in sorted(FORMATS)],
+        filesTranslation=bool(endings),
+        supportedFilesFormat=[f".{ending}" for ending in endings],
         language=_defaults(parts.texts.catalog.languages()),
     )
 

@@ -26,9 +26,9 @@ from deploy.bulk.output import FileOutput, Journal, StreamOutput
 from deploy.bulk.pool import LINES_OF_A_BLOCK, WorkerDied
 from deploy.bulk.run import Request, Summary, translate_files
 from deploy.cli import app
-from extras.files.disk import hold
 from models.bundle import Vocabularies, VocabularyFile
 from models.errors import ConfigError, CorpusError
+from models.folders import hold
 from tests.deploy.bulk import support
 from tests.deploy.bulk.support import Shouting, copier, numbered, shout, shouter, write_lines
 from tests.service.support import tiny_bundle

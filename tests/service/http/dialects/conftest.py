@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from extras.files.bounds import Bounds
-from extras.files.tests.working import InProcess
 from models.bundle import Bundle
 from service.access.access import Access
 from service.access.keys import CallerLimits
@@ -51,8 +49,6 @@ def server(both_ways: dict[str, Bundle]) -> Iterator[Live]:
         Settings(shutdown_timeout=5),
     )
     with live(settings, engine) as running:
-        files = running.app.state.parts.files
-        files._sandbox = files._runner._sandbox = InProcess(Bounds.of(settings))
         yield running
 
 
