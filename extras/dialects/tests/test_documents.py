@@ -101,6 +101,12 @@ def test_the_quota_counts_documents(keyed: Keyed, monkeypatch: pytest.MonkeyPatc
         )
 
 
+def test_a_question_counts_as_a_request(keyed: Keyed) -> None:
+    url, key = f"{keyed.live.url}/v2/document/none", {"Authorization": f"DeepL-Auth-Key {keyed.slow}"}
+    statuses = [httpx.post(url, data={"document_key": "none"}, headers=key).status_code for _ in range(2)]
+    assert statuses == [404, 429]
+
+
 def test_a_clock_that_was_set_back_leaves_a_document_no_negative_time() -> None:
     created = time.time() + 3_600
     job = FileJob("x", "key", "a.txt", "txt", "de", "en", None, "running", created, characters=10, bytes=10, done=5)

@@ -122,6 +122,13 @@ async def test_a_file_counts_as_one_request_and_each_question_about_it_as_one(se
     assert await access_of(service).usage(Caller("web")) == QuotaUsage(16, None)
 
 
+@pytest.mark.parametrize("path", ["/files", "/files/none", "/files/none/result"])
+async def test_a_question_counts_as_a_request(service: Served, path: str) -> None:
+    headers = bearer(make_key(service, limits=CallerLimits(rate=1)))
+    assert (await service.client.get(path, headers=headers)).status_code in (200, 404)
+    assert_error(await service.client.get(path, headers=headers), 429, "rate_limited")
+
+
 async def test_anonymous_callers_over_their_rate_have_no_file_read(
     bundles: dict[str, Bundle], tmp_path: Path, sandboxed: list[str]
 ) -> None:
