@@ -21,21 +21,18 @@ from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
 from service.callers import Accounts, OpenAccess
 from service.engine import Engine
-from service.files.jobs import FileJobs
 from service.http import openapi
 from service.http.connections import ConnectionLimit
 from service.http.dependencies import AccountsOpener, Opener, Parts
 from service.http.dialects import libretranslate
-from service.http.errors import explain, invalid_parameters
+from service.http.errors import invalid_parameters
 from service.http.headers import SecurityHeaders
 from service.http.hosts import CrossSiteCheck, HostCheck
 from service.http.intake import JsonBounds
 from service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
 from service.http.ports import http_parts
-from service.http.routes import files as file_routes
 from service.http.routes import languages, models, operations, page, texts
 from service.http.tracing import OFF, TraceContext, open_tracing
-from service.http.uploads import UNKNOWN_UPLOADS
 from service.ports import extras, load
 from service.settings import Settings
 from service.telemetry.metrics import TEXT_ROUTES, Metrics
@@ -48,10 +45,8 @@ ROUTERS = (
     operations.router,
     page.router,
     libretranslate.router,
-    file_routes.router,
 )
 
-_BOUNDS = (file_routes.body_bounds,)
 _EXPOSED = ("X-Request-ID", "Retry-After", "Location", "Content-Disposition")
 
 _log = structlog.get_logger("tandem.app")
@@ -101,7 +96,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         max_bytes=settings.max_body_bytes,
         timeout=settings.request_timeout,
         json_bounds=JsonBounds(settings.max_json_depth, settings.max_number_length),
-        others=[bounds(settings) for bounds in (*_BOUNDS, *(part.bodies for part in brought)) if bounds is not None],
+        others=[bounds(settings) for bounds in (part.bodies for part in brought) if bounds is not None],
     )
     app.add_middleware(LoadShedding, paths=decoding)
     app.add_middleware(ConnectionLimit)
@@ -132,9 +127,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         parts = await _parts(settings, engine, metrics, accounts)
         metrics.watch(engine, parts.readiness)
         metrics.watch_texts(parts.texts)
-        metrics.watch_files(parts.files)
         engine.start()
-        await parts.files.start()
         try:
             for opener in _openers():
                 resource = await brought.enter_async_context(opener(parts))
@@ -149,7 +142,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
             await parts.models.close()
             finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
             await brought.aclose()
-            await parts.files.close()
             parts.texts.close()
             counts = {name: getattr(engine.counters, name) for name in ("finished", "cancelled", "expired", "failed")}
             _log.info("stopped", everything_finished=finished, sentences=counts)
@@ -159,7 +151,6 @@ async def _parts(settings: Settings, engine: Engine, metrics: Metrics, accounts:
     text_service = TextService(engine, settings)
     access, glossaries, memory = accounts.access, accounts.glossaries, accounts.memory
     manager = await asyncio.to_thread(ModelManager, engine, settings)
-    files = await asyncio.to_thread(FileJobs, settings, text_service, engine, access, glossaries, memory, explain)
     return Parts(
         engine,
         text_service,
@@ -170,8 +161,6 @@ async def _parts(settings: Settings, engine: Engine, metrics: Metrics, accounts:
         memory,
         access,
         manager,
-        files,
-        asyncio.Semaphore(UNKNOWN_UPLOADS),
         {type(one): one for one in (access, glossaries, memory)},
     )
 

@@ -22,8 +22,6 @@ WHOLE = (
     "tests/test_extras.py",
 )
 """Tests of the repository with everything in it."""
-NO_FILES = ("tests/service/files", "tests/service/http/test_uploads.py")
-"""Tests of files, which are no extra yet, with accounts."""
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
@@ -83,4 +81,4 @@ def test_the_tests_of_the_core_pass_without_it(tree: Path) -> None:
 
 
 def left_out() -> list[str]:
-    return [f"--ignore={path}" for path in (*WHOLE, *NO_FILES)]
+    return [f"--ignore={path}" for path in WHOLE]

@@ -17,11 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deploy.ray.arguments import Arguments
 from deploy.ray.scaling import METRIC
 from models.config import load_dataclass
-from models.errors import ConfigError, TandemError
+from models.errors import ConfigError, DataInUse, TandemError
+from models.folders import hold
 from service.app import create_app
 from service.bundles.loading import build_engine
 from service.engine import Engine, alias_of
-from service.files.disk import DataInUse, hold
 from service.http.dependencies import Parts
 from service.settings import Settings
 from service.telemetry.logs import configure_logging

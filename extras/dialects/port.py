@@ -11,7 +11,7 @@ EXTRA = Extra(
     http={
         "extras.dialects.deepl.port:HTTP": (),
         "extras.dialects.deepl.glossaries:HTTP": ("accounts",),
-        "extras.dialects.deepl.documents:HTTP": (),
+        "extras.dialects.deepl.documents:HTTP": ("files",),
         "extras.dialects.openai.port:HTTP": (),
         "extras.dialects.mcp:HTTP": (),
     },

@@ -5,7 +5,6 @@ Records of the text service that the replies hold as they are stand in its ``res
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -54,7 +53,7 @@ class SentenceDetail(BaseModel):
     source: CharacterRange
     target: CharacterRange
     score: float | None = Field(
-        default=None, description="Log-probability of the whole sentence; absent where `match` or `lexicon` is given."
+        default=None, description="Log-probability of the whole sentence; absent where nothing was decoded."
     )
     confidence: float | None = Field(
         default=None,
@@ -131,6 +130,9 @@ class SummarizeReply(DecodingReply):
     summary: str | list[str] = Field(examples=["a study of how"])
     truncated: bool | list[bool] = Field(
         examples=[False], description="Whether it was cut to what the model reads: only where `summary_depth` is 0."
+    )
+    method: Literal["model", "extract"] | list[Literal["model", "extract"]] = Field(
+        examples=["model"], description="What made it: a model, or sentences of the text itself."
     )
 
 
@@ -237,47 +239,6 @@ class ModelChange(BaseModel):
     )
     model: str | None = Field(default=None, description="What was loaded or switched to.")
     unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
-
-
-class FileStatus(BaseModel):
-    """A file that is translated in the background."""
-
-    id: str = Field(
-        examples=["q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh"],
-        description="Unguessable; names the job in every request about it.",
-    )
-    name: str = Field(examples=["letter.docx"], description="Of the file that was sent.")
-    status: Literal["queued", "running", "done", "failed", "cancelled", "expired"] = Field(examples=["done"])
-    progress: float = Field(examples=[1.0], description="Share of the characters that are translated, 0..1.")
-    source: str = Field(examples=["de"])
-    target: str = Field(examples=["en"])
-    model: str | None = None
-    detectedLanguage: DetectedLanguage | None = Field(default=None, description="Where `source` was `auto`.")
-    characters: int = Field(examples=[1840], description="To translate.")
-    created: datetime = Field(examples=["2030-12-31T09:30:00Z"])
-    finished: datetime | None = Field(default=None, examples=["2030-12-31T09:30:04.120000Z"])
-    expires: datetime | None = Field(
-        examples=["2031-01-01T09:30:04.120000Z"],
-        default=None,
-        description="When the files of a finished job are deleted.",
-    )
-    error: str | None = Field(default=None, description="Of a job that failed: a sentence for people.")
-    code: str | None = Field(default=None, description="Of a job that failed: for machines.")
-    result: str | None = Field(
-        examples=["/files/q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh/result"],
-        default=None,
-        description="Path of the result, once it is there.",
-    )
-    result_name: str | None = Field(examples=["letter.en.docx"], default=None, description="The result's file name.")
-
-
-class FileUrl(BaseModel):
-    """Where a translated file can be fetched."""
-
-    translatedFileUrl: str = Field(
-        examples=["https://example.org/download_file/AbC…xyz.letter.en.docx"],
-        description="Unguessable, and good without a key until the file expires.",
-    )
 
 
 class Status(BaseModel):

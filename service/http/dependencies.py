@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
 from service.callers import ANONYMOUS, Access, Accounts, Caller, Memories, StoredGlossaries
 from service.engine import Engine, Priority
-from service.files.jobs import FileJobs
 from service.http.credentials import Sender, admin_of, caller_of, sender_of
 from service.http.intake import read_fields
 from service.settings import Settings
@@ -46,8 +44,6 @@ class Parts:
     memory: Memories
     access: Access
     models: ModelManager
-    files: FileJobs
-    unknown_uploads: asyncio.Semaphore
     resources: dict[type[object], object] = field(default_factory=dict)
 
     def resource(self, kind: type[Resource]) -> Resource:

@@ -31,7 +31,6 @@ FORM = "Form"
 
 _TAGS: list[dict[str, str]] = [
     {"name": "text", "description": "Translate, post-edit, summarize, detect languages."},
-    {"name": "files", "description": "Translate documents, in the background."},
     {"name": "information", "description": "What is served."},
     {"name": "models", "description": "The loaded models; changing them takes an admin key."},
     {"name": "operations", "description": "For those who run the service."},

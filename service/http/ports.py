@@ -110,6 +110,7 @@ class HttpPart:
         tags: of the OpenAPI document.
         needs_key: those of these tags whose routes answer nobody without a key.
         models: of the bodies that routes read by themselves, so that the document would not have them.
+        file_endings: of the names of files that its routes translate; pages are told of them.
     """
 
     routes: Sequence[BaseRoute] = ()
@@ -122,6 +123,7 @@ class HttpPart:
     tags: tuple[dict[str, str], ...] = ()
     needs_key: tuple[str, ...] = ()
     models: tuple[type[BaseModel], ...] = ()
+    file_endings: tuple[str, ...] = ()
 
 
 @cache

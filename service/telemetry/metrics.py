@@ -10,7 +10,6 @@ import math
 import sys
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -29,7 +28,6 @@ from prometheus_client.registry import Collector
 from service.bundles.readiness import Readiness
 from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
-from service.files.jobs import FileJobs
 from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
 from service.translation.texts import TextService
 
@@ -172,10 +170,6 @@ class Metrics:
         """Add what the text service counts to the registry."""
         self.registry.register(_TextCollector(texts))
 
-    def watch_files(self, files: FileJobs) -> None:
-        """Add the files' counts to the registry."""
-        self.registry.register(_FilesCollector(files))
-
     def register(self, collector: Collector) -> None:
         """Add what an extra counts to the registry."""
         self.registry.register(collector)
@@ -195,27 +189,6 @@ class _TextCollector(Collector):
         for languages, count in dict(self._texts.pivoted).items():
             pivoted.add_metric(languages, count)
         yield pivoted
-
-
-class _FilesCollector(Collector):
-    def __init__(self, files: FileJobs) -> None:
-        self._files = files
-
-    def collect(self) -> Iterator[Metric]:
-        jobs = GaugeMetricFamily("tandem_file_jobs", "Files by status.", labels=("status",))
-        for status in ("queued", "running", "done", "failed", "cancelled", "expired"):
-            jobs.add_metric((status,), self._files.counts.get(status, 0))
-        yield jobs
-        held = self._files.holdings
-        yield GaugeMetricFamily("tandem_file_bytes", "Bytes of files here.", value=held.bytes)
-        yield GaugeMetricFamily("tandem_file_limit_bytes", "Bytes of files that may be here.", self._files.most_bytes)
-        text = "When the oldest unfinished file was accepted, in seconds since 1970; absent where there is none."
-        yield GaugeMetricFamily("tandem_file_oldest_timestamp_seconds", text, held.oldest)
-        free, total = None, None
-        with suppress(OSError):
-            free, total = self._files.disk
-        yield GaugeMetricFamily("tandem_disk_free_bytes", "Free bytes of the disk that holds the data folder.", free)
-        yield GaugeMetricFamily("tandem_disk_bytes", "Bytes of the disk that holds the data folder.", total)
 
 
 class _MachineCollector(Collector):

@@ -41,9 +41,6 @@ async def test_what_costs_no_characters_counts_as_a_request(service: Served) -> 
         ("GET", "/v2/languages"),
         ("GET", "/v3/glossaries"),
         ("DELETE", "/v2/glossaries/none"),
-        ("POST", "/v2/document/none?document_key=none"),
-        ("GET", "/files"),
-        ("GET", "/files/none/result"),
     )
     for number, (method, path) in enumerate(routes):
         headers = bearer(make_key(service, f"caller-{number}", CallerLimits(rate=1)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ import pytest
 
 from extras.accounts.access import KeyedAccess
 from extras.accounts.keys import CallerLimits
-from extras.dialects.deepl import documents
 from models.bundle import Bundle
-from service.files.records import FileJob
 from service.settings import Settings
 from tests.service.support import Served, served, until
 
@@ -273,12 +270,6 @@ async def test_keys_in_header_and_field(both_ways: dict[str, Bundle], tmp_path: 
         assert_deepl_error(over, 456)
         assert (await service.client.get("/v2/usage", headers=header)).json() == usage  # neither was charged for
         assert key not in over.text + refused.text
-
-
-def test_a_clock_that_was_set_back_leaves_a_document_no_negative_time() -> None:
-    created = time.time() + 3_600
-    job = FileJob("x", "key", "a.txt", "txt", "de", "en", None, "running", created, characters=10, bytes=10, done=5)
-    assert documents._status(job).seconds_remaining == 0
 
 
 async def test_the_documents_examples_are_valid(both: Served) -> None:

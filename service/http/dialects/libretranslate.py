@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 
 from service.api.replies import Status
 from service.bundles.catalog import ServedLanguage
-from service.files.formats import FORMATS
 from service.http.credentials import key_before_body
 from service.http.dependencies import PartsDep
+from service.http.ports import http_parts
 from service.text.languages import language_name
 
 _TYPING_PAUSE = 500
@@ -59,6 +59,7 @@ class FrontendSettings(BaseModel):
 async def frontend_settings(request: Request, parts: PartsDep) -> FrontendSettings:
     """Limits, and what is switched on."""
     settings, known = parts.settings, parts.access.find(key_before_body(request))
+    endings = sorted(ending for part in http_parts() for ending in part.file_endings)
     return FrontendSettings(
         charLimit=settings.max_characters,
         summaryCharLimit=settings.max_summary_characters,
@@ -66,8 +67,8 @@ async def frontend_settings(request: Request, parts: PartsDep) -> FrontendSettin
         apiKeys=settings.asks_for_keys,
         keyRequired=settings.asks_for_keys,
         suggestions=settings.asks_for_keys or known is not None,
-        filesTranslation=True,
-        supportedFilesFormat=[f".{ending}" for ending in sorted(FORMATS)],
+        filesTranslation=bool(endings),
+        supportedFilesFormat=[f".{ending}" for ending in endings],
         language=_defaults(parts.texts.catalog.languages()),
     )
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from models.bundle import Bundle
-from service.files.bounds import Bounds
 from service.settings import Settings
-from tests.service.files.working import InProcess
 from tests.service.http.live import Live, live
 from tests.service.support import copying, make_engine, tiny_bundle
 
@@ -31,6 +29,4 @@ def server(both_ways: dict[str, Bundle]) -> Iterator[Live]:
         Settings(shutdown_timeout=5),
     )
     with live(settings, engine) as running:
-        files = running.app.state.parts.files
-        files._sandbox = files._runner._sandbox = InProcess(Bounds.of(settings))
         yield running
