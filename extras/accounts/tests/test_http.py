@@ -21,6 +21,7 @@ from service.database import Database, StorageError
 from service.errors import ServiceError
 from service.http.errors import reply_for
 from service.settings import Settings
+from tests.deploy.promql import OF_EXTRAS, exposition
 from tests.service.support import PATIENCE, Served, assert_error
 
 pytestmark = pytest.mark.anyio
@@ -143,3 +144,9 @@ def test_every_error_has_a_reply() -> None:
     for error, status, code, headers in ERRORS:
         reply = reply_for(error)
         assert (reply.status, reply.code, reply.headers) == (status, code, headers)
+
+
+async def test_the_names_that_rules_know(service: Served) -> None:
+    exposed = exposition((await service.client.get("/metrics")).text).keys()
+    ours = ("tandem_access_", "tandem_memory_failures")
+    assert {name for name in exposed if name.startswith(ours)} == {name for name in OF_EXTRAS if name.startswith(ours)}
