@@ -142,9 +142,9 @@ async def languages_of_resource(
     if resource is None:
         message = "is required; 'product' was renamed to 'resource'" if product else "is required"
         raise InvalidFields.missing("resource", message)
-    if resource not in (features := features_here()):
+    if resource not in (offered := features_here()):
         return []
-    spoken = {feature.name: FeatureStatus() for feature in features[resource]}
+    spoken = {feature.name: FeatureStatus() for feature in offered[resource]}
     written = {name: status for name, status in spoken.items() if name != _GUESSED}
     pairs = served_pairs(parts)
     sources, targets = ({pair[side] for pair in pairs} for side in (0, 1))
