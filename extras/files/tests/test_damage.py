@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from extras.files import store
-from extras.files.tests.working import BEN, LINES, Recorder, file_jobs, finished, sent
+from extras.files.tests.working import BEN, LINES, RecordingTranslator, file_jobs, finished, sent
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.database import StorageFull
@@ -78,7 +78,7 @@ async def test_a_result_that_cannot_be_read_now_is_not_given_up(
 async def test_a_damaged_upload_fails_its_job_before_more_of_it_is_translated(
     bundles: dict[str, Bundle], tmp_path: Path, damage: Damage
 ) -> None:
-    first, second = Recorder(), Recorder()
+    first, second = RecordingTranslator(), RecordingTranslator()
     first.block_after = 1
     async with file_jobs(bundles["de-en"], tmp_path, translate=first) as running:
         job, other = await running.accept(LINES), await running.accept(b"wort\n", caller=BEN)
@@ -100,7 +100,7 @@ async def test_a_damaged_upload_fails_its_job_before_more_of_it_is_translated(
 async def test_a_cancelled_upload_is_not_called_damaged(
     bundles: dict[str, Bundle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingTranslator()
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
 
         def cancelled_meanwhile(path: Path, size: int) -> None:
@@ -119,7 +119,7 @@ async def test_a_cancelled_upload_is_not_called_damaged(
 async def test_a_stray_folder_hinders_neither_the_end_of_a_job_nor_a_start(
     bundles: dict[str, Bundle], tmp_path: Path
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingTranslator()
     recorder.block_after = 0
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
         done, cancelled, left = [await running.accept(b"wort\n") for _ in range(3)]
@@ -214,7 +214,7 @@ async def test_whoever_waits_for_a_file_learns_of_its_end_though_its_texts_canno
     def full(job: str) -> None:
         raise StorageFull("no room")
 
-    recorder = Recorder()
+    recorder = RecordingTranslator()
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
         with monkeypatch.context() as patched, capture_logs() as lines:
             patched.setattr(running.store, "shed", full)

@@ -20,7 +20,7 @@ from extras.files.sandbox import Sandbox
 from extras.files.slices import Slice
 from extras.files.tests.documents import BOUNDS, segments
 from extras.files.tests.samples import SAMPLES
-from extras.files.tests.working import ANNA, BEN, LINES, Recorder, copied, file_jobs
+from extras.files.tests.working import ANNA, BEN, LINES, RecordingTranslator, copied, file_jobs
 from models.bundle import Bundle
 from models.errors import DataInUse
 from service.callers import Caller
@@ -61,7 +61,7 @@ async def test_a_file_of_every_type_goes_through_the_model(
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
 async def test_a_killed_process_loses_nothing(bundles: dict[str, Bundle], tmp_path: Path, kept: int) -> None:
-    first, second = Recorder(), Recorder()
+    first, second = RecordingTranslator(), RecordingTranslator()
     first.block_after = kept
     async with file_jobs(bundles["de-en"], tmp_path, translate=first) as running:
         job = await running.accept(LINES)
@@ -78,7 +78,7 @@ async def test_a_killed_process_loses_nothing(bundles: dict[str, Bundle], tmp_pa
 async def test_killed_while_the_result_is_written(
     bundles: dict[str, Bundle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingTranslator()
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
         folder_of = running.store.folder_of
         waiting = asyncio.Event()
@@ -179,7 +179,7 @@ async def test_the_process_that_writes_a_file_says_that_the_disk_is_full(tmp_pat
 
 
 async def test_callers_take_turns_and_their_files_do_not_overlap(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    recorder = Recorder()
+    recorder = RecordingTranslator()
     gate = asyncio.Event()
 
     async def held(job: FileJob, one: Slice) -> list[str]:
@@ -242,7 +242,7 @@ async def test_files_expire(bundles: dict[str, Bundle], tmp_path: Path) -> None:
 
 
 async def test_refused_slices_are_tried_again(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    recorder = Recorder(*[Overloaded(10, 10, 0.0)] * 5, DecodingFailed("x"), TimeoutError())
+    recorder = RecordingTranslator(*[Overloaded(10, 10, 0.0)] * 5, DecodingFailed("x"), TimeoutError())
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
         done = await running.finished(await running.accept(b"wort\n"))
         assert (done.status, running.result(done)) == ("done", b"WORT\n")
@@ -261,7 +261,7 @@ async def test_refused_slices_are_tried_again(bundles: dict[str, Bundle], tmp_pa
 async def test_a_poisoned_slice_fails_its_file_only(
     bundles: dict[str, Bundle], tmp_path: Path, trouble: Exception, code: str, says: str, attempts: int
 ) -> None:
-    recorder = Recorder(*[trouble] * attempts)
+    recorder = RecordingTranslator(*[trouble] * attempts)
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:
         with capture_logs() as logs:
             failed = await running.finished(await running.accept(LINES))
@@ -306,7 +306,7 @@ async def test_bounds_of_what_is_kept(
 
 
 async def test_the_language_of_a_file_is_detected_as_a_whole(bundles: dict[str, Bundle], tmp_path: Path) -> None:
-    recorder = Recorder()
+    recorder = RecordingTranslator()
     german = "Wo ist der Bahnhof?\nOK\nDas Haus ist groß, und der Garten dahinter ist noch viel größer.\n".encode()
     english = b"Where is the train station?\nThe house is big, and the garden behind it is even bigger.\n"
     async with file_jobs(bundles["de-en"], tmp_path, translate=recorder) as running:

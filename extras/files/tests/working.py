@@ -38,7 +38,7 @@ LINES = "".join(
 
 
 @dataclass
-class Running:
+class RunningJobs:
     """File jobs, and what they stand on."""
 
     jobs: FileJobs
@@ -100,7 +100,7 @@ async def file_jobs(
     translate: Translate | None = None,
     processes: bool = False,
     **settings: Any,
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningJobs]:
     """Jobs that work; ``translate`` takes the place of the text service."""
     fields = {"file_slice_characters": 100, "file_workers": 1, "shutdown_timeout": 0.0, **settings}
     chosen, graphs = Settings(data=data, **fields), copying(bundle)
@@ -115,7 +115,7 @@ async def file_jobs(
     engine.start()
     await jobs.start()
     try:
-        yield Running(jobs, engine, graphs, data)
+        yield RunningJobs(jobs, engine, graphs, data)
     finally:
         graphs.gate.set()
         await asyncio.to_thread(engine.stop, 0.0)
@@ -144,7 +144,7 @@ async def copied(job: FileJob, one: Slice) -> list[str]:
     return [text.upper() for text in one.texts]
 
 
-class Recorder:
+class RecordingTranslator:
     """Translates by upper case, writes down what, and does as it is told before."""
 
     def __init__(self, *troubles: Exception) -> None:
