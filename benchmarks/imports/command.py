@@ -20,11 +20,10 @@ import torch
 
 from benchmarks.imports.comparing import Compared, tokenizer_of, varied_lines
 from benchmarks.imports.forms import Ct2Model, convert_marian, marian_files, write_ct2
+from benchmarks.imports.options import ImportsOptions
 from benchmarks.imports.shapes import BEAM, SHAPES, PublicShape, publish
 from benchmarks.imports.trained import measure_trained
-from benchmarks.options import ImportsOptions
-from benchmarks.runner import in_own_process
-from deploy.report import as_json, environment, names, say, show_environment
+from deploy.report import as_json, environment, in_own_process, names, say, show_environment
 from training.importing.bundle import import_bundle, load_model, read_model
 from training.importing.model import Asked
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.imports import command
+from benchmarks.imports.options import ImportsOptions
 from benchmarks.imports.shapes import SHAPES
-from benchmarks.options import ImportsOptions
 
 
 @pytest.mark.slow
