@@ -9,7 +9,6 @@ from typing import Any
 import typer
 
 from benchmarks import options
-from benchmarks.imports.options import ImportsOptions
 from deploy.report import run_measurement
 from models.command import with_options
 from service.ports import extras, load
@@ -26,7 +25,6 @@ _OWN: dict[str, tuple[type[Any], str]] = {
     "training": (options.TrainingOptions, "benchmarks.training.speed"),
     "claims": (options.ClaimsOptions, "benchmarks.training.claims"),
     "trace": (options.TraceOptions, "benchmarks.trace"),
-    "imports": (ImportsOptions, "benchmarks.imports.command"),
     "gpu": (options.GpuOptions, "benchmarks.gpu.command"),
 }
 COMMANDS = _OWN | {
