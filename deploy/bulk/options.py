@@ -47,23 +47,6 @@ class BulkOptions(RuntimeOptions):
         int, typer.Option(min=1, max=LARGEST_BEAM, help="Hypotheses of which that nearest to the reference is taken.")
     ] = 1
 
-    def directed(self, bundle: Bundle) -> Bundle:
-        """A bundle of several directions as one of that which the languages name.
-
-        Raises:
-            ConfigError: it has none such.
-        """
-        manifest = bundle.manifest
-        if not manifest.pairs and self.target in ("", manifest.target_language):
-            return bundle
-        pairs = manifest.pairs or tuple((source, manifest.target_language) for source in manifest.source_languages)
-        found = [(s, t) for s, t in manifest.pairs if self.language in ("", s) and self.target in ("", t)]
-        if found:
-            return bundle.direction(*found[0])
-        known = ", ".join("-".join(pair) for pair in pairs)
-        asked = f"{self.language or '…'}-{self.target or '…'}"
-        raise ConfigError(f"--language and --target must be of {known}, which {manifest.name} translates, not {asked}")
-
     def settled(self, bundle: Bundle) -> BulkOptions:
         """The same with what was left to the bundle.
 

@@ -21,8 +21,9 @@ from deploy.bulk.pool import Done, RowTranslator, translate_rows
 from deploy.bulk.progress import ProgressMeter
 from deploy.bulk.sources import InputRow, Source, fingerprint, open_sources, read_rows
 from deploy.bulk.translator import BulkTranslator
-from models.bundle import MANIFEST, Bundle, sha256
-from models.errors import ConfigError, CorpusError
+from deploy.runtime import check_count
+from models.bundle import MANIFEST, sha256
+from models.errors import ConfigError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -137,12 +138,6 @@ def _size(sources: Sequence[Source]) -> int | None:
     """Bytes of all inputs; None where nobody knows."""
     sizes = [source.size for source in sources if source.size is not None]
     return sum(sizes) if len(sizes) == len(sources) else None
-
-
-def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
-    """Raises CorpusError where there is not one file for each of the bundle's sources."""
-    if len(sources) != len(bundle.sources):
-        raise CorpusError(f"{bundle.path} has {len(bundle.sources)} sources, but {len(sources)} are given")
 
 
 def _outputs(request: Request) -> tuple[StreamOutput, LineReport]:

@@ -20,27 +20,14 @@ from deploy.bulk.lines import (
     text_of,
 )
 from deploy.bulk.options import BulkOptions
-from deploy.runtime import Opener
+from deploy.runtime import Opener, check_shortlist, directed
 from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search import Failed, Graphs, Hypothesis, OfflineDecoder
+from models.search import Failed, Hypothesis, OfflineDecoder
 from models.search.offline import NBest
-from models.search.shortlist import Shortlist
 from models.search.start import slots_of
 from service.runtimes import open_graphs
 
 MOST_SENTENCES = 64  # of a batch, on one core
-
-
-def check_shortlist(bundle: Bundle, graphs: Graphs) -> Shortlist:
-    """The bundle's shortlist. Raises ConfigError where it has none, no graph reads one, or the search uses none."""
-    if bundle.shortlist is None:
-        raise ConfigError(f"{bundle.path} has no shortlist: build one with `tandem shortlist`")
-    if "step_shortlist" not in graphs.specs:
-        raise ConfigError(f"{bundle.path} has a shortlist, but these graphs read none: export them again")
-    if slots_of(graphs):
-        raise ConfigError("the search of the runtime torch uses no shortlist: leave it out, or take --runtime onnx")
-    return bundle.shortlist
 
 
 class _Opened(NamedTuple):
@@ -149,7 +136,7 @@ class BulkTranslator:
 
     def _open(self) -> _Opened:
         if self._opened is None:
-            bundle = self.options.directed(Bundle.load(self.path))
+            bundle = directed(Bundle.load(self.path), self.options.language, self.options.target)
             options = self.options.settled(bundle)
             graphs = options.open_graphs(bundle, self.opener)
             form = _form(bundle, options)

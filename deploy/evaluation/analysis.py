@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from deploy.bulk.run import check_count
 from deploy.evaluation.decoding import Decoding, attended_lines
 from deploy.outputs import check_folder
+from deploy.runtime import check_count
 from models.command import BundleFolder, Without
 from models.errors import ConfigError
 from training.data.features import read_columns

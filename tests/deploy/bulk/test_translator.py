@@ -14,7 +14,7 @@ import pytest
 
 from deploy.bulk import BulkTranslator, LineFinding, LineResult
 from deploy.bulk.run import Stopped
-from deploy.bulk.translator import check_shortlist
+from deploy.runtime import check_shortlist
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from models.search import Array, Failed, Graphs, OfflineDecoder, SearchOptions
