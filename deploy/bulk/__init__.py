@@ -6,11 +6,3 @@
 on every core of a machine (``pool``), Ray one on every core of several. How far a run has come is how many lines
 it has written; the journal beside them says what it was begun with.
 """
-
-from __future__ import annotations
-
-from deploy.bulk.lines import Line, LineFinding, LineResult
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.translator import BulkTranslator
-
-__all__ = ["BulkOptions", "BulkTranslator", "Line", "LineFinding", "LineResult"]

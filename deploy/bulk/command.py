@@ -11,10 +11,11 @@ from typing import Annotated
 
 import typer
 
-from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.bulk.cluster import RayActors
+from deploy.bulk.options import BulkOptions
 from deploy.bulk.pool import translate_rows
 from deploy.bulk.run import Request, Stopped, Summary, translate_files
+from deploy.bulk.translator import BulkTranslator
 from deploy.outputs import check_file
 from models.command import BundleFolder, Without, Workers, console, report, say
 from models.errors import ConfigError

@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.options import BulkOptions
 from deploy.bulk.run import Request, Stopped, translate_files
+from deploy.bulk.translator import BulkTranslator
 from deploy.outputs import check_folder
 from deploy.runtime import Opener
 from models.bundle import Bundle
@@ -22,12 +23,12 @@ from training.corpora.synthetic import (
     Provenance,
     Sieve,
     Sifter,
-    file_names,
     parallel_lines,
     recipe_table,
     write_pairs,
     write_provenance,
 )
+from training.data.corpus import file_names
 
 Kind = Literal["distilled", "back-translated"]
 _TRANSLATED = "translated"  # the folder of what the model wrote, before pairs are dropped

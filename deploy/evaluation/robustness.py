@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.options import BulkOptions
+from deploy.bulk.translator import BulkTranslator
 from deploy.report import console, say, table
 from models.command import AsJson, BundleFolder, Limit, Without
 from models.errors import ConfigError

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import typer
 
-from deploy.bulk import BulkOptions, BulkTranslator, Line
+from deploy.bulk.lines import Line
+from deploy.bulk.options import BulkOptions
 from deploy.bulk.synthesis import Synthesis, synthesise
+from deploy.bulk.translator import BulkTranslator
 from deploy.evaluation.robustness import robustness
 from models.errors import ConfigError, CorpusError
 from models.search import Failed

@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from models.config import to_mapping
-from training.data.corpus import CHUNK, clean_line, parallel_chunks
+from training.data.corpus import CHUNK, clean_line, file_names, parallel_chunks
 from training.quality.symptoms import is_loop
 
 PROVENANCE = "synthetic.json"
@@ -114,7 +114,9 @@ class Provenance:
 
 
 def write_pairs(folder: Path, languages: tuple[str, str], pairs: Iterable[tuple[str, str]]) -> int:
-    """Write ``train.SOURCE.xz`` and ``train.TARGET.xz`` (:func:`file_names`), which appear when they are complete.
+    """Write ``train.SOURCE.xz`` and ``train.TARGET.xz``, named by :func:`training.data.corpus.file_names`.
+
+    They appear when they are complete.
 
     Returns:
         The number of pairs.
@@ -148,12 +150,6 @@ def parallel_lines(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
     for chunk in parallel_chunks(paths, CHUNK):
         for row in zip(*chunk, strict=True):
             yield tuple(map(clean_line, row))
-
-
-def file_names(languages: tuple[str, str]) -> tuple[str, str]:
-    """How the two sides' files end: with their languages, where these differ."""
-    source, target = languages
-    return (source, target) if source != target else ("source", "target")
 
 
 def recipe_table(name: str, provenance: Provenance) -> str:

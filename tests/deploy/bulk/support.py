@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deploy.bulk import BulkOptions, BulkTranslator, Line, LineResult
-from deploy.bulk.lines import fault_of, fields_of
+from deploy.bulk.lines import Line, LineResult, fault_of, fields_of
+from deploy.bulk.options import BulkOptions
 from deploy.bulk.run import Request, Stopped, translate_files
+from deploy.bulk.translator import BulkTranslator
 from deploy.loadtest.server import memory_of
 from models.bundle import Bundle
 from models.search import Graphs

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bulk import BulkOptions, BulkTranslator
+from deploy.bulk.options import BulkOptions
+from deploy.bulk.translator import BulkTranslator
 from models.errors import ConfigError
 from tests.deploy.bulk.support import Opener
 from tests.service.support import tiny_bundle

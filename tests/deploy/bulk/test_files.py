@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from deploy.bulk import BulkOptions, Line, LineResult
+from deploy.bulk.lines import Line, LineResult
+from deploy.bulk.options import BulkOptions
 from deploy.bulk.output import FileOutput, Journal, StreamOutput
 from deploy.bulk.pool import LINES_OF_A_BLOCK, WorkerDied
 from deploy.bulk.run import Request, Summary, translate_files

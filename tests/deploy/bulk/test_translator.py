@@ -12,8 +12,9 @@ from typing import cast
 import numpy as np
 import pytest
 
-from deploy.bulk import BulkTranslator, LineFinding, LineResult
+from deploy.bulk.lines import LineFinding, LineResult
 from deploy.bulk.run import Stopped
+from deploy.bulk.translator import BulkTranslator
 from deploy.runtime import check_shortlist
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError

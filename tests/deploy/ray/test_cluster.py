@@ -20,7 +20,7 @@ import httpx
 import pytest
 import yaml
 
-from deploy.bulk import BulkTranslator
+from deploy.bulk.translator import BulkTranslator
 from deploy.loadtest.server import free_port
 from models.errors import ConfigError
 

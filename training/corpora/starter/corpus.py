@@ -19,9 +19,8 @@ from training.corpora.starter.recipes import (
 )
 from training.corpora.starter.sizes import Amount, held_out
 from training.corpora.starter.text import Screened, screen
-from training.corpora.synthetic import file_names
 from training.data.config import SPLITS
-from training.data.corpus import file_digest
+from training.data.corpus import file_digest, file_names
 
 ORIGIN = "origin.json"  # beside the text; also says that the folder may be made anew
 LEAST, LEAST_TO_TUNE = 1000, 100  # pairs

@@ -21,8 +21,8 @@ from models.errors import ConfigError
 from training.corpora.starter import sizes
 from training.corpora.starter.sizes import Amount, Schedule
 from training.corpora.starter.text import LONGEST, RATIO, Screened
-from training.corpora.synthetic import file_names
 from training.data.config import CorpusConfig
+from training.data.corpus import file_names
 from training.recipe import Recipe, recipe_from_mapping
 
 ARCHITECTURE = "convs2s"
