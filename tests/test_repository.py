@@ -52,8 +52,14 @@ def modules_under(*names: str) -> list[str]:
     return found
 
 
+def modules_of(package: str) -> list[Path]:
+    """The files of a package; tests of extras are of ``tests``."""
+    own = [path for path in (ROOT / package).rglob("*.py") if package == "tests" or "tests" not in path.parts]
+    return sorted([*own, *(ROOT.glob("extras/*/tests/**/*.py") if package == "tests" else ())])
+
+
 def test_a_class_name_stands_for_one_concept() -> None:
-    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "tests" not in path.parts]
+    files = [path for package in PACKAGES for path in modules_of(package)]
     classes = [re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.M) for path in files]
     counted = Counter(name for names in classes for name in names)
     assert not {name for name, count in counted.items() if count > 1}
@@ -101,8 +107,7 @@ def test_modules_load_without(modules: list[str], blocked: tuple[str, ...]) -> N
 @cache
 def sources(package: str) -> list[tuple[Path, ast.Module]]:
     """The modules of a package."""
-    files = sorted((ROOT / package).rglob("*.py"))
-    return [(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))) for path in files]
+    return [(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))) for path in modules_of(package)]
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -220,7 +225,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
         ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
-        ("extras", declared("http", "serve", "train", "bench", "dev")),
+        ("extras", declared("http", "serve", "train", "bench", "ray")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

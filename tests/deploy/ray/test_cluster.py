@@ -20,8 +20,8 @@ import httpx
 import pytest
 import yaml
 
-from deploy.bulk.translator import BulkTranslator
 from deploy.loadtest.server import free_port
+from extras.bulk.translator import BulkTranslator
 from models.errors import ConfigError
 
 pytestmark = [
@@ -237,8 +237,8 @@ def test_ray_exports_the_metrics_of_each_replica(cluster: Cluster) -> None:
 
 @pytest.mark.usefixtures("ray_metrics_url")
 def test_a_file_is_translated_in_order_and_bad_lines_stay(tmp_path: Path) -> None:
-    from deploy.bulk.cluster import RayActors
-    from deploy.bulk.run import Request, translate_files
+    from extras.bulk.cluster import RayActors
+    from extras.bulk.run import Request, translate_files
 
     lines = [text_of(number)[: 30 + number % 30].encode() for number in range(600)]
     lines[70] = b"kein \xff Text"

@@ -10,16 +10,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.run import Request, Stopped, translate_files
-from deploy.bulk.translator import BulkTranslator
 from deploy.outputs import check_folder
 from deploy.runtime import Opener
-from models.bundle import Bundle
-from models.command import BundleFolder, Without, Workers, report
-from models.errors import ConfigError
-from service.runtimes import open_graphs
-from training.corpora.synthetic import (
+from extras.bulk.options import BulkOptions
+from extras.bulk.run import Request, Stopped, translate_files
+from extras.bulk.synthetic import (
     Provenance,
     Sieve,
     Sifter,
@@ -28,6 +23,11 @@ from training.corpora.synthetic import (
     write_pairs,
     write_provenance,
 )
+from extras.bulk.translator import BulkTranslator
+from models.bundle import Bundle
+from models.command import BundleFolder, Without, Workers, report
+from models.errors import ConfigError
+from service.runtimes import open_graphs
 from training.data.corpus import file_names
 
 Kind = Literal["distilled", "back-translated"]

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deploy.bulk.lines import Line, LineResult, fault_of, fields_of
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.run import Request, Stopped, translate_files
-from deploy.bulk.translator import BulkTranslator
 from deploy.loadtest.server import memory_of
+from extras.bulk.lines import Line, LineResult, fault_of, fields_of
+from extras.bulk.options import BulkOptions
+from extras.bulk.run import Request, Stopped, translate_files
+from extras.bulk.translator import BulkTranslator
 from models.bundle import Bundle
 from models.search import Graphs
 from tests.service.support import CopyGraphs, copying

@@ -12,14 +12,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from deploy.bulk.lines import LineFinding, LineResult
-from deploy.bulk.run import Stopped
-from deploy.bulk.translator import BulkTranslator
 from deploy.runtime import check_shortlist
+from extras.bulk.lines import LineFinding, LineResult
+from extras.bulk.run import Stopped
+from extras.bulk.tests.support import copier
+from extras.bulk.translator import BulkTranslator
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from models.search import Array, Failed, Graphs, OfflineDecoder, SearchOptions
-from tests.deploy.bulk.support import copier
 from tests.service.support import CopyGraphs, copying, served, tiny_bundle
 
 WORDS = ("wo", "ist", "der", "bahnhof", "heute", "guten", "morgen", "das", "haus", "one", "two")

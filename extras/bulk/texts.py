@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from deploy.bulk.lines import Field, LineReading
+from extras.bulk.lines import Field, LineReading
 from models.bundle import Bundle
 from models.search import Hypothesis, SearchOptions
 from models.text import normalise

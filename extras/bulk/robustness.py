@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.translator import BulkTranslator
 from deploy.report import console, say, table
+from extras.bulk.conditions import ConditionResult, suite
+from extras.bulk.options import BulkOptions
+from extras.bulk.translator import BulkTranslator
 from models.command import AsJson, BundleFolder, Limit, Without
 from models.errors import ConfigError
 from training.data.corpus import read_parallel
-from training.quality.robustness import ConditionResult, suite
 
 _BLOCK = 1024  # lines
 

@@ -17,9 +17,9 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from typing import TypeAlias, TypeVar
 
-from deploy.bulk.lines import Line, LineResult
-from deploy.bulk.sources import InputRow
-from deploy.bulk.translator import BulkTranslator
+from extras.bulk.lines import Line, LineResult
+from extras.bulk.sources import InputRow
+from extras.bulk.translator import BulkTranslator
 from models.errors import TandemError
 
 LINES_OF_A_BLOCK = 256

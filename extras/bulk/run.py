@@ -16,12 +16,12 @@ from typing import Annotated
 
 import typer
 
-from deploy.bulk.output import FileOutput, LineReport, StreamOutput, Tally
-from deploy.bulk.pool import Done, RowTranslator, translate_rows
-from deploy.bulk.progress import ProgressMeter
-from deploy.bulk.sources import InputRow, Source, fingerprint, open_sources, read_rows
-from deploy.bulk.translator import BulkTranslator
 from deploy.runtime import check_count
+from extras.bulk.output import FileOutput, LineReport, StreamOutput, Tally
+from extras.bulk.pool import Done, RowTranslator, translate_rows
+from extras.bulk.progress import ProgressMeter
+from extras.bulk.sources import InputRow, Source, fingerprint, open_sources, read_rows
+from extras.bulk.translator import BulkTranslator
 from models.bundle import MANIFEST, sha256
 from models.errors import ConfigError
 

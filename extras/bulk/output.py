@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from deploy.bulk.lines import LineResult
-from deploy.bulk.sources import CHUNK
+from extras.bulk.lines import LineResult
+from extras.bulk.sources import CHUNK
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError
 from models.folders import complete_file, named, sync_folder

@@ -29,7 +29,7 @@ from urllib.request import Request, urlopen
 import typer
 from rich.progress import DownloadColumn, Progress
 
-from deploy.bundles import BundlesFolder, bundles_folders, folder_size
+from extras.bulk.bundles import BundlesFolder, bundles_folders, folder_size
 from models.bundle import MANIFEST, Bundle, sha256
 from models.bundle.manifest import NAME
 from models.command import ReplaceBundle, console, installed_version, report

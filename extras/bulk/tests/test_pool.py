@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bulk.pool import BYTES_OF_A_BLOCK, LINES_OF_A_BLOCK, translate_rows
-from deploy.bulk.sources import InputRow
-from tests.deploy.bulk.support import Shouting
+from extras.bulk.pool import BYTES_OF_A_BLOCK, LINES_OF_A_BLOCK, translate_rows
+from extras.bulk.sources import InputRow
+from extras.bulk.tests.support import Shouting
 
 
 @pytest.mark.parametrize(

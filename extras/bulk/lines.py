@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deploy.bulk.options import Bad
+from extras.bulk.options import Bad
 from models.bundle import Bundle
 from models.search import Array, Hypothesis, SearchOptions
 from models.search.offline import Sources

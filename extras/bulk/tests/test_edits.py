@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.run import Request, translate_files
-from deploy.bulk.translator import BulkTranslator
+from extras.bulk.options import BulkOptions
+from extras.bulk.run import Request, translate_files
+from extras.bulk.translator import BulkTranslator
 from models.bundle import Bundle
 from tests.training.loop.test_postediting import bundle, folder
 

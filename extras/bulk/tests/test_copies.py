@@ -12,11 +12,11 @@ from random import Random
 
 import pytest
 
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.translator import BulkTranslator
+from extras.bulk.options import BulkOptions
+from extras.bulk.translator import BulkTranslator
 from training.data import copyables
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MAKERS = (copyables.number, copyables.identifier, copyables.slot, copyables.emoji)
 CARRIERS = {
     "de": (

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 import typer
 
-from deploy.bulk.lines import Line
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.synthesis import Synthesis, synthesise
-from deploy.bulk.translator import BulkTranslator
-from deploy.evaluation.robustness import robustness
+from extras.bulk.lines import Line
+from extras.bulk.options import BulkOptions
+from extras.bulk.robustness import robustness
+from extras.bulk.synthesis import Synthesis, synthesise
+from extras.bulk.synthetic import Sieve, nearest
+from extras.bulk.tests.support import Opener, open_copying
+from extras.bulk.translator import BulkTranslator
 from models.errors import ConfigError, CorpusError
 from models.search import Failed
-from tests.deploy.bulk.support import Opener, open_copying
 from tests.service.support import tiny_bundle
-from training.corpora.synthetic import Sieve, nearest
 from training.data.corpus import read_lines
 
 PAIRS = (("de", "en"), ("en", "de"))
@@ -149,7 +149,7 @@ def test_references_must_be_one_for_each_text(tmp_path: Path) -> None:
 @pytest.fixture
 def judged(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """`tandem robustness` opens copying graphs."""
-    monkeypatch.setattr("deploy.evaluation.robustness.BulkTranslator", partial(BulkTranslator, opener=opened))
+    monkeypatch.setattr("extras.bulk.robustness.BulkTranslator", partial(BulkTranslator, opener=opened))
 
 
 @pytest.mark.usefixtures("judged")

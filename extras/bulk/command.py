@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from deploy.bulk.cluster import RayActors
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.pool import translate_rows
-from deploy.bulk.run import Request, Stopped, Summary, translate_files
-from deploy.bulk.translator import BulkTranslator
 from deploy.outputs import check_file
+from extras.bulk.cluster import RayActors
+from extras.bulk.options import BulkOptions
+from extras.bulk.pool import translate_rows
+from extras.bulk.run import Request, Stopped, Summary, translate_files
+from extras.bulk.translator import BulkTranslator
 from models.command import BundleFolder, Without, Workers, console, report, say
 from models.errors import ConfigError
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.run import Request, translate_files
-from deploy.bulk.translator import BulkTranslator
+from extras.bulk.options import BulkOptions
+from extras.bulk.run import Request, translate_files
+from extras.bulk.translator import BulkTranslator
 from models.errors import CorpusError
 from tests.deploy.test_sources import folder, sources
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.translator import BulkTranslator
+from extras.bulk.options import BulkOptions
+from extras.bulk.translator import BulkTranslator
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.search.shortlist import Shortlist, Table

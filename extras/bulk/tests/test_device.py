@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.translator import BulkTranslator
+from extras.bulk.options import BulkOptions
+from extras.bulk.translator import BulkTranslator
 from models.bundle import Bundle
 from models.device import DeviceGraphs
 from models.errors import DeviceLost

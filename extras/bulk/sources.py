@@ -22,7 +22,7 @@ from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
 
-from deploy.bulk.lines import Field
+from extras.bulk.lines import Field
 from models.bundle import sha256
 from models.errors import ConfigError, CorpusError
 

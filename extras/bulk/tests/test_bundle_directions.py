@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bulk.options import BulkOptions
-from deploy.bulk.translator import BulkTranslator
+from extras.bulk.options import BulkOptions
+from extras.bulk.tests.support import Opener
+from extras.bulk.translator import BulkTranslator
 from models.errors import ConfigError
-from tests.deploy.bulk.support import Opener
 from tests.service.support import tiny_bundle
 
 PAIRS = (("de", "en"), ("en", "de"))

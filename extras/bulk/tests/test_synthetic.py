@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from models.config import load_dataclass
-from models.errors import CorpusError
-from training.corpora.synthetic import (
+from extras.bulk.synthetic import (
     PROVENANCE,
     Provenance,
     Sieve,
@@ -25,6 +23,8 @@ from training.corpora.synthetic import (
     write_pairs,
     write_provenance,
 )
+from models.config import load_dataclass
+from models.errors import CorpusError
 from training.data.config import CorpusConfig
 from training.data.corpus import read_parallel
 

@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-from deploy.bulk.pool import AHEAD, Done, WorkerDied, cut, in_order
-from deploy.bulk.sources import InputRow
-from deploy.bulk.translator import BulkTranslator
+from extras.bulk.pool import AHEAD, Done, WorkerDied, cut, in_order
+from extras.bulk.sources import InputRow
+from extras.bulk.translator import BulkTranslator
 from models.errors import ConfigError
 
 _RETRIES = 3  # of a block whose machine has died
