@@ -55,7 +55,6 @@ _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serv
     ),
     "[loadtest]": ("aiohttp",),
     "[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers"),
-    "[ray]": ("pyarrow", "ray"),
 }
 
 

@@ -14,8 +14,8 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deploy.ray.arguments import Arguments
-from deploy.ray.scaling import METRIC
+from extras.cluster.arguments import Arguments
+from extras.cluster.scaling import METRIC
 from models.config import load_dataclass
 from models.errors import ConfigError, TandemError
 from service.app import create_app
@@ -139,7 +139,7 @@ class Replica:
             raise RuntimeError("; ".join(faults))
 
     def record_autoscaling_stats(self) -> dict[str, float]:
-        """What :class:`deploy.ray.scaling.QueueShare` decides by."""
+        """What :class:`extras.cluster.scaling.QueueShare` decides by."""
         return {METRIC: self.engine.queued_tokens / self.engine.options.limits.max_queue_tokens}
 
     def __del__(self) -> None:
@@ -161,7 +161,7 @@ class Replica:
         self._start_export()
 
     def _start_export(self) -> None:
-        from deploy.ray.metrics import Export  # imports Ray, and needs a replica's context for its first gauge
+        from extras.cluster.metrics import Export  # imports Ray, and needs a replica's context for its first gauge
 
         self._export = Export(self._parts.metrics)
         self._export.start()

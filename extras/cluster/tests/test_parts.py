@@ -13,9 +13,9 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from deploy.ray.arguments import Arguments, read_arguments
-from deploy.ray.replica import OneRequestId, Replica, take_folder
-from deploy.ray.scaling import METRIC, QueueShare
+from extras.cluster.arguments import Arguments, read_arguments
+from extras.cluster.replica import OneRequestId, Replica, take_folder
+from extras.cluster.scaling import METRIC, QueueShare
 from models.errors import ConfigError
 from service.access.access import open_keys
 from service.access.keys import CallerLimits, KeyStore
@@ -133,7 +133,7 @@ class Alone(Replica):
 @pytest.fixture
 def versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of two versions, whose replicas leave this process's logging as it is."""
-    monkeypatch.setattr("deploy.ray.replica.configure_logging", lambda settings: None)
+    monkeypatch.setattr("extras.cluster.replica.configure_logging", lambda settings: None)
     for version in ("de-en@1", "de-en@2"):
         shutil.copytree(SHIPPED, tmp_path / "bundles" / version)
     return tmp_path / "bundles"

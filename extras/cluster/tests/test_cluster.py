@@ -1,9 +1,8 @@
-"""The Ray application and files on a cluster of this machine, as ``serve deploy`` and ``tandem translate`` use it."""
+"""The Ray application on a cluster of this machine, as ``serve deploy`` uses it."""
 
 from __future__ import annotations
 
 import copy
-import json
 import logging
 import shutil
 import threading
@@ -12,7 +11,7 @@ import urllib.request
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,6 @@ import pytest
 import yaml
 
 from deploy.loadtest.server import free_port
-from extras.bulk.translator import BulkTranslator
-from models.errors import ConfigError
 
 pytestmark = [
     pytest.mark.slow,
@@ -133,7 +130,7 @@ def cluster(ray_metrics_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
     folder = tmp_path_factory.mktemp("ray")
     for version in ("de-en@1", "de-en@2"):
         shutil.copytree(SHIPPED, folder / "bundles" / version)
-    config = yaml.safe_load((ROOT / "deploy" / "ray" / "serve.yaml").read_text())
+    config = yaml.safe_load((ROOT / "extras" / "cluster" / "serve.yaml").read_text())
     variables = {"TANDEM_BUNDLES": str(folder / "bundles"), "TANDEM_DATA": str(folder / "data")}
     config["applications"][0]["runtime_env"]["env_vars"] = variables
     # Without a cache: the load of a few texts is to be a load.
@@ -235,28 +232,6 @@ def test_ray_exports_the_metrics_of_each_replica(cluster: Cluster) -> None:
     wait_for(lambda: ours <= replicas(), "metrics of both replicas")
 
 
-@pytest.mark.usefixtures("ray_metrics_url")
-def test_a_file_is_translated_in_order_and_bad_lines_stay(tmp_path: Path) -> None:
-    from extras.bulk.cluster import RayActors
-    from extras.bulk.run import Request, translate_files
-
-    lines = [text_of(number)[: 30 + number % 30].encode() for number in range(600)]
-    lines[70] = b"kein \xff Text"
-    (tmp_path / "in.txt").write_bytes(b"\n".join(lines) + b"\n")
-    request = Request((tmp_path / "in.txt",), tmp_path / "out.txt")
-    actors = RayActors("auto", most=2, num_cpus=0.5)
-    summary = translate_files(BulkTranslator(SHIPPED), request, actors.translate)
-    assert (summary.counts.lines, summary.counts.bad) == (600, 1)
-    expected = [record.data for record in BulkTranslator(SHIPPED).translate_block(lines)]
-    found = (tmp_path / "out.txt").read_bytes().split(b"\n")
-    assert found == [*expected, b""] and found[70] == lines[70]
-    (finding,) = map(json.loads, (tmp_path / "out.txt.report.jsonl").read_text().splitlines())
-    assert (finding["line"], finding["reason"]) == (71, "invalid_utf8")
-    crowded = RayActors("auto", num_cpus=1000)
-    with pytest.raises(ConfigError, match="no room for an actor of 1000 cores"):
-        translate_files(BulkTranslator(SHIPPED), replace(request, out=tmp_path / "x"), crowded.translate)
-
-
 def test_replicas_follow_the_load(cluster: Cluster) -> None:
     eager = {"target_queue": 0.01, "upscale_delay": 0, "downscale_delay": 0, "look_back": 10.1}
     cluster.deploy({"versions": ["de-en@1"]}, min_replicas=1, **eager)
@@ -282,7 +257,7 @@ def test_a_replica_takes_what_the_arguments_say() -> None:
     with warnings.catch_warnings():
         for kind in (DeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", kind)
-        from deploy.ray_app import app
+        from extras.cluster.app import app
 
     built: Any = app({"num_cpus": "4", "num_gpus": "0.25", "min_replicas": "2", "max_replicas": "8", "sticky": "true"})
     deployment = built._bound_deployment

@@ -1,4 +1,4 @@
-"""The service as a Ray Serve application: ``serve run deploy.ray_app:app``, or ``serve deploy`` with a file.
+"""The service as a Ray Serve application: ``serve run extras.cluster.app:app``, or ``serve deploy`` with a file.
 
 Ray Serve, and not a queue with workers of our own: it places replicas on machines by cores and shares of GPUs, scales
 them, replaces what has died, and rolls out changes. Where Kubernetes does all that already, plain replicas of the
@@ -15,9 +15,9 @@ from ray.serve import Application
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouterConfig
 from ray.serve.schema import LoggingConfig
 
-from deploy.ray import scaling
-from deploy.ray.arguments import Arguments, read_arguments
-from deploy.ray.replica import Replica
+from extras.cluster import scaling
+from extras.cluster.arguments import Arguments, read_arguments
+from extras.cluster.replica import Replica
 from service.settings import Settings
 
 NAME = "tandem"
@@ -31,7 +31,7 @@ def app(given: Mapping[str, Any]) -> Application:
     """What ``serve run`` and ``serve deploy`` build the application with.
 
     Args:
-        given: of :class:`deploy.ray.arguments.Arguments` those that are to differ from their defaults, by name.
+        given: of :class:`extras.cluster.arguments.Arguments` those that are to differ from their defaults, by name.
 
     Raises:
         ConfigError: one is unknown or out of bounds; every fault is named.
