@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from benchmarks import options
+from benchmarks.training.claims_options import ClaimsOptions
 from deploy.report import run_measurement
 from models.command import with_options
 from service.ports import extras, load
@@ -23,7 +24,7 @@ _OWN: dict[str, tuple[type[Any], str]] = {
     "serve": (options.ServeOptions, "benchmarks.service.serve"),
     "reliability": (options.ReliabilityOptions, "benchmarks.abuse.command"),
     "training": (options.TrainingOptions, "benchmarks.training.speed"),
-    "claims": (options.ClaimsOptions, "benchmarks.training.claims"),
+    "claims": (ClaimsOptions, "benchmarks.training.claims"),
     "trace": (options.TraceOptions, "benchmarks.trace"),
     "gpu": (options.GpuOptions, "benchmarks.gpu.command"),
 }

@@ -21,7 +21,7 @@ from sys import stderr
 from typing import Any
 
 import training
-from benchmarks.options import ClaimsOptions
+from benchmarks.training.claims_options import ClaimsOptions
 from deploy.evaluation.decoding import Decoding
 from deploy.evaluation.systems import decode_system
 from deploy.report import environment, names, say, show_environment
@@ -38,7 +38,7 @@ from training.quality.metrics import task_scores
 from training.recipe import Recipe, load_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"
-TABLE = Path(__file__).with_suffix(".toml")
+TABLE = Path(__file__).with_name("claims.toml")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from models.errors import ConfigError
 from training.data.features import read_columns
 from training.quality import plots
 from training.quality.attention import SentenceAttention, groups
+from training.quality.shares import shares
 from training.quality.tables import encoder_weights, entropies, shares_by_position, source_shares
 
 LONGEST_SHARE = 40  # target positions drawn of the shares of mixed attention
@@ -78,7 +79,7 @@ def _drawn(sentences: Sequence[SentenceAttention], scope: Scope, folder: Path) -
     written: list[Path] = []
     layers, source_LT = shares_by_position(sentences, LONGEST_SHARE)
     if layers:
-        written += plots.shares(folder / "source-share", layers, source_LT)
+        written += shares(folder / "source-share", layers, source_LT)
     drawable = [s for s in sentences if max(map(len, (s.target, *s.sources))) <= scope.longest]
     for number, sentence in enumerate(drawable[: scope.heat_maps], 1):
         for group, names in groups(sentence.weights).items():

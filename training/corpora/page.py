@@ -1,4 +1,7 @@
-"""What is said of corpora: the README beside a prepared one, and ``docs/corpora.md`` of all in the table."""
+"""What is said of corpora: the README beside a prepared one, and ``docs/corpora.md`` of all in the table.
+
+``python -m training.corpora.page`` writes that page.
+"""
 
 from __future__ import annotations
 
@@ -91,3 +94,7 @@ def expected_files(corpus: CorpusSpec, download: str) -> list[str]:
     """The usual names of the files that come from a download, in order."""
     parts = [part for split in corpus.splits for part in split.parts if part.download.name == download]
     return list(dict.fromkeys(names[0] for part in parts for names in part.files))
+
+
+if __name__ == "__main__":
+    Path("docs/corpora.md").write_text(corpora_page(), encoding="utf-8")

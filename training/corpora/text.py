@@ -7,20 +7,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import rjieba
 import sacremoses
 
 from training.corpora.rows import Row
 from training.corpora.specs import TextProcessing
+from training.data.tokens import moses_line
 
 UNKNOWN = "UNK"
-_HAN_GAP = re.compile(r"(?<=[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef])\s+(?=[\u3000-\u9fff\uf900-\ufaff\uff00-\uffef])")
 _CEDILLAS = str.maketrans("ŞşŢţ", "ȘșȚț")
-
-
-@cache  # its tables take a while to load, Chinese ones most of a second
-def _tokenizer(language: str) -> Any:
-    return sacremoses.MosesTokenizer(language)
 
 
 @cache
@@ -56,20 +50,10 @@ def process_line(form: TextProcessing, language: str, evaluation: bool, text: st
     if form.punctuation:
         text = _normalizer(language).normalize(text)
     if form.tokens != "as-is":
-        if language == "zh":
-            text = segment_chinese(text)
-        # Not escaped: &apos; for ' would change no token, only be in the way of text that users type.
-        text = _tokenizer(language).tokenize(
-            text, aggressive_dash_splits=form.tokens == "moses-dashes", return_str=True, escape=False
-        )
+        text = moses_line(text, language, dashes=form.tokens == "moses-dashes")
     if form.headline:
         text = headline_form(text)
     return text.lower() if form.lowercase else text
-
-
-def segment_chinese(text: str) -> str:
-    """Words separated by spaces; spaces that stood between Chinese characters before count for nothing."""
-    return " ".join(word for word in rjieba.cut(_HAN_GAP.sub("", text)) if not word.isspace())
 
 
 def headline_form(text: str) -> str:

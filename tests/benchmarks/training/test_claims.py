@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.options import ClaimsOptions
 from benchmarks.training import claims
 from benchmarks.training.claims import RECIPES, Family, families, markdown, measure
+from benchmarks.training.claims_options import ClaimsOptions
 from deploy.evaluation.decoding import Decoding
 from models.bundle import Bundle
 from models.config import to_mapping

@@ -53,5 +53,5 @@ def test_what_cannot_be_done_is_an_error_of_the_tree(arguments: list[str], error
 
 def test_the_page_is_written_from_the_table() -> None:
     page = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
-    assert page == corpora_page(), "run python -m deploy.reference"
+    assert page == corpora_page(), "run python -m training.corpora.page"
     assert re.findall(r"^## (.+)", page, re.MULTILINE) == [corpus.name for corpus in CORPORA]
