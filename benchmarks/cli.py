@@ -9,7 +9,6 @@ from typing import Any
 import typer
 
 from benchmarks import options
-from benchmarks.training.claims_options import ClaimsOptions
 from deploy.report import run_measurement
 from models.command import with_options
 from service.ports import extras, load
@@ -24,7 +23,6 @@ _OWN: dict[str, tuple[type[Any], str]] = {
     "serve": (options.ServeOptions, "benchmarks.service.serve"),
     "reliability": (options.ReliabilityOptions, "benchmarks.abuse.command"),
     "training": (options.TrainingOptions, "benchmarks.training.speed"),
-    "claims": (ClaimsOptions, "benchmarks.training.claims"),
     "trace": (options.TraceOptions, "benchmarks.trace"),
     "gpu": (options.GpuOptions, "benchmarks.gpu.command"),
 }

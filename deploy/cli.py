@@ -22,8 +22,6 @@ from service.ports import extras, load
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 _OWN: dict[str, tuple[str, str]] = {
-    "corpus": ("training.corpora.command:corpus", "Prepare a corpus of the papers from files that you fetched"),
-    "new": ("deploy.new:new", "Begin with text of your own"),
     "prepare": ("training.loop.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("training.loop.commands:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
@@ -38,7 +36,6 @@ _OWN: dict[str, tuple[str, str]] = {
         "Learn how sure a bundle is of its sentences and words",
     ),
     "compare": ("deploy.evaluation.comparison:compare", "Decode one test set with several bundles"),
-    "analyse": ("deploy.evaluation.analysis:analyse", "Draw what the papers plot"),
     "curve": ("training.loop.curve:curve", "Print how a run learnt, as Markdown"),
     "serve": ("service.commands:serve", "Serve bundles over HTTP"),
     "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
