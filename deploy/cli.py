@@ -41,7 +41,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
     "keys": ("service.access.commands:keys", "Keys of a server: make, list, limit, rotate and revoke them"),
     "backup": ("service.storage.backup:backup", "Copy what a server keeps"),
-    "bench": ("benchmarks.cli:bench", "Measure speed, beside other programs in the same run"),
     "loadtest": ("deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }
 
@@ -51,7 +50,6 @@ _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serv
         *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
     ),
     "[loadtest]": ("aiohttp",),
-    "[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers"),
 }
 
 
@@ -135,8 +133,9 @@ def main() -> None:
 
 def extra_of(package: str) -> str:
     """The extra of this distribution that brings a package, in the words that a user is told."""
-    known = reduce(or_, (extra.packages for extra in extras()), _PACKAGES)
-    return next((name for name, packages in known.items() if package in packages), "[serve]")
+    tables = [_PACKAGES, *(extra.packages for extra in extras())]
+    known = (name for table in tables for name, packages in table.items() if package in packages)
+    return next(known, "[serve]")
 
 
 def _fail(message: str, status: int) -> NoReturn:

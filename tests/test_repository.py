@@ -25,7 +25,7 @@ from tests.hiding import hiding
 
 pytestmark = pytest.mark.xdist_group("repository")  # they share what is parsed
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("models", "training", "service", "deploy", "benchmarks", "extras")
+PACKAGES = ("models", "training", "service", "deploy", "extras")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -145,6 +145,37 @@ def test_no_circle_of_modules() -> None:
     TopologicalSorter(graph).prepare()  # a CycleError names the modules
 
 
+def test_the_tests_of_the_core_import_no_extra() -> None:
+    """They pass where an extra is deleted, with its tests."""
+    assert not [path for path, names in imports("tests").items() if path.parts[0] == "tests" and "extras" in names]
+
+
+EXTRAS = [path.parent.name for path in sorted(ROOT.glob("extras/*/port.py"))]
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_the_commands_are_listed_where_an_extra_is_deleted(extra: str, tmp_path: Path) -> None:
+    from service.ports import extras
+
+    for path in (ROOT / "extras").glob("[!_]*"):
+        if path.name != extra and path.is_dir():
+            (tmp_path / "extras").mkdir(exist_ok=True)
+            (tmp_path / "extras" / path.name).symlink_to(path)
+    for package in PACKAGES:
+        if package != "extras":
+            (tmp_path / package).symlink_to(ROOT / package)
+    # Isolated, and without any other copy of the project, such as an editable install.
+    program = (
+        f"import os, sys; sys.path = [{str(tmp_path)!r}, *(path for path in sys.path if not"
+        f" os.path.isdir(os.path.join(path, 'deploy')))]; from deploy.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", program, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    gone = {name for one in extras() if one.name == extra for name in one.commands}
+    listed = set(re.findall(r"^\W+([a-z]+) {2,}", done.stdout, re.M))
+    assert {"prepare", "train", "export", "serve"} <= listed and not listed & gone
+
+
 distributions = cache(packages_distributions)
 
 
@@ -224,8 +255,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("training", declared("train")),
         ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
-        ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
-        ("extras", declared("http", "serve", "train", "bench", "ray")),
+        ("extras", declared("http", "serve", "train", "bench", "loadtest", "ray")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

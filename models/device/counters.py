@@ -1,4 +1,4 @@
-"""Plain numbers about a device's work, for metrics and benchmarks."""
+"""Plain numbers about a device's work, for metrics and measurements."""
 
 from __future__ import annotations
 
