@@ -17,7 +17,6 @@ from extras.bulk.synthetic import (
     Sieve,
     Sifter,
     chrf,
-    file_names,
     parallel_lines,
     recipe_table,
     write_pairs,
@@ -26,7 +25,7 @@ from extras.bulk.synthetic import (
 from models.config import load_dataclass
 from models.errors import CorpusError
 from training.data.config import CorpusConfig
-from training.data.corpus import read_parallel
+from training.data.corpus import file_names, read_parallel
 
 MADE = Provenance("distilled", "de-en@2", "MIT", ("a/train.de.xz",), ("de", "en"), {}, Sieve(), 2, {"copied": 1})
 
