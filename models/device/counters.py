@@ -1,4 +1,4 @@
-"""Plain numbers about a device's work, for metrics and measurements."""
+"""Plain numbers about a device's work, for metrics and benchmarks."""
 
 from __future__ import annotations
 

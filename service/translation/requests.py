@@ -1,6 +1,6 @@
 """What the text service is asked for: plain records that every caller makes, and how large they may be.
 
-Routes, dialects, file jobs and measurements make these; none of them knows how another one's callers write a request.
+Routes, dialects, file jobs and benchmarks make these; none of them knows how another one's callers write a request.
 """
 
 from __future__ import annotations
