@@ -20,6 +20,7 @@ from extras.bulk.translator import BulkTranslator
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError
 from models.search import Array, Failed, Graphs, OfflineDecoder, SearchOptions
+from tests.command import fails
 from tests.service.support import CopyGraphs, copying, served, tiny_bundle
 
 WORDS = ("wo", "ist", "der", "bahnhof", "heute", "guten", "morgen", "das", "haus", "one", "two")
@@ -188,3 +189,7 @@ def test_options_that_do_not_fit_the_bundle_are_refused(bundle: Path, tmp_path: 
     settled = copier(small).settled
     assert (settled.sentences, settled.language, settled.beam_size) == (True, "de", 4)
     assert copying(Bundle.load(small)).sources == 1
+
+
+def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    assert "manifest.json" in fails("translate", tmp_path, status=1)
