@@ -13,7 +13,7 @@ another architecture. A base may have a base. What is kept in checkpoints and bu
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from models.search.options import SearchOptions
 from training.data.config import FEATURES, NO_LANGUAGE, DataConfig
 from training.data.directions import translated_pairs
 from training.data.summary import PreparedSummary
+from training.experiment import with_settings
 from training.optimisation.optim import OptimiserConfig
 from training.optimisation.precision import AskedPrecision
 
@@ -221,14 +222,20 @@ class Recipe:
         return tuple(0 if matrix else source for matrix in self.data.feature_sources), target
 
 
-def load_recipe(path: Path) -> Recipe:
-    """Read and check a recipe, merged with its bases.
+def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
+    """Read and check a recipe, merged with its bases, with fields set as ``--set`` has them.
 
     Raises:
         ConfigError: the file or a base is missing, is not TOML, or the bases form a circle; or a key is unknown,
             missing, ill-typed or out of bounds.
     """
-    return recipe_from_mapping(merged_mapping(path), str(path))
+    return set_recipe(merged_mapping(path), settings, str(path))
+
+
+def set_recipe(mapping: Mapping[str, Any], settings: Sequence[str], where: str) -> Recipe:
+    """A recipe from its parsed form, with fields set as ``--set`` has them; messages name them too."""
+    named = f" ({' '.join(f'--set {setting}' for setting in settings)})" if settings else ""
+    return recipe_from_mapping(with_settings(mapping, settings), f"{where}{named}")
 
 
 def merged_mapping(path: Path) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def check_prepared(summary: PreparedSummary, config: DataConfig, languages: Sequ
     if differing := differences({key: before.get(key) for key in compared}, {key: now[key] for key in compared}):
         raise ConfigError(
             f"{folder} was prepared for another recipe: {listed_differences(differing)}; run tandem prepare with"
-            " --force, or with another --run"
+            " --force, or with another --run or --data"
         )
 
 
@@ -202,6 +203,15 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Chang
     old, new = _flatten(before), _flatten(now)
     return [
         ChangedValue(key, new.get(key), old.get(key)) for key in sorted({*old, *new}) if new.get(key) != old.get(key)
+    ]
+
+
+def differences_beside(free: Collection[str], before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedValue]:
+    """The same, but for what lies at or below dotted paths that are free to differ."""
+    return [
+        one
+        for one in differences(before, now)
+        if not any(path in free for path in accumulate(one.key.split("."), "{}.{}".format))
     ]
 
 

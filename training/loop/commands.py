@@ -22,6 +22,7 @@ from training.data.ancestry import SCRATCH, check_scratch, check_start, chosen_s
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared
+from training.experiment import Experiment, ExperimentOptions
 from training.loop.locking import only_one, remove_unfinished
 from training.loop.reporting import Reporter, Silent, TerminalReporter
 from training.loop.trainer import Run, Trainer
@@ -50,12 +51,14 @@ def prepare(
         Path | None, typer.Option("--from", help="Use this bundle's vocabularies. [the recipe's start]")
     ] = None,
     force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
+    options: ExperimentOptions = ExperimentOptions(),
 ) -> None:
     """Turn corpora into batches' raw material: filter, train vocabularies, encode.
 
     Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
     """
-    recipe = load_recipe(recipe_file)
+    experiment = options.experiment()
+    recipe = load_recipe(recipe_file, experiment.settings)
     vocabularies = None
     if (begun := chosen_start(recipe.start, start)) is not None:
         bundle = Bundle.load(begun)
@@ -72,7 +75,7 @@ def prepare(
             recipe.data,
             languages=[*recipe.source_languages, recipe.target_language],
             root=corpora,
-            out=_folder(recipe, run) / "data",
+            out=experiment.data_of(_folder(recipe, run)),
             seed=recipe.training.seed,
             force=force,
             vocabularies=vocabularies,
@@ -104,6 +107,7 @@ def train(
     updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
     threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
     device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+    options: ExperimentOptions = ExperimentOptions(),
 ) -> None:
     """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
 
@@ -112,11 +116,10 @@ def train(
 
     Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
     """
-    recipe = load_recipe(recipe_file)
+    experiment, recipe, folder = _experiment(recipe_file, run, options.experiment(), resume)
     if updates is not None:
         recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
     begun = chosen_start(recipe.start, start)
-    folder = _folder(recipe, run)
     if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
     keep_freed_memory()
@@ -131,7 +134,7 @@ def train(
         reporter: Reporter = Silent()
         if processes.first:
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
-        trainer = _trainer(recipe, folder, processes, reporter)
+        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter)
         _say_precision(trainer)
         resumed = resume and trainer.resume()
         summary = PreparedSummary.load(trainer.data)
@@ -143,6 +146,8 @@ def train(
         else:
             check_scratch(trainer.data, summary.vocabularies_given, begun, scratch)
             _begin(trainer, begun, folder)
+        if processes.first:
+            experiment.save(folder)
         trainer.train()
     _say(processes, f"{_ending(trainer)}: {folder}")
 
@@ -162,8 +167,17 @@ def _ending(trainer: Trainer) -> str:
     return f"ended after update {progress.update}: {why}; the best was update {best.update}, {trainer.run.best.name}"
 
 
-def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:
-    data = folder / "data"
+def _experiment(file: Path, run: Path | None, asked: Experiment, resume: bool) -> tuple[Experiment, Recipe, Path]:
+    """What is set, the recipe with it, and the run's folder. A run that goes on keeps what was set when it began."""
+    recipe = load_recipe(file, asked.settings)
+    folder = _folder(recipe, run)
+    if not resume:
+        return asked, recipe, folder
+    experiment = Experiment.load(folder).then(asked)
+    return experiment, load_recipe(file, experiment.settings), folder
+
+
+def _trainer(recipe: Recipe, data: Path, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:
     validates = recipe.training.validation_sentences and processes.first
     return Trainer(
         recipe,
@@ -191,7 +205,7 @@ def _say_precision(trainer: Trainer) -> None:
 
 def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
     """Begin from a bundle, or with the weights that the model has."""
-    bundle = None if start is None else start_bundle(start, folder / "data", trainer.model.config)
+    bundle = None if start is None else start_bundle(start, trainer.data, trainer.model.config)
     if bundle is not None:
         tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
         trainer.initialise_from(tensors, str(start))

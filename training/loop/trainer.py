@@ -41,6 +41,7 @@ from training.data.dataset import PreparedData, vocabulary_digest
 from training.data.plans import plan_epoch
 from training.data.stream import Group, Stream
 from training.data.summary import PreparedSummary
+from training.experiment import Experiment
 from training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
 from training.loop.interruption import interruptible
 from training.loop.objective import Objective
@@ -76,6 +77,11 @@ class Run:
     @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
+
+    @property
+    def data(self) -> Path:
+        """The prepared data, which it may share with other runs."""
+        return Experiment.load(self.folder).data_of(self.folder)
 
     @property
     def best(self) -> Path:
