@@ -220,7 +220,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
         ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
-        ("extras", declared("http", "dev")),
+        ("extras", declared("http", "train", "dev")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -59,9 +59,21 @@ def prepare(
     """
     experiment = options.experiment()
     recipe = load_recipe(recipe_file, experiment.settings)
+    out = experiment.data_of(_folder(recipe, run))
+    _print_summary(prepare_recipe(recipe, corpora, out, chosen_start(recipe.start, start), force=force))
+
+
+def prepare_recipe(
+    recipe: Recipe, corpora: Path, out: Path, start: Path | None = None, *, force: bool = False
+) -> PreparedSummary:
+    """The data of a recipe in the folder ``out``, with a bar; with a bundle's vocabularies where it starts from one.
+
+    Raises:
+        TandemError: as :func:`training.data.prepare.prepare`, or the bundle is not sound.
+    """
     vocabularies = None
-    if (begun := chosen_start(recipe.start, start)) is not None:
-        bundle = Bundle.load(begun)
+    if start is not None:
+        bundle = Bundle.load(start)
         vocabularies = (*bundle.source_vocabularies, bundle.target_vocabulary)
     with Bar(console=console, transient=True) as bar:
         tasks = {}
@@ -71,18 +83,17 @@ def prepare(
                 tasks[stage] = bar.add_task(stage, total=total)
             bar.update(tasks[stage], completed=done, total=total)
 
-        summary = prepare_data(
+        return prepare_data(
             recipe.data,
-            languages=[*recipe.source_languages, recipe.target_language],
+            languages=recipe.languages,
             root=corpora,
-            out=experiment.data_of(_folder(recipe, run)),
+            out=out,
             seed=recipe.training.seed,
             force=force,
             vocabularies=vocabularies,
             features=feature_widths(recipe.model_config()),
             progress=progress,
         )
-    _print_summary(summary)
 
 
 def _print_summary(summary: PreparedSummary) -> None:
@@ -119,15 +130,50 @@ def train(
     experiment, recipe, folder = _experiment(recipe_file, run, options.experiment(), resume)
     if updates is not None:
         recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
-    begun = chosen_start(recipe.start, start)
     if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
+    trainer = train_recipe(recipe, experiment, folder, Launch(resume, start, scratch, threads, device.value))
+    _say(trainer.processes, f"{_ending(trainer)}: {folder}")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a run is trained.
+
+    Attributes:
+        resume: go on from the newest checkpoint, where there is one.
+        start: the bundle to begin from beside the recipe's.
+        scratch: random weights are asked for.
+        threads: of one computation; 0 = as the library chooses.
+        device: "cpu" or "cuda".
+    """
+
+    resume: bool = False
+    start: Path | None = None
+    scratch: bool = False
+    threads: int = 0
+    device: str = "cpu"
+
+
+def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Launch) -> Trainer:
+    """Train a run to its end, or until it is interrupted, and say on the terminal how it goes.
+
+    Args:
+        recipe: with what is set.
+        experiment: what is set, which the run's folder keeps.
+        folder: of the run.
+        how: the rest.
+
+    Raises:
+        TandemError: what was given does not fit together, or training diverged.
+    """
+    begun = chosen_start(recipe.start, how.start)
     keep_freed_memory()
-    if device == Device.cuda and not torch.cuda.is_available():
+    if how.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
-    with flushed_denormals(), joined(device.value) as processes, ExitStack() as stack:
-        if threads:
-            torch.set_num_threads(threads)
+    with flushed_denormals(), joined(how.device) as processes, ExitStack() as stack:
+        if how.threads:
+            torch.set_num_threads(how.threads)
         if processes.first:
             stack.enter_context(only_one(folder))
             remove_unfinished(Run(folder).checkpoints)
@@ -136,20 +182,20 @@ def train(
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
         trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter)
         _say_precision(trainer)
-        resumed = resume and trainer.resume()
+        resumed = how.resume and trainer.resume()
         summary = PreparedSummary.load(trainer.data)
         check_prepared(summary, recipe.data, recipe.languages, trainer.data)
         if resumed:
-            if start is not None:
-                check_start(folder, Bundle.load(start))
+            if how.start is not None:
+                check_start(folder, Bundle.load(how.start))
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
-            check_scratch(trainer.data, summary.vocabularies_given, begun, scratch)
+            check_scratch(trainer.data, summary.vocabularies_given, begun, how.scratch)
             _begin(trainer, begun, folder)
         if processes.first:
             experiment.save(folder)
         trainer.train()
-    _say(processes, f"{_ending(trainer)}: {folder}")
+    return trainer
 
 
 def _ending(trainer: Trainer) -> str:

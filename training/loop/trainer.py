@@ -197,7 +197,7 @@ class Trainer:
         training = self.recipe.training
         groups = self.stream.updates(self.progress.epoch, self.progress.batch, self.progress.shards)
         with interruptible(self.processes.launched) as interruption, closing(groups):
-            while not self._done():
+            while not is_over(self.recipe, self.progress):
                 group = next(groups)
                 own = sum(batch.target_tokens for batch in group.batches)
                 tokens, interrupted = self.processes.total(own, interruption.asked)
@@ -240,16 +240,10 @@ class Trainer:
                 self.reporter.update(self.progress, values)
             self._window = Window()
 
-    def _done(self) -> bool:
-        """Whether training is over, by what is known of it: also of a run that is resumed."""
-        training, progress = self.recipe.training, self.progress
-        exhausted = bool(training.patience) and progress.stale >= training.patience
-        return exhausted or progress.update >= training.updates or spent(self.recipe.optimiser, progress.plateaus)
-
     def _after_update(self) -> None:
         """Validate and save where due."""
         training, update = self.recipe.training, self.progress.update
-        done = self._done()
+        done = is_over(self.recipe, self.progress)
         if update % training.validate_every == 0 or done:
             self._validate()
         if update % training.save_every == 0 and not done:
@@ -334,6 +328,13 @@ class Trainer:
         if self.processes.first:
             recipe = recipe_mapping(self.recipe)
             save_checkpoint(path, self.model, self.optimiser, self.progress, recipe, further)
+
+
+def is_over(recipe: Recipe, progress: TrainingProgress) -> bool:
+    """Whether training is over, by what is known of it: also of a run that may be resumed."""
+    training = recipe.training
+    exhausted = bool(training.patience) and progress.stale >= training.patience
+    return exhausted or progress.update >= training.updates or spent(recipe.optimiser, progress.plateaus)
 
 
 def _skipped_too_often(progress: TrainingProgress, recipe: Recipe) -> str:
