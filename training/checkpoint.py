@@ -42,7 +42,7 @@ class TrainingProgress:
         best: best validation value so far, higher is better; None before the first validation.
         stale: validations since the best one.
         target_tokens: target symbols trained on.
-        seconds: time spent training.
+        seconds: time spent training, without validations and checkpoints.
         skipped: updates that changed nothing, since their gradient was not finite.
         skipped_last: how many of the last updates in a row those are.
         vocabularies: SHA-256 of those that the weights belong to; empty in checkpoints of earlier versions.

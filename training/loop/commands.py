@@ -23,6 +23,7 @@ from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared
 from training.experiment import Experiment, ExperimentOptions
+from training.loop.header import header
 from training.loop.locking import only_one, remove_unfinished
 from training.loop.reporting import Reporter, Silent, TerminalReporter
 from training.loop.trainer import Run, Trainer
@@ -182,6 +183,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
         trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter)
         _say_precision(trainer)
+        _say(processes, header(trainer))
         resumed = how.resume and trainer.resume()
         summary = PreparedSummary.load(trainer.data)
         check_prepared(summary, recipe.data, recipe.languages, trainer.data)
@@ -238,7 +240,7 @@ def _trainer(recipe: Recipe, data: Path, folder: Path, processes: Processes, rep
 
 def _say(processes: Processes, line: str) -> None:
     if processes.first:
-        console.print(line, highlight=False)
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _say_precision(trainer: Trainer) -> None:

@@ -20,10 +20,25 @@ from training.data.corpus import read_lines
 from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
 from training.data.directions import Directed, directed_corpora
 from training.data.summary import PreparedSummary
+from training.loop.reporting import Example
 from training.quality.metrics import pooled_scores
 from training.recipe import Recipe
 
+EXAMPLES = 5
 _SLOTS = 64  # of a search on a GPU, beside what training holds there
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What a validation by text found.
+
+    Attributes:
+        scores: by name.
+        examples: some sentences, the same ones every time.
+    """
+
+    scores: Mapping[str, float]
+    examples: tuple[Example, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +89,33 @@ class TextValidator:
                 # Corpora stand in the order of their documents, whose first may be unlike the others.
                 columns.append([whole[place] for place in range(0, len(whole), max(1, len(whole) // share))][:share])
 
-    def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
+    def __call__(self, model: Seq2SeqModel[Any, Any]) -> Validated:
         """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …), where the model lies.
 
-        Where there are several corpora, those of each follow as ``metric/corpus``.
+        Where there are several corpora, those of each follow as ``metric/corpus``. The examples are the same sentences
+        every time, of all corpora.
         """
         found = self.decode(model)
         scores = self._scores(found.values())
         if len(found) > 1:
             for name, text in found.items():
                 scores |= {f"{metric}/{name}": value for metric, value in self._scores([text]).items()}
-        return scores
+        return Validated(scores, self._examples(found))
+
+    def _examples(self, found: Mapping[str, DecodedText]) -> tuple[Example, ...]:
+        whole = [
+            one
+            for name, text in found.items()
+            for one in zip(self._read(name), text.texts, text.references, strict=True)
+        ]
+        count = min(EXAMPLES, len(whole))
+        return tuple(Example(*whole[place * len(whole) // count]) for place in range(count))
+
+    def _read(self, corpus: str) -> list[str]:
+        """The text that is read of each sentence of a corpus; empty where that is features alone."""
+        *sources, target = next(corpora[corpus] for corpora in self._columns.values() if corpus in corpora)
+        texts = [column for column in sources if column and isinstance(column[0], str)]
+        return [" | ".join(lines) for lines in zip(*texts, strict=True)] if texts else [""] * len(target)
 
     def decode(self, model: Seq2SeqModel[Any, Any]) -> dict[str, DecodedText]:
         """What the model makes of the sentences of each corpus, greedily, where it lies."""

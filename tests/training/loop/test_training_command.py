@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from training.checkpoint import load_model_tensors, read_progress
 from training.data.ancestry import read_ancestry, write_ancestry
 from training.data.summary import PreparedSummary
 from training.loop.locking import LOCK, only_one
+from training.loop.reporting import read_metrics
 from training.loop.trainer import Run, Trainer
 from training.recipe import recipe_mapping
 
@@ -99,7 +101,7 @@ def test_the_best_checkpoint_is_gone_on_from_where_no_other_is_left(run: Path, w
         ("auto", 4.7, "precision: bf16 (products 4.7 times as fast as in float32 here)\n"),
         ("auto", 0.5, "precision: float32 (products 2.0 times as fast as in bf16 here)\n"),
         ("bf16", 0.5, "products in float32 are 2.0 times as fast as in bf16 here"),
-        ("float32", 0.5, "update 1 "),
+        ("float32", 0.5, "toy: "),
     ],
 )
 def test_it_says_what_it_computes_in(
@@ -308,3 +310,20 @@ def test_data_is_prepared_where_it_is_asked_for(tmp_path: Path, written: Written
     assert PreparedSummary.load(shared).identity["data"]["max_source_tokens"] == 9
     said = fails("train", written(), "--run", tmp_path / "run", "--data", shared, status=2)
     assert "data.max_source_tokens is 12, but was 9" in said.replace("\n", " ")
+
+
+def test_it_says_first_what_is_trained_on_what(run: Path, written: Written) -> None:
+    said = succeeds("train", written(seed=3, log_every=50), "--run", run, "--threads", 1)
+    first, second, *_ = (line for line in said.splitlines() if line.startswith(("toy: ", "update ")))
+    found = re.fullmatch(
+        r"toy: ([\d,]+) parameters, 160 pairs in about (\d) batches an epoch, 3 updates \(about (0\.\d) epochs\),"
+        r" float32, 1 threads, seed 3",
+        first,
+    )
+    assert found
+    newest = Run(run).newest
+    assert newest is not None
+    assert int(found[1].replace(",", "")) == sum(tensor.numel() for tensor in weights(newest).values())
+    assert int(found[2]) in (3, 4, 5), "five are planned, with padding"
+    assert second.startswith("update 1  epoch 0  loss "), "long before the first interval is over"
+    assert [line["group"] for line in read_metrics(run / "metrics.jsonl")] == ["valid"]
