@@ -227,11 +227,37 @@ def _export_run(
     force: bool,
     asked: Experiment,
 ) -> None:
-    progress, _ = read_progress(chosen[-1])
     recipe = _shipped_recipe(chosen[-1], asked)
     if share is not None:
         recipe = replace(recipe, training=replace(recipe.training, start_share=share))
     data = Experiment.load(folder).then(asked).data_of(folder)
+    model = _model(chosen, recipe, data, start)
+    shipping = Shipping(read_progress(chosen[-1])[0], read_ancestry(folder), overwrite=force)
+    bundle = export_bundle(model, recipe, data, out or Path("bundles") / recipe.name, shipping, report)
+    print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB")
+
+
+def bundle_without_graphs(folder: Path, out: Path, checkpoint: Path | None = None) -> Bundle:
+    """A run's bundle as `tandem export` makes it, but without graphs: only PyTorch runs it, and it takes no time.
+
+    Args:
+        folder: of the run.
+        out: the bundle's folder; it is called by the run's and the checkpoint's names.
+        checkpoint: instead of those that the recipe has exported.
+
+    Raises:
+        TandemError: as `tandem export`.
+    """
+    chosen = _chosen(folder, checkpoint, None)
+    recipe = recipe_from_mapping(read_progress(chosen[-1])[1], str(chosen[-1]))
+    model = _model(chosen, recipe, Run(folder).data, None)
+    shipping = Shipping(read_progress(chosen[-1])[0], read_ancestry(folder), precisions=())
+    named = replace(recipe, name=f"{folder.resolve().name}-{chosen[-1].stem}")
+    return export_bundle(model, named, Run(folder).data, out, shipping)
+
+
+def _model(chosen: list[Path], recipe: Recipe, data: Path, start: Path | None) -> AnyModel:
+    """The model of a run's checkpoints, averaged and mixed as the recipe says."""
     for path in chosen:
         check_vocabularies(path, data)
     config = recipe.prepared_config(PreparedSummary.load(data))
@@ -240,9 +266,7 @@ def _export_run(
     load_into(model, average_checkpoints(chosen), str(chosen[-1]))
     mixed = recipe.training.start_share
     _mix_in(model, data, chosen_start(recipe.start if mixed else "", start), mixed)
-    shipping = Shipping(progress=progress, ancestry=read_ancestry(folder), overwrite=force)
-    bundle = export_bundle(model, recipe, data, out or Path("bundles") / recipe.name, shipping, report)
-    print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB")
+    return model
 
 
 def _mix_in(model: AnyModel, data: Path, start: Path | None, share: float) -> None:
