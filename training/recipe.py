@@ -59,7 +59,7 @@ class TrainingConfig:
         seed: of initialisation, batches and dropout.
         validate_every: updates between validations.
         validation_sentences: sentences decoded for the validation metric (0 = validate by loss only).
-        metric: what decides which checkpoint is best: "loss", "bleu" or "rouge".
+        metric: what decides which checkpoint is best: "loss", "bleu", "chrf" or "rouge".
         patience: validations without improvement after which training stops (0 = never).
         save_every: updates between checkpoints.
         keep: checkpoints kept, the best one not counted.
@@ -70,6 +70,8 @@ class TrainingConfig:
         start_share: share of the weights that the run began from (``start``) in those that are exported: what that
             bundle knew then suffers less from text of another kind. (Wortsman et al. 2022, "Robust fine-tuning of
             zero-shot models", equation 1, with alpha = 1 - start_share.)
+        freeze: parts of the model that stay as they are: names of parts or parameters, such as "encoder" or
+            "*embedding*". For fine-tuning.
         log_every: updates between log lines.
     """
 
@@ -88,13 +90,14 @@ class TrainingConfig:
     seed: int = bounded(1, at_least=0, at_most=2**32 - 1)  # sentencepiece's has 32 bits
     validate_every: int = bounded(1000, at_least=1)
     validation_sentences: int = bounded(500, at_least=0)
-    metric: Literal["loss", "bleu", "rouge"] = "loss"
+    metric: Literal["loss", "bleu", "chrf", "rouge"] = "loss"
     patience: int = bounded(0, at_least=0)
     save_every: int = bounded(500, at_least=1)
     keep: int = bounded(5, at_least=1)
     average: int = bounded(1, at_least=1)
     ema_decay: float = bounded(0.0, at_least=0.0, at_most=0.999999)
     start_share: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    freeze: tuple[str, ...] = ()
     log_every: int = bounded(50, at_least=1)
 
     def __post_init__(self) -> None:
@@ -150,7 +153,7 @@ class Recipe:
     published: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        metrics = ("loss", "rouge" if self.task == "summarize" else "bleu")
+        metrics = ("loss", "rouge") if self.task == "summarize" else ("loss", "bleu", "chrf")
         if self.training.metric not in metrics:
             raise ConfigError(
                 f"training metric must be one of {', '.join(metrics)} for the task {self.task!r},"

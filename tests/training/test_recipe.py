@@ -91,7 +91,7 @@ def test_defaults(tmp_path: Path) -> None:
         ),
         (
             TEXT + "[training]\nmetric = 'rouge'",
-            "r.toml: training metric must be one of loss, bleu for the task 'trans",
+            "r.toml: training metric must be one of loss, bleu, chrf for the task 'trans",
         ),
         (
             TEXT + "[optimiser]\nlearning_rate = inf",
@@ -323,7 +323,7 @@ def test_another_architecture_leaves_the_model_behind(tmp_path: Path) -> None:
         ("model.widht=1", "has no key 'widht': did you mean 'width'?"),
         ("optimiser.learning_rate=fast", "learning_rate must be of type float, but is 'fast'"),
         ("training.label_smoothing=0.95", "label_smoothing must be at most 0.9, but is 0.95"),
-        ("training.metric=chr", "metric must be one of 'loss', 'bleu', 'rouge', but is 'chr'"),
+        ("training.metric=chr", "metric must be one of 'loss', 'bleu', 'chrf', 'rouge', but is 'chr'"),
         (
             "training.updates",
             "--set must be KEY=VALUE, such as optimiser.learning_rate=5e-4, but is 'training.updates'",

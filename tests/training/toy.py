@@ -17,7 +17,7 @@ from models.steps.torch_graphs import AnyModel, graph_modules
 from training.checkpoint import TrainingProgress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.plans import BatchPlan
-from training.loop.reporting import Example
+from training.loop.reporting import ShownSentence
 from training.loop.trainer import Trainer, Validator
 from training.loop.validation import TextValidator
 from training.optimisation.optim import OptimiserConfig
@@ -96,7 +96,7 @@ class Recorder:
     validations: list[tuple[TrainingProgress, dict[str, float]]] = field(default_factory=list)
     first: list[tuple[int, dict[str, float]]] = field(default_factory=list)
     moves: list[int] = field(default_factory=list)
-    examples: list[tuple[Example, ...]] = field(default_factory=list)
+    examples: list[tuple[ShownSentence, ...]] = field(default_factory=list)
 
     def moved(self, progress: TrainingProgress) -> None:
         self.moves.append(progress.update)
@@ -109,7 +109,7 @@ class Recorder:
         self.when.get(progress.update, lambda: None)()
 
     def validation(
-        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[Example] = ()
+        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
     ) -> None:
         self.validations.append((progress, dict(values)))
         self.examples.append(tuple(examples))

@@ -25,7 +25,7 @@ _SHOWN = 100  # characters of an example
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ShownSentence:
     """A sentence of the validation, as the model translates it by now."""
 
     source: str
@@ -49,7 +49,7 @@ class Reporter(Protocol):
         """
 
     def validation(
-        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[Example] = ()
+        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
     ) -> None:
         """Called after every validation with its scores and some sentences, the same ones each time."""
 
@@ -67,12 +67,12 @@ class Silent:
         pass
 
     def validation(
-        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[Example] = ()
+        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
     ) -> None:
         pass
 
 
-class Stopwatch:
+class TrainingClock:
     """Seconds of training; those of validating and saving are left out.
 
     Args:
@@ -182,7 +182,7 @@ class TerminalReporter(ExitStack):
             self._console.print(f"update {progress.update}  epoch {progress.epoch}  {text}", highlight=False)
 
     def validation(
-        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[Example] = ()
+        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
     ) -> None:
         """Show and record a validation."""
         values = with_perplexity(values)
@@ -224,7 +224,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def examples_table(examples: Sequence[Example]) -> str:
+def examples_table(examples: Sequence[ShownSentence]) -> str:
     """In Markdown, whole."""
     rows = [("source", "translation", "reference"), ("---",) * 3]
     rows += [(one.source, one.translation, one.reference) for one in examples]

@@ -44,7 +44,7 @@ from training.experiment import Experiment
 from training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
 from training.loop.interruption import interruptible
 from training.loop.objective import Objective
-from training.loop.reporting import Example, Reporter, Stopwatch, Window
+from training.loop.reporting import Reporter, ShownSentence, TrainingClock, Window
 from training.loop.resuming import (
     check_recipe,
     check_same_update,
@@ -57,6 +57,7 @@ from training.loop.selection import training_selection
 from training.loop.stepping import Stepper
 from training.loop.validation import Validated
 from training.optimisation.determinism import determinism
+from training.optimisation.freezing import freeze
 from training.optimisation.optim import divisions, learning_rate, spent
 from training.optimisation.precision import chosen, float32_products
 from training.parallel import Processes
@@ -150,13 +151,14 @@ class Trainer:
         config = recipe.prepared_config(PreparedSummary.load(data))
         torch.manual_seed(recipe.training.seed)
         self.model = build_model(recipe.architecture, config).to(processes.device)
+        freeze(self.model, recipe.training.freeze)
         selection = training_selection(self.train_data, data, recipe.training)
         self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
         seed_process(recipe.training.seed, processes)
         self.stream = training_stream(recipe, self.train_data, processes, augmentation)
         self.progress = TrainingProgress(vocabularies=vocabulary_digest(data), precision=self.choice.precision)
         self._window = Window()
-        self._watch = Stopwatch(0.0)
+        self._watch = TrainingClock(0.0)
         self._begun = False
 
     @property
@@ -195,7 +197,7 @@ class Trainer:
             ConfigError: training diverged: more updates in a row than the recipe allows had gradients that are not
                 finite, a validation found no number, or weights are none. What may have gone wrong before is set aside.
         """
-        self._watch = Stopwatch(self.progress.seconds)
+        self._watch = TrainingClock(self.progress.seconds)
         training = self.recipe.training
         groups = self.stream.updates(self.progress.epoch, self.progress.batch, self.progress.shards)
         self.reporter.moved(self.progress)
@@ -306,11 +308,11 @@ class Trainer:
         if improved:
             self._write(self.run.best)
 
-    def _validation_values(self) -> tuple[dict[str, float], tuple[Example, ...], str]:
+    def _validation_values(self) -> tuple[dict[str, float], tuple[ShownSentence, ...], str]:
         """Loss and scores, examples, and what is wrong with them; random numbers drawn meanwhile leave no trace."""
         random = random_states()
         values = {"loss": self.validation_loss()}
-        examples: tuple[Example, ...] = ()
+        examples: tuple[ShownSentence, ...] = ()
         fault = fault_of(values, "loss")
         if self.validator is not None and not fault:
             try:

@@ -20,7 +20,7 @@ from training.data.corpus import read_lines
 from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
 from training.data.directions import Directed, directed_corpora
 from training.data.summary import PreparedSummary
-from training.loop.reporting import Example
+from training.loop.reporting import ShownSentence
 from training.quality.metrics import pooled_scores
 from training.recipe import Recipe
 
@@ -38,7 +38,7 @@ class Validated:
     """
 
     scores: Mapping[str, float]
-    examples: tuple[Example, ...] = ()
+    examples: tuple[ShownSentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,14 @@ class TextValidator:
                 scores |= {f"{metric}/{name}": value for metric, value in self._scores([text]).items()}
         return Validated(scores, self._examples(found))
 
-    def _examples(self, found: Mapping[str, DecodedText]) -> tuple[Example, ...]:
+    def _examples(self, found: Mapping[str, DecodedText]) -> tuple[ShownSentence, ...]:
         whole = [
             one
             for name, text in found.items()
             for one in zip(self._read(name), text.texts, text.references, strict=True)
         ]
         count = min(EXAMPLES, len(whole))
-        return tuple(Example(*whole[place * len(whole) // count]) for place in range(count))
+        return tuple(ShownSentence(*whole[place * len(whole) // count]) for place in range(count))
 
     def _read(self, corpus: str) -> list[str]:
         """The text that is read of each sentence of a corpus; empty where that is features alone."""

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from training.checkpoint import TrainingProgress
 from training.loop import reporting
-from training.loop.reporting import Example, Stopwatch, TerminalReporter, read_metrics
+from training.loop.reporting import ShownSentence, TerminalReporter, TrainingClock, read_metrics
 
 VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
 
@@ -82,7 +82,7 @@ def test_the_first_update_is_shown_and_not_recorded(events: Events, tmp_path: Pa
 
 def test_examples_are_shown_short_and_kept_whole(events: Events, tmp_path: Path) -> None:
     shown, stream = console()
-    examples = [Example("Wo [b]ist[/b] es?", "Where is it?", "Where's it?"), Example("a|b", "x" * 200, "c")]
+    examples = [ShownSentence("Wo [b]ist[/b] es?", "Where is it?", "Where's it?"), ShownSentence("a|b", "x" * 200, "c")]
     with TerminalReporter(100, tmp_path, shown) as reporter:
         reporter.validation(TrainingProgress(update=7), {"loss": 2.25}, examples)
     _, first, second = stream.getvalue().splitlines()
@@ -112,7 +112,7 @@ def test_a_clock_that_stands_still_is_no_fault(events: Events, tmp_path: Path) -
 def test_a_stopwatch_leaves_out_what_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 103.0, 103.0, 110.0, 111.0])
     monkeypatch.setattr("training.loop.reporting.time.monotonic", lambda: next(clock))
-    watch = Stopwatch(5.0)
+    watch = TrainingClock(5.0)
     assert watch.seconds == 8.0
     with watch.paused():
         pass
