@@ -26,13 +26,14 @@ from training.experiment import Experiment, ExperimentOptions
 from training.loop.header import header
 from training.loop.locking import only_one, remove_unfinished
 from training.loop.reporting import Reporter, Silent, TerminalReporter
+from training.loop.trackers import Trackers, tracker_makers
 from training.loop.trainer import Run, Trainer
 from training.loop.validation import TextValidator
 from training.optimisation.heap import keep_freed_memory
 from training.optimisation.optim import spent
 from training.optimisation.precision import flushed_denormals, slower
 from training.parallel import Processes, joined
-from training.recipe import Recipe, load_recipe
+from training.recipe import Recipe, load_recipe, recipe_mapping
 
 console = Console()
 
@@ -119,6 +120,9 @@ def train(
     updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
     threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
     device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+    track: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Report to this installed tracker too (tandem.trackers).")
+    ] = None,
     options: ExperimentOptions = ExperimentOptions(),
 ) -> None:
     """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
@@ -133,7 +137,8 @@ def train(
         recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
     if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
-    trainer = train_recipe(recipe, experiment, folder, Launch(resume, start, scratch, threads, device.value))
+    how = Launch(resume, start, scratch, threads, device.value, tuple(track or ()))
+    trainer = train_recipe(recipe, experiment, folder, how)
     _say(trainer.processes, f"{_ending(trainer)}: {folder}")
 
 
@@ -147,6 +152,7 @@ class Launch:
         scratch: random weights are asked for.
         threads: of one computation; 0 = as the library chooses.
         device: "cpu" or "cuda".
+        track: names of trackers.
     """
 
     resume: bool = False
@@ -154,6 +160,7 @@ class Launch:
     scratch: bool = False
     threads: int = 0
     device: str = "cpu"
+    track: tuple[str, ...] = ()
 
 
 def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Launch) -> Trainer:
@@ -169,6 +176,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
         TandemError: what was given does not fit together, or training diverged.
     """
     begun = chosen_start(recipe.start, how.start)
+    makers = tracker_makers(how.track)
     keep_freed_memory()
     if how.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
@@ -180,7 +188,8 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
             remove_unfinished(Run(folder).checkpoints)
         reporter: Reporter = Silent()
         if processes.first:
-            reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
+            trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
+            reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
         trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter)
         _say_precision(trainer)
         _say(processes, header(trainer))

@@ -18,6 +18,7 @@ from rich.progress import Progress as Bar
 from torch import Tensor
 
 from training.checkpoint import TrainingProgress
+from training.loop.trackers import Tracker
 from training.parallel import Processes
 
 _LARGEST = 700.0  # nats whose perplexity is a number
@@ -125,10 +126,14 @@ class TerminalReporter(ExitStack):
         folder: of the run, where ``events`` (TensorBoard's) and ``metrics.jsonl`` go, from the first report on: a run
             that is refused leaves none.
         console: where to draw.
+        trackers: where progress goes besides; closed with this.
     """
 
-    def __init__(self, updates: int, folder: Path, console: Console) -> None:
+    def __init__(self, updates: int, folder: Path, console: Console, trackers: Tracker | None = None) -> None:
         super().__init__()
+        self._trackers = trackers
+        if trackers is not None:
+            self.callback(trackers.close)
         self._console = console
         columns = (TextColumn("update"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
         self._bar = Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
@@ -192,8 +197,12 @@ class TerminalReporter(ExitStack):
             line = f"  {shortened(one.source)}  =>  {shortened(one.translation)}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         self._record("valid", progress, values)
-        if examples and self._events is not None:
+        if not examples:
+            return
+        if self._events is not None:
             self._events.add_text("valid/examples", examples_table(examples), progress.update)
+        if self._trackers is not None:
+            self._trackers.text("valid/examples", progress.update, examples_table(examples))
 
     def _record(self, group: str, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         self._metrics.add(group, progress, values)
@@ -202,6 +211,8 @@ class TerminalReporter(ExitStack):
         if self._events is not None:
             for name, value in values.items():
                 self._events.add_scalar(f"{group}/{name}", value, progress.update)
+        if self._trackers is not None:
+            self._trackers.scalars(group, progress.update, values)
 
 
 def perplexity(nll: float) -> float:
