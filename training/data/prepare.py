@@ -20,6 +20,7 @@ from models.folders import is_vacant, whole_folder
 from models.text import as_read
 from models.vocabulary import EDITS, Vocabulary, WordVocabulary, untagged
 from models.vocabulary.dictionary import Dictionary
+from training.checksums import folder_checksums
 from training.data.alignment import build_dictionary
 from training.data.config import SPLITS, CorpusConfig, DataConfig
 from training.data.corpus import CHUNK, clean_line, file_digest, iterate_lines, parallel_chunks
@@ -101,7 +102,8 @@ def prepare(
         seconds = round(time.monotonic() - started, 1)
         own = iter(used)
         sizes = {side: 0 if side in matrices.values() else next(own).size for side in sides}
-        summary = PreparedSummary(FORMAT, identity, files, splits, corpora, sizes, seconds, selection.summary())
+        sums, sides_of_features = folder_checksums(partial), selection.summary()
+        summary = PreparedSummary(FORMAT, identity, files, splits, corpora, sizes, seconds, sides_of_features, sums)
         summary.save(partial)
     return summary
 

@@ -14,6 +14,7 @@ from models.bundle import Corpus
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError, CorpusError
 from models.vocabulary import Vocabulary
+from training.checksums import changed_files
 from training.data.config import DataConfig
 from training.data.corpus import file_digest
 
@@ -82,6 +83,7 @@ class PreparedSummary:
         vocabularies: size of each vocabulary, by side (``source0``, …, ``target``); 0 for features.
         seconds: how long the preparation took.
         features: the sources that are feature matrices, by side.
+        checksums: CRC-32 of every other file of the folder, by its path there; none in those of earlier versions.
     """
 
     format: int
@@ -92,6 +94,7 @@ class PreparedSummary:
     vocabularies: dict[str, int]
     seconds: float
     features: dict[str, FeatureSide] = field(default_factory=dict)
+    checksums: dict[str, int] = field(default_factory=dict)
 
     @property
     def feature_widths(self) -> tuple[int, ...]:
@@ -122,6 +125,23 @@ class PreparedSummary:
             raise CorpusError(f"{folder} holds no prepared data ({missing}): run tandem prepare") from error
         except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
             raise CorpusError(f"{path} is damaged ({error}); prepare it again") from error
+
+    def check_files(self, folder: Path) -> None:
+        """Refuse prepared data of which a file is not what was written; of earlier versions nothing is known.
+
+        Raises:
+            CorpusError: naming the files.
+        """
+        if changed := changed_files(folder, self.checksums):
+            wrong = (
+                "has another checksum than when it was"
+                if len(changed) == 1
+                else "have other checksums than when they were"
+            )
+            raise CorpusError(
+                f"{folder} is damaged: {', '.join(changed)} {wrong} written, or missing. Prepare it again (tandem"
+                " prepare --force), or copy it again from where it is whole; and look at the disk that it lies on"
+            )
 
     def save(self, folder: Path) -> None:
         text = json.dumps(to_mapping(self), ensure_ascii=False, indent=1)

@@ -190,6 +190,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
         if processes.first:
             trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
+            PreparedSummary.load(experiment.data_of(folder)).check_files(experiment.data_of(folder))
         trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter)
         _say_precision(trainer)
         _say(processes, header(trainer))

@@ -327,3 +327,25 @@ def test_it_says_first_what_is_trained_on_what(run: Path, written: Written) -> N
     assert int(found[2]) in (3, 4, 5), "five are planned, with padding"
     assert second.startswith("update 1  epoch 0  loss "), "long before the first interval is over"
     assert [line["group"] for line in read_metrics(run / "metrics.jsonl")] == ["valid"]
+
+
+@pytest.mark.parametrize("name", ["train.source0.tokens.npy", "target.words", "valid.target.offsets.npy"])
+def test_prepared_data_that_a_disk_has_damaged_is_not_trained_on(name: str, run: Path, written: Written) -> None:
+    path = run / "data" / name
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    said = fails("train", written(), "--run", run, status=1).replace("\n", " ")
+    assert f"data is damaged: {name} has another checksum" in said
+    assert "Prepare it again (tandem prepare --force), or copy it again" in said
+    assert not (run / "checkpoints").exists()
+
+
+def test_data_of_an_earlier_version_is_trained_on_as_before(run: Path, written: Written) -> None:
+    record = run / "data/prepared.json"
+    mapping = json.loads(record.read_text(encoding="utf-8"))
+    assert set(mapping.pop("checksums")) == {
+        path.relative_to(run / "data").as_posix() for path in (run / "data").rglob("*") if path.is_file()
+    } - {"prepared.json"}
+    record.write_text(json.dumps(mapping), encoding="utf-8")
+    assert "trained after update 3" in succeeds("train", written(), "--run", run)
