@@ -133,11 +133,8 @@ class PreparedSummary:
             CorpusError: naming the files.
         """
         if changed := changed_files(folder, self.checksums):
-            wrong = (
-                "has another checksum than when it was"
-                if len(changed) == 1
-                else "have other checksums than when they were"
-            )
+            one = len(changed) == 1
+            wrong = "has another checksum than when it was" if one else "have other checksums than when they were"
             raise CorpusError(
                 f"{folder} is damaged: {', '.join(changed)} {wrong} written, or missing. Prepare it again (tandem"
                 " prepare --force), or copy it again from where it is whole; and look at the disk that it lies on"
