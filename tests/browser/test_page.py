@@ -70,6 +70,36 @@ def test_a_summary(visit: Visit) -> None:
     expect(page.locator("#sum-empty")).to_be_visible()
 
 
+NEWS = (
+    "The town council decided on Monday to renew the old swimming pool by the river. The pool was closed two years "
+    "ago, because water had come into its cellar. The council pays half of the two million euros. "
+) * 6
+
+
+@pytest.mark.parametrize(
+    "visit", [{}, {"viewport": {"width": 360, "height": 640}}], ids=["wide", "phone"], indirect=True
+)
+def test_the_summary_of_a_long_text_is_in_sight_and_says_that_it_is_an_extract(visit: Visit) -> None:
+    page = visit.open("summarize")
+    page.fill("#sum-text", NEWS * 6)
+    page.click("#sum-button")
+    expect(page.locator("#sum-extracted")).to_contain_text("Sentences of the text itself")
+    expect(page.locator("#sum-output")).to_contain_text("renew the old swimming pool")
+    expect(page.locator("#sum-output")).to_be_in_viewport(ratio=0.5)
+    page.select_option("#sum-method", "model")
+    expect(page.locator("#sum-extracted")).to_be_empty()
+
+
+@pytest.mark.parametrize(
+    "visit", [{"viewport": {"width": 320, "height": 640}, "locale": locale} for locale in ("de", "fr", "en")],
+    ids=["de", "fr", "en"], indirect=True,
+)  # fmt: skip
+def test_nothing_is_wider_than_a_small_phone(visit: Visit) -> None:
+    for tab in ("translate", "summarize", "files"):
+        page = visit.open(tab)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, tab
+
+
 @pytest.mark.slow
 def test_a_cut_text_is_said_to_be_cut(visit: Visit) -> None:
     visit.mock("summarize", 200, {"summary": "a study", "truncated": True})

@@ -307,10 +307,10 @@ def test_two_sources(root: Path) -> None:
 def test_vocabularies_of_ones_own_are_used_and_watched(root: Path) -> None:
     """One for all, or one for the sources and one for the target; another content is another preparation."""
     lines = [line for words in (GERMAN, ENGLISH) for line in words]
-    own = train_sentencepiece(lines, size=300, model_type="unigram", languages=(), seed=1)
+    own = train_sentencepiece(lines, size=305, model_type="unigram", languages=(), seed=1)
     (root / "own.model").write_bytes(own.to_bytes())
     summary = make(root, replace(CONFIG, vocabulary=VocabularyConfig(model="own.model")))
-    assert summary.vocabularies == {"source0": 300, "target": 300}
+    assert summary.vocabularies == {"source0": 305, "target": 305}
     assert not summary.vocabularies_given, "no bundle is to begin from"
     sources, target = load_vocabularies(root.parent / "out")
     assert [one.to_bytes() for one in (*sources, target)] == [own.to_bytes()] * 2
@@ -318,7 +318,7 @@ def test_vocabularies_of_ones_own_are_used_and_watched(root: Path) -> None:
     other = train_sentencepiece(lines, size=310, languages=(), seed=1)
     (root / "other.model").write_bytes(other.to_bytes())
     parted = replace(CONFIG, vocabulary=VocabularyConfig(model="own.model", target_model="other.model", joint=False))
-    assert make(root, parted, force=True).vocabularies == {"source0": 300, "target": 310}
+    assert make(root, parted, force=True).vocabularies == {"source0": 305, "target": 310}
     (root / "other.model").write_bytes(own.to_bytes())
     with pytest.raises(ConfigError, match=r"the content of other\.model changed"):
         make(root, parted)
