@@ -184,7 +184,8 @@ class TerminalReporter(ExitStack):
             text += f"  {values['tokens_per_second']:,.0f} target tokens/s"
         self._bar.update(self._task, completed=progress.update, description=text)
         if not self._console.is_terminal:
-            self._console.print(f"update {progress.update}  epoch {progress.epoch}  {text}", highlight=False)
+            line = f"update {progress.update}  epoch {progress.epoch}  {text}"
+            self._console.print(line, highlight=False, soft_wrap=True)
 
     def validation(
         self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
@@ -192,7 +193,7 @@ class TerminalReporter(ExitStack):
         """Show and record a validation."""
         values = with_perplexity(values)
         text = "  ".join(f"{name} {value:,.3f}" for name, value in values.items() if "/" not in name)
-        self._console.print(f"validation after update {progress.update}: {text}", highlight=False)
+        self._console.print(f"validation after update {progress.update}: {text}", highlight=False, soft_wrap=True)
         for one in examples:
             line = f"  {shortened(one.source)}  =>  {shortened(one.translation)}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
