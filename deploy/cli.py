@@ -55,8 +55,6 @@ _OWN: dict[str, tuple[str, str]] = {
     ),
     "serve": ("service.commands:serve", "Serve bundles over HTTP"),
     "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
-    "keys": ("service.access.commands:keys", "Keys of a server: make, list, limit, rotate and revoke them"),
-    "backup": ("service.storage.backup:backup", "Copy what a server keeps"),
     "bench": ("benchmarks.cli:bench", "Measure speed, beside other programs in the same run"),
     "loadtest": ("deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }

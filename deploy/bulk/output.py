@@ -20,9 +20,8 @@ from typing import IO, Any
 from deploy.bulk.lines import LineResult
 from deploy.bulk.sources import CHUNK
 from models.config import load_dataclass, to_mapping
-from models.errors import ConfigError
-from models.folders import complete_file, named, sync_folder
-from service.files.disk import DataInUse, hold
+from models.errors import ConfigError, DataInUse
+from models.folders import complete_file, hold, named, sync_folder
 
 FORMAT = 2  # of the journal
 _PACKERS: dict[str, Callable[[IO[bytes]], Any]] = {

@@ -17,11 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deploy.ray.arguments import Arguments
 from deploy.ray.scaling import METRIC
 from models.config import load_dataclass
-from models.errors import ConfigError, TandemError
+from models.errors import ConfigError, DataInUse, TandemError
+from models.folders import hold
 from service.app import create_app
 from service.bundles.loading import build_engine
 from service.engine import Engine, alias_of
-from service.files.disk import DataInUse, hold
 from service.http.dependencies import Parts
 from service.settings import Settings
 from service.telemetry.logs import configure_logging
@@ -177,9 +177,7 @@ class Replica:
         if unversioned:
             raise ConfigError(f"user_config: each version must be one such as de-en@1, but {unversioned[0]!r} is none")
         if wanted.keys:
-            access = self._parts.access
-            count = access.keys.take_over(Path(wanted.keys))
-            access.refresh()
+            count = self._parts.access.take_over(Path(wanted.keys))
             _log.info("keys_taken_over", count=count)
         for name in wanted.versions:
             await self._parts.models.load(name)

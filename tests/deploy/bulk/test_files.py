@@ -28,7 +28,7 @@ from deploy.bulk.run import Request, Summary, translate_files
 from deploy.cli import app
 from models.bundle import Vocabularies, VocabularyFile
 from models.errors import ConfigError, CorpusError
-from service.files.disk import hold
+from models.folders import hold
 from tests.deploy.bulk import support
 from tests.deploy.bulk.support import Shouting, copier, numbered, shout, shouter, write_lines
 from tests.service.support import tiny_bundle

@@ -17,9 +17,6 @@ from deploy.ray.arguments import Arguments, read_arguments
 from deploy.ray.replica import OneRequestId, Replica, take_folder
 from deploy.ray.scaling import METRIC, QueueShare
 from models.errors import ConfigError
-from service.access.access import open_keys
-from service.access.keys import CallerLimits, KeyStore
-from service.settings import Settings
 from tests.service.support import running
 
 SHIPPED = Path(__file__).parents[3] / "bundles" / "de-en"
@@ -171,23 +168,6 @@ def test_a_replica_does_not_start_with_a_version_that_is_not_there(versions: Pat
                 await replica.reconfigure({"modules": []})
 
     asyncio.run(check())
-
-
-def test_keys_of_another_server_are_taken_over(versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TANDEM_DATA", str(tmp_path / "data"))
-    other = open_keys(Settings(data=tmp_path / "other"))
-    secret = KeyStore(other).add("mastodon", CallerLimits()).secret
-    other.close()
-    replica = Alone(Arguments(settings={"bundles": str(versions), "require_key": True}))
-
-    async def check() -> None:
-        async with running(replica.service) as client:
-            assert (await translate(client, secret)).status_code == 403
-            await replica.reconfigure({"keys": str(tmp_path / "other" / "keys.db")})
-            assert (await translate(client, secret)).status_code == 200
-
-    asyncio.run(check())
-    assert (tmp_path / "data" / "replica-0" / "keys.db").exists()
 
 
 def test_health_fails_when_a_worker_has_ended_and_not_for_a_full_queue(
