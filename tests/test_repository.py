@@ -145,14 +145,14 @@ def test_no_circle_of_modules() -> None:
     TopologicalSorter(graph).prepare()  # a CycleError names the modules
 
 
-PAGES_OF_ALL = {Path("tests/deploy/test_reference.py")}
-"""Tests of pages that describe every extra."""
+OF_ALL = {Path("tests/deploy/test_reference.py"), Path("tests/docker/test_files.py")}
+"""Tests of pages that describe every extra, and of the image, which has them all."""
 
 
 def test_the_tests_of_the_core_import_no_extra() -> None:
     """They pass where an extra is deleted, with its tests."""
     importing = {path for path, names in imports("tests").items() if path.parts[0] == "tests" and "extras" in names}
-    assert importing <= PAGES_OF_ALL
+    assert importing <= OF_ALL
 
 
 EXTRAS = [path.parent.name for path in sorted(ROOT.glob("extras/*/port.py"))]
@@ -260,7 +260,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("training", declared("train")),
         ("service", declared("http", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
-        ("extras", declared("http", "mcp", "serve", "train", "bench", "loadtest", "ray")),
+        ("extras", declared("http", "mcp", "serve", "train", "bench", "loadtest", "ray", "dev")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )
