@@ -17,7 +17,6 @@ WHOLE = (
     "tests/test_repository.py",  # what is in the repository is all of it, and so are its pages
     "tests/deploy/test_reference.py",  # the pages list the routes and settings of all extras
     "tests/browser",  # the page offers what all of them bring
-    "tests/benchmarks",  # nor are these the core
     "tests/docker",
     "tests/test_extras.py",
 )

@@ -1,33 +1,26 @@
-"""How the core finds the search: in the torch runtime, for commands, and while training."""
+"""How the core finds the search: in the torch runtime, and while training."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from deploy.bulk import BulkOptions, BulkTranslator
 from extras.gpu.routing import DeviceGraphs, open_search
 from extras.gpu.tests.support import POOLED, prepared
-from models.bundle import Bundle
 from models.search import SearchOptions
 from models.steps.device_search import SearchRoom
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import AnyModel, TorchGraphs
-from service.runtimes import open_graphs
-from service.runtimes.torch import device_search, device_work
-from tests.deploy.small import WORDS, Make, make
+from models.steps.torch_graphs import AnyModel
+from service.runtimes.torch import device_search
 from tests.training.conftest import prepared as prepared_data
 from tests.training.toy import toy_recipe, toy_trainer
 from training.data.dataset import text_path
 from training.loop import validation
 from training.loop.validation import TextValidator
 
-__all__ = ["make", "prepared_data"]
-LINES = [" ".join(WORDS[(start * step) % 8] for step in range(1, 2 + start % 7)) for start in range(40)]
+__all__ = ["prepared_data"]
 
 
 def test_the_search_is_found() -> None:
@@ -43,23 +36,6 @@ def test_room_is_made_for_what_is_asked() -> None:
     assert (step.sizes.source[-1], step.sizes.target[-1], step.sizes.suppressed) == (50, 20, 67)
 
 
-def test_lines_are_decoded_by_the_search_of_the_device(make: Make) -> None:
-    """More than there are slots for, in the hypotheses of the general search."""
-    opened: list[DeviceGraphs] = []
-
-    def searching(bundle: Bundle, *how: Any) -> DeviceGraphs:
-        opened.append(open_graphs(bundle, *how))  # type: ignore[arg-type]
-        return opened[0]
-
-    path, options = make("one", "de"), BulkOptions(runtime="torch", device="cpu", sentences=False)
-    found = BulkTranslator(path, options, searching).translate_block(LINES)
-    general = BulkTranslator(path, options, lambda bundle, *_: TorchGraphs(load_bundle_model(bundle)))
-    assert [one.data for one in found] == [one.data for one in general.translate_block(LINES)]
-    assert len({one.data for one in found}) > 1
-    assert opened[0].counters.sentences == len(LINES) > 2 * opened[0].slots and not opened[0].counters.routed
-    assert ("cpu", opened[0].counters) in list(device_work())
-
-
 def test_validation_on_the_device_scores_the_same(prepared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[DeviceGraphs] = []
 
@@ -69,9 +45,9 @@ def test_validation_on_the_device_scores_the_same(prepared_data: Path, monkeypat
 
     recipe = replace(toy_recipe(validation_sentences=20), decoding=SearchOptions(beam_size=4, max_length=12))
     model = toy_trainer(recipe, prepared_data, prepared_data).model.eval()
-    expected = TextValidator(recipe, prepared_data)(model)
+    expected = TextValidator(recipe, prepared_data)(model).scores
     monkeypatch.setattr(validation, "_on_gpu", lambda model: True)
-    assert TextValidator(recipe, prepared_data, search)(model) == expected
+    assert TextValidator(recipe, prepared_data, search)(model).scores == expected
     assert expected["chrf"] > 0
     lines = text_path(prepared_data, "toy", "valid", "source0").read_text(encoding="utf-8").splitlines()
     assert made[0].counters.sentences == len(lines) and not made[0].counters.routed

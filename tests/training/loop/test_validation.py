@@ -53,7 +53,7 @@ def test_sentences_of_the_whole_set_are_decoded_greedily(
         toy_recipe(validation_sentences=wanted), decoding=SearchOptions(beam_size=4, n_best=2, max_length=9)
     )
     model = toy_trainer(recipe, prepared, prepared).model.eval()
-    scores = TextValidator(recipe, prepared)(model)
+    scores = TextValidator(recipe, prepared)(model).scores
     (call,) = decoded
     lines = valid_lines(prepared, "source0")
     assert call["lines"] == [lines[:: max(1, len(lines) // wanted)][:wanted]]
@@ -65,7 +65,7 @@ def test_sentences_of_the_whole_set_are_decoded_greedily(
 
 def test_summaries_are_scored_by_rouge(prepared: Path, decoded: list[dict[str, Any]]) -> None:
     recipe = replace(toy_recipe(validation_sentences=3), task="summarize")
-    scores = TextValidator(recipe, prepared)(toy_trainer(toy_recipe(), prepared, prepared).model.eval())
+    scores = TextValidator(recipe, prepared)(toy_trainer(toy_recipe(), prepared, prepared).model.eval()).scores
     assert scores == {"rouge-1": 100.0, "rouge-2": 100.0, "rouge-l": 100.0, "rouge": 100.0}
 
 
@@ -77,7 +77,7 @@ def test_corpora_share_the_sentences_and_may_lack_a_validation_set(
     model = toy_trainer(toy_recipe(), prepared, prepared).model.eval()
     for wanted, shown in ((6, 3), (1, 1)):
         recipe = toy_recipe(validation_sentences=wanted, data=replace(DATA, corpora=corpora))
-        assert set(TextValidator(recipe, prepared)(model)) == {"bleu", "chrf"}
+        assert set(TextValidator(recipe, prepared)(model).scores) == {"bleu", "chrf"}
         assert len(decoded[-1]["lines"][0]) == shown
 
 
@@ -91,7 +91,7 @@ def test_each_corpus_has_its_score(prepared: Path, decoded: list[dict[str, Any]]
     recipe = toy_recipe(
         validation_sentences=6, data=replace(DATA, corpora=(*DATA.corpora, replace(DATA.corpora[0], name="other")))
     )
-    scores = TextValidator(recipe, data)(toy_trainer(toy_recipe(), prepared, prepared).model.eval())
+    scores = TextValidator(recipe, data)(toy_trainer(toy_recipe(), prepared, prepared).model.eval()).scores
     assert scores["chrf/toy"] == 100.0 and scores["chrf/other"] < 20
     assert scores["chrf/other"] < scores["chrf"] < 100.0
 
@@ -116,12 +116,12 @@ def test_a_gpu_is_searched_by_what_is_given_for_it(prepared: Path, monkeypatch: 
 
     recipe = replace(toy_recipe(validation_sentences=20), decoding=SearchOptions(beam_size=4, max_length=12))
     model, validator = toy_trainer(recipe, prepared, prepared).model.eval(), TextValidator(recipe, prepared, search)
-    assert validator(model)["chrf"] > 0 and not asked
+    assert validator(model).scores["chrf"] > 0 and not asked
     monkeypatch.setattr(validation, "_on_gpu", lambda model: True)
     with pytest.raises(DeviceLost):
         validator(model)
     assert asked == [SearchRoom(sentences=64, source=recipe.data.max_source_tokens, target=13)]
-    assert TextValidator(recipe, prepared)(model)["chrf"] > 0  # where nothing is given
+    assert TextValidator(recipe, prepared)(model).scores["chrf"] > 0  # where nothing is given
 
 
 def test_bleu_is_counted_by_the_language_of_the_references(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,4 +131,16 @@ def test_bleu_is_counted_by_the_language_of_the_references(prepared: Path, monke
     validator = TextValidator(recipe, prepared)
     validator._columns[""]["toy"][-1][:] = ["今天天气很好吧"] * 3
     monkeypatch.setattr(validation, "translate_lines", lambda *_, **__: ["今天天气很好吗"] * 3)
-    assert validator(model)["bleu"] == pytest.approx(100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25, abs=0.01)
+    assert validator(model).scores["bleu"] == pytest.approx(100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25, abs=0.01)
+
+
+def test_five_sentences_are_shown_the_same_each_time(prepared: Path, decoded: list[dict[str, Any]]) -> None:
+    model = toy_trainer(toy_recipe(), prepared, prepared).model.eval()
+    validator = TextValidator(toy_recipe(validation_sentences=12), prepared)
+    first = validator(model).examples
+    lines, references = valid_lines(prepared, "source0"), valid_lines(prepared, "target")
+    assert [(one.source, one.reference) for one in first] == [(lines[n], references[n]) for n in (0, 2, 4, 7, 9)]
+    assert [one.translation for one in first] == [one.reference for one in first]
+    assert validator(model).examples == first
+    few = TextValidator(toy_recipe(validation_sentences=2), prepared)(model).examples
+    assert [one.source for one in few] == [lines[0], lines[6]]
