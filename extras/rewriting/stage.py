@@ -61,7 +61,7 @@ class Rewriting:
         """
         calmed = self._calmed(sentence)
         text = calmed.text
-        whole = merge(self._conventional(calmed), self.way.unreadable(text))  # "€" may be a sign that no model reads
+        whole = merge(self._conventional(calmed), self.way.unreadable(calmed))  # "€" may be a sign that no model reads
         done = calmed.hide(merge(whole, self.names.find(text)))
         free = self.way.free(done)
         if self.nouns is None or free <= 0:

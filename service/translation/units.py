@@ -433,7 +433,7 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
 def _readable(plan: Plan, sentence: Masked) -> Masked:
     """A sentence as its models read it: after all stages, and without what they have no pieces for."""
     done = prepared(plan.stages, sentence)
-    return done.hide(find_foreign(done.text, [model.alphabet for model in plan.route.models]))
+    return done.hide(find_foreign(done, [model.alphabet for model in plan.route.models]))
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:
