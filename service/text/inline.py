@@ -26,6 +26,7 @@ class MarkupBlock:
         nodes: the markup within, outermost.
         breaks: what each line break was written as.
         xml: whether it is XML, in which a line end is one.
+        plain: whether it is text with tags in it, of which nothing is escaped.
     """
 
     text: str
@@ -33,6 +34,7 @@ class MarkupBlock:
     nodes: tuple[Node, ...] = ()
     breaks: tuple[str, ...] = ()
     xml: bool = False
+    plain: bool = False
 
     @property
     def has_markup(self) -> bool:
@@ -202,6 +204,8 @@ class _Writing:
         return "".join([*parts, self._lines(self.text[start:end])])
 
     def _lines(self, text: str) -> str:
+        if self.block.plain:
+            return text
         escaped = escape(text, quote=False)
         if self.block.xml:
             return escaped

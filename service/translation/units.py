@@ -32,6 +32,7 @@ from service.text.masking import Hidden, Masked
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
 from service.text.splitting import Measure, split_long
+from service.text.tags import read_tags
 from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
@@ -398,6 +399,9 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
     Raises:
         InvalidOption: a text has words in some sources only, or is too long for the model and cannot be split.
     """
+    if markup is None and len(plan.columns) == 1:
+        text = plan.columns[0][number]
+        markup = read_tags(text, [span for span, _ in masker.protector.find(text)])
     if markup is not None:
         segments = tuple(
             _parse_alone(plan, block.text, masker.mask(block.text, block.kept), tokens, attention=block.has_markup)
