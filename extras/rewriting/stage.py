@@ -22,6 +22,7 @@ from extras.rewriting.quotes import with_even_quotes
 from models.text import normalise
 from models.vocabulary import untagged
 from models.vocabulary.lexicon import PHRASE, Lexicon
+from service.text.glossary import capitalised
 from service.text.layout import is_translatable
 from service.text.masking import HiddenPlace, Masked, merge
 from service.translation.candidates import Candidate
@@ -130,5 +131,7 @@ def look_up(lexicons: Sequence[tuple[Lexicon, str, str]], sentence: str) -> Reca
         return None
     space = " " if lexicons[-1][2] == "fr" and match["end"][:1] in ("!", "?") else ""
     lexicon, source, target = lexicons[0]
+    if phrase[0].isupper():  # what stands alone is a label
+        found = [capitalised(one) for one in found]
     itself = all(one.casefold() == phrase.casefold() for one in lexicon.translations(source, target, phrase))
     return Recalled(tuple(f"{one}{space}{match['end']}" for one in found), borrowed=itself)
