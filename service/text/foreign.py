@@ -8,7 +8,7 @@ a worker 41 s. They come back as they are: a word whole, with the signs that bel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 
 from models.text import as_read
@@ -63,7 +63,7 @@ def find_foreign(sentence: Masked, alphabets: Sequence[Alphabet]) -> list[Hidden
     return [(span, Hidden.kept(text[slice(*span)], asked=False)) for span in _joined(_found(text, unknown))]
 
 
-def _found(text: str, unknown: Set[str]) -> Iterator[Span]:
+def _found(text: str, unknown: set[str]) -> Iterator[Span]:
     if not unknown:
         return
     done = 0
@@ -75,7 +75,7 @@ def _found(text: str, unknown: Set[str]) -> Iterator[Span]:
     yield from _alone(text, unknown, done, len(text))
 
 
-def _alone(text: str, unknown: Set[str], start: int, end: int) -> Iterator[Span]:
+def _alone(text: str, unknown: set[str], start: int, end: int) -> Iterator[Span]:
     """Words without a known letter, and unknown signs: a word of which most is known is read, the rest in bytes."""
     for match in atoms().finditer(text, start, end):
         if unknown.isdisjoint(match[0]):

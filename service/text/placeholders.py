@@ -81,13 +81,13 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
             put = f" {put}"
         if _run_together(put[-1:], text[done : done + 1]) and not around[place + 1][:1].isalnum():
             put = f"{put} "
-        left, right = around[place][-1:], around[place + 1][:1]
+        before, behind = around[place][-1:], around[place + 1][:1]
         if _is_tag(put) or not any(map(str.isalnum, put)):
-            written = written.removesuffix(" ") if left.isalnum() else written
-            done += text[done : done + 1] == " " and right.isalnum()
+            written = written.removesuffix(" ") if before.isalnum() else written
+            done += text[done : done + 1] == " " and behind.isalnum()
             if not _is_tag(put):
-                put = " " * (left.isspace() and written[-1:].isalnum()) + put
-                put += " " * (right.isspace() and text[done : done + 1].isalnum())
+                put = " " * (before.isspace() and written[-1:].isalnum()) + put
+                put += " " * (behind.isspace() and text[done : done + 1].isalnum())
         written += put
     return written + text[done:]
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import re2  # type: ignore[import-untyped]
 
 from service.errors import InvalidOption
-from service.text.families import COPIED, NUMBERS, PLACEHOLDERS, Family, find_families, may_have_some
+from service.text.families import COPIED, NUMBERS, PLACEHOLDERS, CopiedForm, find_families, may_have_some
 from service.text.masking import Hidden, HiddenPlace, apart
 from service.text.spans import Span
 
@@ -156,7 +156,7 @@ def _matches(pattern: re.Pattern[str]) -> Finder:
     return lambda text: (match.span() for match in pattern.finditer(text))
 
 
-def _family_finder(table: Mapping[str, Family]) -> Finder:
+def _family_finder(table: Mapping[str, CopiedForm]) -> Finder:
     return lambda text: ((span.start, span.end) for span, _ in find_families(text, table))
 
 
