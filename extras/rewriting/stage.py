@@ -19,7 +19,7 @@ from extras.rewriting.conventions import find_conventional
 from extras.rewriting.names import NO_NAMES, Names
 from extras.rewriting.nouns import Nouns
 from extras.rewriting.quotes import with_even_quotes
-from models.text import normalise
+from models.text import as_read, normalise
 from models.vocabulary import untagged
 from models.vocabulary.lexicon import PHRASE, Lexicon
 from service.text.glossary import capitalised
@@ -115,7 +115,7 @@ def phrase_alone(sentence: str) -> re.Match[str] | None:
     """The word or phrase and what ends it, where a sentence is no more than an entry of a lexicon may be."""
     if len(sentence) > LONGEST_KNOWN:
         return None
-    return _PHRASE_ALONE.fullmatch(" ".join(normalise(sentence).replace("’", "'").split()))
+    return _PHRASE_ALONE.fullmatch(as_read(normalise(sentence)).replace("’", "'"))
 
 
 def look_up(lexicons: Sequence[tuple[Lexicon, str, str]], sentence: str) -> Recalled | None:

@@ -482,7 +482,7 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
 
 def _readable(plan: Plan, sentence: Masked) -> Masked:
     """A sentence as its models read it: after all stages, and without what they have no pieces for."""
-    done = prepared(plan.stages, sentence)
+    done = prepared(plan.stages, sentence.unbroken())
     return done.hide(find_foreign(done, [model.alphabet for model in plan.route.models]))
 
 
