@@ -125,7 +125,7 @@ def scan_html(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
     tokens = [Token(Kind.JUNK, text[: places[borders[0]]])] if borders[0] else []
     for one, start, end in zip(found, borders, borders[1:], strict=False):
         raw = text[places[start] : places[end]]
-        nameless = _NAMELESS.search(raw) if one.type in (TokenType.START_TAG, TokenType.END_TAG) else None
+        nameless = None if one.type in (TokenType.TEXT, TokenType.CHARACTER_REFERENCE) else _NAMELESS.search(raw)
         if nameless:  # the tokenizer says nothing of it, and it is no part of the tag before
             raw = raw[: nameless.start()]
         tokens += _html_tokens(one, raw, plain[start:end])

@@ -123,6 +123,7 @@ def test_a_translation_that_is_the_text_gives_the_markup_back(text: str) -> None
 @example("<math><tr>Haus <x/>alt", None)
 @example("<svg><p></svg><div></div><b>Haus</b>", None)
 @example("<b>Haus</>", None)
+@example("<!-- c -->Haus</>", None)
 def test_tags_come_back_once_whatever_the_translation_is(text: str, data: st.DataObject | None) -> None:
     def other(block: MarkupBlock) -> str:
         if data is None:
