@@ -1,4 +1,4 @@
-"""The `tandem bench` commands: a module for each, imported when it runs."""
+"""The `tandem bench` commands: a module for each, imported when it runs. Other extras bring more of them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ import typer
 from benchmarks import options
 from deploy.report import run_measurement
 from models.command import with_options
+from service.ports import extras, load
 
 bench = typer.Typer(
     help="Measure speed, beside other programs in the same run; docs/performance.md says what the figures mean.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-# Name of the command -> what it is asked, and the module that measures and shows.
-COMMANDS: dict[str, tuple[type[Any], str]] = {
-    "decode": (options.DecodeOptions, "decoding.command"),
-    "serve": (options.ServeOptions, "service.serve"),
-    "reliability": (options.ReliabilityOptions, "abuse.command"),
-    "training": (options.TrainingOptions, "training.speed"),
-    "claims": (options.ClaimsOptions, "training.claims"),
-    "imports": (options.ImportsOptions, "imports.command"),
-    "trace": (options.TraceOptions, "trace"),
-    "gpu": (options.GpuOptions, "gpu.command"),
+_OWN: dict[str, tuple[type[Any], str]] = {
+    "decode": (options.DecodeOptions, "benchmarks.decoding.command"),
+    "serve": (options.ServeOptions, "benchmarks.service.serve"),
+    "reliability": (options.ReliabilityOptions, "benchmarks.abuse.command"),
+    "training": (options.TrainingOptions, "benchmarks.training.speed"),
+    "claims": (options.ClaimsOptions, "benchmarks.training.claims"),
+    "trace": (options.TraceOptions, "benchmarks.trace"),
+    "gpu": (options.GpuOptions, "benchmarks.gpu.command"),
 }
+COMMANDS = _OWN | {
+    name: (load(record), module) for extra in extras() for name, (record, module) in extra.measurements.items()
+}
+"""Name of the command -> what it is asked, and the module that measures and shows."""
 
 
 def _command(record: type[Any], module: str) -> Callable[..., None]:
     """A command whose options, and help, are a record's."""
 
     def command(options: Any) -> None:
-        measurement = import_module(f"benchmarks.{module}")
+        measurement = import_module(module)
         run_measurement(options, measurement.measure, measurement.show)
 
     command.__annotations__ = {"options": record}

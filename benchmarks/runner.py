@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 Contestant = TypeVar("Contestant")
 Measured = TypeVar("Measured")
-Arguments = ParamSpec("Arguments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +54,3 @@ def take_turns(
 def median_ratio(ours: Iterable[float], theirs: Iterable[float]) -> float:
     """The median of the ratios within each pass: what slows a machine for a while slows both."""
     return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
-
-
-def in_own_process(
-    function: Callable[Arguments, Measured], *arguments: Arguments.args, **named: Arguments.kwargs
-) -> Measured:
-    """Call a function in a process that nothing else has run in: in a shared one nobody could tell whose memory it is.
-
-    It is spawned, not forked: a fork would begin with everything that this process holds.
-    """
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        return process.submit(function, *arguments, **named).result()

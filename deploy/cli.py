@@ -27,7 +27,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "prepare": ("training.loop.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("training.loop.commands:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
-    "import": ("deploy.importing:import_model", "Make a bundle of a public model that you have downloaded"),
     "pull": ("deploy.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
     "bundles": ("deploy.bundles:bundles", "Bundles of a server: list, check and remove them"),
     "verify": ("deploy.verify:verify", "Prove a bundle"),

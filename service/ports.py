@@ -26,12 +26,14 @@ class Extra:
     Attributes:
         name: its folder's, or its entry point's.
         commands: of `tandem`, by name: where they are, and their lines in the list.
+        measurements: of `tandem bench`, by name: where the record of their options is, and their module.
         packages: those that its commands need, by the extra of the distribution that brings them.
         stages: makers of text stages (``service.translation.stages``), by the names that bundles ask for them with.
     """
 
     name: str
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    measurements: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
 

@@ -15,10 +15,9 @@ from benchmarks.decoding.passes import Case, Kind, MeasuredCase, Workload, again
 from benchmarks.decoding.systems import TANDEM, DecodingSystem, Label, Task
 from benchmarks.decoding.tandem import SHORTLIST_GRAPH, Tandem
 from benchmarks.options import LARGEST_BATCH, PEERS, DecodeOptions
-from benchmarks.runner import in_own_process
 from benchmarks.workload import check_one_text, texts
 from deploy.loadtest.server import memory_of
-from deploy.report import console, environment, names, numbers, say, show_environment, table
+from deploy.report import console, environment, in_own_process, names, numbers, say, show_environment, table
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.telemetry.cgroups import usable_cores

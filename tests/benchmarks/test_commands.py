@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_a_module_that_measures_and_shows(name: str) -> None:
     options, path = COMMANDS[name]
-    module = import_module(f"benchmarks.{path}")
+    module = import_module(path)
     assert next(iter(inspect.signature(module.measure).parameters)) == "options"
     assert callable(module.show)
     assert f"Example: tandem bench {name} " in (options.__doc__ or "")

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.runner import MedianSpread, in_own_process, median_ratio, take_turns
+from benchmarks.runner import MedianSpread, median_ratio, take_turns
 from deploy.loadtest.client import percentile
 from deploy.loadtest.server import memory_of
+from deploy.report import in_own_process
 
 figures = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
