@@ -11,7 +11,7 @@ from extras.importing.tensors import Tensors
 from extras.importing.weights import Plan
 from models.architectures.transformer import TransformerConfig
 from models.search import SearchOptions
-from models.steps.continuations import BLOCKS, LEAST_BLOCKED
+from models.steps.numbers import BLOCKS, LEAST_BLOCKED
 from models.vocabulary import ListedVocabulary
 from models.vocabulary.listed import START
 

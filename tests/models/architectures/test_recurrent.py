@@ -1,4 +1,4 @@
-"""Recurrent units, gated and simple, against NumPy: positions, whole sequences, both directions, traced and exported."""
+"""Recurrent units, gated and simple, against NumPy: positions, sequences, both directions, traced and exported."""
 
 from __future__ import annotations
 
