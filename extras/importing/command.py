@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from extras.importing.bundle import Labels, import_bundle
-from extras.importing.model import Asked
+from extras.importing.bundle import import_bundle
+from extras.importing.model import Asked, Labels
 from models.command import ReplaceBundle, report
 from models.errors import ConfigError
 from service.telemetry.cgroups import machine_memory, memory_limit

@@ -73,9 +73,9 @@ class Fields:
             return False
         return value
 
-    def choice(self, name: str, known: Mapping[str, T]) -> T:
+    def choice(self, name: str, known: Mapping[str, T], default: str = _NEEDED) -> T:
         """What a name stands for."""
-        value = self._take(name, _NEEDED)
+        value = self._take(name, default)
         if not isinstance(value, str) or value not in known:
             if value is not None:
                 self._fault(name, f"one of {', '.join(known)}", value)

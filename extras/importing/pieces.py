@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import sentencepiece
+
 from extras.importing.fields import read_table
 from extras.importing.model import FILLERS, Types, unnamed
 from models.errors import VocabularyError
@@ -77,3 +79,13 @@ def mapped_vocabulary(
     except (OSError, VocabularyError) as error:
         faults.append(f"{path.name}: {error}")
         return None
+
+
+def sentencepiece_names(path: Path) -> list[str]:
+    """The pieces of a sentencepiece model by its own ids; none where it cannot be read, which is a fault elsewhere."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(path.read_bytes())
+        return [processor.id_to_piece(token) for token in range(processor.get_piece_size())]
+    except (OSError, RuntimeError):
+        return []

@@ -21,8 +21,8 @@ from onnx import helper
 
 from models.search.graphs import GraphSpec, TensorSpec
 from models.steps.numbers import GRID
-from training.export.calibration import quantise_weight
 from training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
+from training.export.quantise import quantise_weight
 from training.export.searching import declare, write_best_listed
 
 SHORTLIST_GRAPH, LOGITS_GRAPH = "step_shortlist", "step_logits"

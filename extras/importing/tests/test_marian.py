@@ -97,14 +97,17 @@ def test_how_to_search(tmp_path: Path) -> None:
 
 
 def test_every_fault_is_named(tmp_path: Path) -> None:
-    options = {"transformer-decoder-autoreg": "rnn", "transformer-ffn-activation": "gelu", "new-option": 3}
+    options: dict[str, Any] = {"transformer-decoder-autoreg": "rnn", "transformer-guided-alignment-layer": "1"}
+    options |= {"layer-normalization": True, "transformer-ffn-activation": "gelu", "new-option": 3}
     write(tmp_path, options=options | {"transformer-preprocess": "d", "transformer-tied-layers": [1, 1]})
     (tmp_path / "source.spm").unlink()
     with pytest.raises(ForeignModelError) as refused:
         read_model(tmp_path, PAIR)
     text = str(refused.value)
     for expected in (
-        "transformer-decoder-autoreg must be 'self-attention', but is \"rnn\"",
+        'dec-cell must be one of ssru, but is "gru"',
+        "layer-normalization must be False, but is true",
+        "transformer-guided-alignment-layer must be 'last', but is \"1\"",
         'transformer-ffn-activation must be one of relu, swish, but is "gelu"',
         "the field new-option (3) is not supported",
         "transformer-tied-layers must be [], but is [1, 1]",
@@ -112,7 +115,7 @@ def test_every_fault_is_named(tmp_path: Path) -> None:
         "source.spm is missing",
     ):
         assert expected in text
-    assert len(refused.value.faults) == 6
+    assert len(refused.value.faults) == 8
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ def test_every_fault_is_named(tmp_path: Path) -> None:
     [
         ("*.spm", None, "there must be a vocabulary, or one for source and one for target"),
         ("model.npz", b"no archive", r"model\.npz is not a readable file of Marian's"),
-        ("second.npz", b"", r"there must be one \.npz file, or decoder\.yml must name it"),
+        ("second.npz", b"", r"there must be one \.npz or \.bin file, or decoder\.yml must name it"),
         ("opus.vocab.yml", b"- a\n- b", "must map pieces to ids"),
         ("opus.vocab.yml", b"a: 0\nb: 2", "must give every piece an id of its own, from 0 on"),
         ("opus.vocab.yml", b"a: 0\nb: 1", "the list of pieces has no </s>; .*the list of pieces has no <unk>"),
