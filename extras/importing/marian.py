@@ -52,6 +52,7 @@ _WITHOUT_MEANING = (
     *("transformer-flat-out", "lsh-num", "dim-vocabs", "tied-embeddings-src"),
 )
 _LEXICAL = ".s2t.bin"
+_MOST_LAYERS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,8 +220,8 @@ def _transformer(fields: Fields) -> dict[str, Any]:
         "width": fields.number("dim-emb", least=2),
         "hidden": fields.number("transformer-dim-ffn"),
         "heads": fields.number("transformer-heads"),
-        "encoder_layers": fields.number("enc-depth"),
-        "decoder_layers": fields.number("dec-depth"),
+        "encoder_layers": fields.number("enc-depth", most=_MOST_LAYERS),
+        "decoder_layers": fields.number("dec-depth", most=_MOST_LAYERS),
         "activation": fields.choice("transformer-ffn-activation", _ACTIVATIONS),
         "scale_embedding": True,
         **BIASES,

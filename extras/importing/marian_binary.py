@@ -167,13 +167,9 @@ def _items(name: str, content: bytes) -> Iterator[tuple[str, _Item]]:
     table = cursor.longs(4 * count)
     headers = [table[at : at + 4] for at in range(0, len(table), 4)]
     names = [_name(name, cursor.take(length)) for length, *_ in headers]
-    faults = [
-        f"{own} is of the type {_REFUSED.get(h[1], hex(h[1]))}"
-        for own, h in zip(names, headers, strict=True)
-        if h[1] not in _BYTES
-    ]
-    if faults:
-        raise ValueError(f"{name} must hold float32, int8 and intgemm8 alone, but {'; '.join(faults[:10])}")
+    if wrong := {kind: own for own, (_, kind, _, _) in zip(names, headers, strict=True) if kind not in _BYTES}:
+        found = ", ".join(f"{own} of the type {_REFUSED.get(kind, hex(kind))}" for kind, own in wrong.items())
+        raise ValueError(f"{name} must hold float32, int8, int32 and intgemm8 alone, but has {found}")
     if len(set(names)) != len(names):
         raise ValueError(f"{name} is damaged: names of arrays repeat")
     shapes = [_shape(cursor, own, dimensions) for own, (_, _, dimensions, _) in zip(names, headers, strict=True)]

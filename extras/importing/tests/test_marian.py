@@ -25,6 +25,7 @@ from extras.importing.tests.support import (
     write_vocabulary,
 )
 from models.errors import ForeignModelError
+from models.vocabulary import BOS, PAD, UNK
 
 PAIR = Asked(("en",), ("de",))
 OPTIONS: dict[str, Any] = {
@@ -94,6 +95,7 @@ def test_how_to_search(tmp_path: Path) -> None:
     (tmp_path / "decoder.yml").write_text(yaml.safe_dump(lists | {"beam-size": 4, "normalize": 0.6}), encoding="utf-8")
     options = read_model(tmp_path, Asked(("en",), ("de",), ignored=("relative-paths",))).decoding
     assert (options.beam_size, options.length_penalty, options.max_length_ratio) == (4, 0.6, 3.0)
+    assert options.suppressed == (PAD, UNK, BOS)  # Marian never writes what is unknown
 
 
 def test_every_fault_is_named(tmp_path: Path) -> None:
