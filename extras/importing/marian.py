@@ -118,7 +118,7 @@ def read_folder(
     sources, targets = languages_of(folder, {}, asked, faults)
     tags, languages = tags_of(types[0].names if types and types[0] else (), targets, asked, faults)
     made = [
-        mapped_vocabulary(model, one, faults, silent=tags, languages=languages)
+        mapped_vocabulary(model, one, faults, silent=tags, languages=languages, unused=_special(one))
         for (model, _), one in zip(files, types, strict=True)
     ]
     options = _options(decoder, faults, asked.ignored)
@@ -269,6 +269,11 @@ def _types(names: Sequence[str], faults: list[str]) -> Types | None:
     if missing or not names:
         return None
     return arranged(list(names), pad=None, unk=names.index("<unk>"), start=None, eos=names.index("</s>"))
+
+
+def _special(types: Types | None) -> list[str]:
+    """Pieces such as ``__source__`` that training has for itself."""
+    return [name for name in types.names if _SPECIAL.fullmatch(name)] if types is not None else []
 
 
 def _options(decoder: Mapping[str, Any], faults: list[str], waived: Sequence[str]) -> SearchOptions:

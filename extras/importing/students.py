@@ -212,7 +212,7 @@ def _chosen(values: Array, made: ParameterPlan, fill: float) -> Array:
     if made.rows is None:
         return np.ascontiguousarray(values)
     rows = np.array(made.rows)
-    chosen = values[np.maximum(rows, 0)]
+    chosen: Array = values[np.maximum(rows, 0)]
     chosen[rows < 0] = fill
     return chosen
 

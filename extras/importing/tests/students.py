@@ -206,7 +206,8 @@ class Restated:
         return [table[token] * math.sqrt(d) + place for token, place in zip(ids, places, strict=True)]
 
     def _map(self, name: str, part: str, x: Array) -> Array:
-        return x @ self[f"{name}_W{part}"] + self[f"{name}_b{part}"][0]
+        mapped: Array = x @ self[f"{name}_W{part}"] + self[f"{name}_b{part}"][0]
+        return mapped
 
     def _attention(self, name: str, x: Array, memory: Sequence[Array]) -> Array:
         query = self._map(name, "q", x)

@@ -12,7 +12,8 @@ import yaml
 from torch import Tensor
 
 from extras.importing.bundle import load_model, read_model
-from extras.importing.model import Asked
+from extras.importing.model import Asked, arranged
+from extras.importing.pieces import mapped_vocabulary, sentencepiece_names, without_pieces
 from extras.importing.proof.forms import marian_arrays
 from extras.importing.proof.shapes import pieces, sentencepiece_model
 from extras.importing.tests.comparing import assert_logits, rows
@@ -148,3 +149,24 @@ def test_arrays_of_objects_are_not_opened(tmp_path: Path) -> None:
     write(tmp_path, harm=np.array([{"a": print}], dtype=object))
     with pytest.raises(ForeignModelError, match=r"model\.npz is not a readable file of Marian's: Object arrays"):
         read_model(tmp_path, PAIR)
+
+
+def test_pieces_that_training_has_for_itself_are_text(tmp_path: Path) -> None:
+    """``__source__`` is a piece of its own in newer vocabularies; who types it means these letters."""
+    special = ["__source__", "__done__"]
+    model = sentencepiece_model([*ENGLISH, "a_b"], 150, eos_id=0, unk_id=1, bos_id=-1, user_defined_symbols=special)
+    (tmp_path / "vocab.spm").write_bytes(model)
+    names = sentencepiece_names(tmp_path / "vocab.spm")
+    types = arranged(names, pad=None, unk=1, start=None, eos=0)
+    vocabulary = mapped_vocabulary(tmp_path / "vocab.spm", types, [], unused=special)
+    assert vocabulary is not None
+    ids = vocabulary.encode("the __source__")
+    assert not {types.names.index(one) for one in special} & set(ids)
+    assert vocabulary.decode(ids) == "the __source__"
+    assert vocabulary.encode("the") == ids[: len(vocabulary.encode("the"))]
+
+
+def test_a_sentencepiece_model_that_ends_anywhere_is_left_to_its_reader() -> None:
+    model = sentencepiece_model(ENGLISH, 100, user_defined_symbols=["__done__"])
+    for size in range(200):
+        assert len(without_pieces(model[:size], ["__done__"])) == size
