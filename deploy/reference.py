@@ -22,6 +22,7 @@ from models.search import SearchOptions
 from service.app import create_app
 from service.configuration import flag_of, is_secret, plain_default, variable_of
 from service.http.openapi import FORM
+from service.http.ports import dialect_of
 from service.settings import Settings
 from training.corpora.page import corpora_page
 from training.data.config import (
@@ -96,11 +97,8 @@ def _routes() -> Iterator[str]:
             yield f"| `{method.upper()} {path}` | {_cell(text)} | {key} |"
 
 
-_DIALECTS = {"/v1/": "OpenAI", "/v2/": "DeepL", "/v3/": "DeepL"}
-
-
 def _errors() -> Iterator[str]:
-    """Every status that some route answers, with an example; DeepL's and OpenAI's routes word theirs otherwise."""
+    """Every status that some route answers, with an example; routes of dialects word theirs otherwise."""
     yield from ("| status | of routes as | meaning | example |", "|---|---|---|---|")
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for path, operations in openapi_document()["paths"].items():
@@ -108,13 +106,13 @@ def _errors() -> Iterator[str]:
             for status, response in operation["responses"].items():
                 example = response.get("content", {}).get("application/json", {}).get("example", {})
                 if not status.startswith("2") and example:
-                    dialect = _DIALECTS.get(path[:4], "")
-                    fault = example["error"] if dialect == "OpenAI" else example
-                    message = fault["message"] if dialect else fault["error"]
+                    dialect = dialect_of(path)
+                    fault = example["error"] if isinstance(example.get("error"), dict) else example
+                    message = fault["error"] if dialect is None else fault["message"]
                     said = f"`{fault['code']}`: {message}" if "code" in fault else message
-                    found.setdefault((dialect, status), (response["description"], said))
-    for (dialect, status), (meaning, said) in sorted(found.items()):
-        yield f"| {status} | {dialect} | {_cell(meaning)} | {_cell(said)} |"
+                    found.setdefault((dialect.name if dialect else "", status), (response["description"], said))
+    for (name, status), (meaning, said) in sorted(found.items()):
+        yield f"| {status} | {name} | {_cell(meaning)} | {_cell(said)} |"
 
 
 def _objects() -> Iterator[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +13,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route
 
 from models.command import installed_version
 from service.access.access import Access
@@ -25,34 +23,26 @@ from service.engine import Engine
 from service.files.jobs import FileJobs
 from service.http import openapi
 from service.http.connections import ConnectionLimit
-from service.http.dependencies import Parts
+from service.http.dependencies import Opener, Parts
 from service.http.dialects import libretranslate
-from service.http.dialects.deepl import documents as deepl_documents
-from service.http.dialects.deepl import glossaries as deepl_glossaries
-from service.http.dialects.deepl import routes as deepl
-from service.http.dialects.deepl.intake import GLOSSARY_PATHS, MAX_BODY_BYTES, MAX_GLOSSARY_BYTES
-from service.http.dialects.deepl.translate import NOTICE
-from service.http.dialects.openai import routes as openai
 from service.http.errors import explain, invalid_parameters
 from service.http.headers import SecurityHeaders
 from service.http.hosts import CrossSiteCheck, HostCheck
 from service.http.intake import JsonBounds
-from service.http.mcp import INSTALLED as MCP_INSTALLED
-from service.http.mcp import PATH as MCP_PATH
-from service.http.mcp import McpRoute
-from service.http.middleware import DECODING_PATHS, LoadShedding, RequestBody, RequestContext, error_response
+from service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
+from service.http.ports import http_parts
 from service.http.routes import files as file_routes
 from service.http.routes import languages, models, operations, page, texts
 from service.http.routes import memory as memory_routes
 from service.http.tracing import OFF, TraceContext, open_tracing
 from service.http.uploads import UNKNOWN_UPLOADS
+from service.ports import extras, load
 from service.settings import Settings
 from service.storage.glossaries import Glossaries
 from service.storage.memory import TranslationMemory
-from service.telemetry.metrics import Metrics
+from service.telemetry.metrics import TEXT_ROUTES, Metrics
 from service.translation.texts import TextService
 
-_LARGE = re.compile(rf"{GLOSSARY_PATHS.pattern}|/memory\.tmx")
 ROUTERS = (
     texts.router,
     languages.router,
@@ -61,12 +51,11 @@ ROUTERS = (
     page.router,
     libretranslate.router,
     memory_routes.router,
-    deepl.router,
-    deepl_glossaries.router,
-    deepl_documents.router,
     file_routes.router,
-    openai.router,
 )
+
+_BOUNDS = (file_routes.body_bounds, memory_routes.body_bounds)
+_EXPOSED = ("X-Request-ID", "Retry-After", "Location", "Content-Disposition")
 
 _log = structlog.get_logger("tandem.app")
 _ABOUT = "Translates and summarizes text with models that run here. Errors: `{error, code, detail?, request_id}`."
@@ -82,12 +71,13 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     Raises (when it starts):
         ConfigError, BundleError: what ``build_engine`` raises.
     """
-    metrics, tracing = Metrics(installed_version()), open_tracing(settings)
-    mcp = McpRoute(settings.cors_origins)
+    brought = http_parts()
+    decoding = (*TEXT_ROUTES, *(path for part in brought for path in part.decoding))
+    metrics, tracing = Metrics(installed_version(), decoding), open_tracing(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with _running(settings, engine, metrics) as parts, mcp.running():
+        async with _running(settings, engine, metrics) as parts:
             app.state.parts = parts
             yield
         if tracing:
@@ -99,26 +89,24 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         description=_ABOUT,
         lifespan=lifespan,
         # Not include_router, which analyses every route anew, while the app's first request waits.
-        routes=[route for router in ROUTERS for route in router.routes],
+        routes=[
+            *(route for router in ROUTERS for route in router.routes),
+            *(route for part in brought for route in part.routes),
+        ],
         openapi_url=None,  # the document has a route of ours
         redirect_slashes=False,  # a redirect names the host and scheme that the request claims, not those of a proxy
         telemetry=tracing.telemetry if tracing else OFF,
     )
-    if MCP_INSTALLED:
-        # A GET would be a stream that nothing ever comes on, held open until the client leaves.
-        app.router.routes.append(Route(MCP_PATH, mcp, methods=["POST"], include_in_schema=False))
     app.add_exception_handler(HTTPException, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_middleware(
         RequestBody,
         max_bytes=settings.max_body_bytes,
         timeout=settings.request_timeout,
-        others={"/v2/translate": min(MAX_BODY_BYTES, settings.max_body_bytes)},
         json_bounds=JsonBounds(settings.max_json_depth, settings.max_number_length),
-        streamed=file_routes.upload_bounds(settings),
-        large=(_LARGE, max(MAX_GLOSSARY_BYTES, settings.max_body_bytes)),
+        others=[bounds(settings) for bounds in (*_BOUNDS, *(part.bodies for part in brought)) if bounds is not None],
     )
-    app.add_middleware(LoadShedding, paths=DECODING_PATHS)
+    app.add_middleware(LoadShedding, paths=decoding)
     app.add_middleware(ConnectionLimit)
     app.add_middleware(CrossSiteCheck, settings=settings)
     app.add_middleware(HostCheck, settings=settings)
@@ -131,7 +119,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
             # Any: clients send headers of their own (OpenAI's a dozen, more with each version), nothing here depends on
             # one that a page cannot know, and cookies are not asked for.
             allow_headers=("*",),
-            expose_headers=("X-Request-ID", "X-Trace-ID", "Retry-After", "Location", "Content-Disposition", NOTICE),
+            expose_headers=(*_EXPOSED, *(name for part in brought for name in part.exposed_headers)),
         )
     app.add_middleware(SecurityHeaders)  # outermost but for tracing
     if tracing:
@@ -169,7 +157,11 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
     engine.start()
     access.start()
     await files.start()
+    brought = AsyncExitStack()
     try:
+        for opener in _openers():
+            resource = await brought.enter_async_context(opener(parts))
+            parts.resources[type(resource)] = resource
         faults = await parts.readiness.faults()
         options: dict[str, Any] = {"workers": engine.options.workers, "limits": asdict(engine.options.limits)}
         options |= {"data": settings.data is not None, "keys": settings.require_key}
@@ -179,6 +171,7 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         engine.close()
         await manager.close()
         finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
+        await brought.aclose()
         await files.close()
         parts.texts.close()
         glossaries.close()
@@ -186,6 +179,11 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         await access.close()
         counts = {name: getattr(engine.counters, name) for name in ("finished", "cancelled", "expired", "failed")}
         _log.info("stopped", everything_finished=finished, sentences=counts)
+
+
+def _openers() -> Iterator[Opener]:
+    """Of what extras bring."""
+    return (load(place) for extra in extras() for place in extra.resources)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

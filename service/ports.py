@@ -2,7 +2,14 @@
 
 An extra is a folder of ``extras`` with a ``port``, or an entry point in the group ``tandem.extras`` of an installed
 distribution. It is found by looking, not by name: the core imports none, and runs as well where they are deleted. A
-port names what it brings as ``module:attribute``, as entry points do, so that looking at it imports none of it.
+port names what it brings as ``module:attribute``, as entry points do, so that looking at it imports none of it. The
+types of what stands there are the core's, beside their use:
+
+    settings    pydantic model          its fields are settings of the service (``service.settings``)
+    resources   ``Opener``              opened and closed with the running service (``service.http.dependencies``)
+    http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.ports``)
+    stages      ``StageMaker``          text stages (``service.translation.stages``)
+    commands    function or group       of `tandem` (``deploy.cli``)
 """
 
 from __future__ import annotations
@@ -28,7 +35,11 @@ class Extra:
         commands: of `tandem`, by name: where they are, and their lines in the list.
         measurements: of `tandem bench`, by name: where the record of their options is, and their module.
         packages: those that its commands need, by the extra of the distribution that brings them.
-        stages: makers of text stages (``service.translation.stages``), by the names that bundles ask for them with.
+        stages: makers of text stages, by the names that bundles ask for them with.
+        settings: its record of settings; None = it has none.
+        resources: openers, in the order in which they open; those that close last are the first.
+        http: what it brings to the HTTP side, each with the names of the other extras that it needs: where one of
+            these is missing, that part is not there.
     """
 
     name: str
@@ -36,6 +47,9 @@ class Extra:
     measurements: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
+    settings: str | None = None
+    resources: tuple[str, ...] = ()
+    http: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @cache

@@ -1,7 +1,8 @@
 """Every setting of the service, typed, bounded and described.
 
 Given by the caller (the flags of ``tandem serve``), else from ``TANDEM_*`` variables, else from the TOML file that
-``config`` names, else the default.
+``config`` names, else the default. Extras bring settings of their own (``service.ports``): ``Settings`` has all that
+are here, and an extra reads its own through ``Settings.part``.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import os
 import tomllib
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -24,10 +25,12 @@ from pydantic_settings import (
 from models.bundle.manifest import NAME
 from models.errors import ConfigError
 from service.engine import EngineOptions, SchedulerLimits
+from service.ports import extras, load
 from service.telemetry.cgroups import usable_cores
 from service.text.languages import is_language_code
 
 PREFIX = "TANDEM_"
+Part = TypeVar("Part", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ RETIRED = frozenset({"gpu_compile", "gpu_triton"})
 """Settings of earlier versions that have no effect any more, and are told where they are left."""
 
 
-class Settings(BaseSettings):
+class CoreSettings(BaseSettings):
     """How to serve. ``TANDEM_BUNDLES=/srv/bundles TANDEM_PORT=8080 tandem serve`` sets two of them."""
 
     # A variable that is there and empty is one that nobody has set: Compose and others pass on names without values.
@@ -225,12 +228,6 @@ class Settings(BaseSettings):
         description="Requests with more characters count as bulk, unless they say otherwise.",
     )
 
-    deepl_timeout: float = Field(
-        default=9.0,
-        gt=0,
-        lt=10,
-        description="Seconds that a request of the DeepL dialect may take; its clients give up after 10 and ask again.",
-    )
     max_glossaries: int = Field(default=1_000, ge=0, le=100_000, description="Glossaries that a caller may store.")
     max_glossary_characters: int = Field(
         default=20_000_000, ge=0, le=1 << 30, description="Characters of all glossaries that a caller may store."
@@ -323,6 +320,10 @@ class Settings(BaseSettings):
     log_format: Literal["json", "text"] = Field(default="json", description="Log lines as JSON, or for people.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least level logged.")
 
+    def __init__(self, **given: Any) -> None:
+        """``given`` are settings by name, those of extras among them; see the module. Raises ValidationError."""
+        super().__init__(**given)
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -370,6 +371,12 @@ class Settings(BaseSettings):
     def _split_list(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
+    def part(self, kind: type[Part]) -> Part:
+        """These settings as the extra knows them whose record ``kind`` is. Raises TypeError where it is not here."""
+        if not isinstance(self, kind):
+            raise TypeError(f"there are no settings {kind.__name__}: the extra that brings them is not here")
+        return self
+
     @property
     def decode_workers(self) -> int:
         """Number of decode workers, chosen where the setting is 0."""
@@ -397,6 +404,21 @@ class Settings(BaseSettings):
         )
         stall = max(_STALL, 2 * self.probe_timeout) if gpu else None
         return EngineOptions(workers, self.cache_sentences, limits, stall)
+
+
+def _with_extras(core: type[CoreSettings]) -> type[CoreSettings]:
+    """All settings: the core's, then those of extras."""
+    brought = [load(extra.settings) for extra in extras() if extra.settings is not None]
+    # Fields stand in the order of bases from the last on, and what a record of an extra says goes before the core's.
+    made = type("Settings", (*reversed(brought), core), {"__doc__": core.__doc__, "__module__": __name__})
+    assert issubclass(made, core)
+    return made
+
+
+if TYPE_CHECKING:
+    Settings: TypeAlias = CoreSettings
+else:
+    Settings = _with_extras(CoreSettings)
 
 
 def _gpu_bounds(room: float) -> _Bounds:

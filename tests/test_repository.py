@@ -217,10 +217,10 @@ def locked(name: str) -> dict[str, Requirement]:
     [
         ("models", declared() | {"torch"}),
         ("training", declared("train")),
-        ("service", declared("http", "mcp", "telemetry", "serve") | {"torch"}),
+        ("service", declared("http", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
         ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
-        ("extras", declared("http", "serve", "train", "bench", "dev")),
+        ("extras", declared("http", "mcp", "serve", "train", "bench", "dev")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

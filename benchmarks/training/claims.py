@@ -2,7 +2,7 @@
 
 ``claims.toml`` lists the tables. A run is a folder as `tandem train` makes it, with its recipe and its bundle in it.
 What is stopped goes on where it was, and a run that has its score is not made again, even where its folder has gone:
-scores stand in a file of their own, those of docs/results.md in ``claims.json``. Every row gets its first seed before
+scores stand in a file of their own, those of docs/papers.md in ``claims.json``. Every row gets its first seed before
 any has its second, so that what is there can be compared.
 """
 
@@ -216,7 +216,7 @@ def _row(family: str, name: str, published: Recipe, options: ClaimsOptions) -> d
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """The tables of docs/results.md."""
+    """The tables of docs/papers.md."""
     say(show_environment(result["environment"]))
     for name, family in result["families"].items():
         say("", *markdown(name, family))

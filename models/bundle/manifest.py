@@ -134,6 +134,8 @@ class Manifest:
         lexicon: the file with translations of words and phrases (``models.vocabulary.lexicon``); empty = none.
         stages: names of the text stages that a server is to put around the model, such as "rewriting", in order; a
             server without one of them leaves it out.
+        characters_per_token: of a summarizer, what nine tenths of the texts that it was trained on have at least; one
+            with fewer is written in other words than it knows. 0 = not measured.
         confidence: how sure it is of what it writes in ``target_language`` (`tandem calibrate`); None = not calibrated.
         further_confidence: likewise in the other languages that it writes, by their codes.
         origin: where it comes from, of bundles made of a public model; ``training`` is empty then.
@@ -163,6 +165,7 @@ class Manifest:
     stages: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     tags: Literal["target", "both"] = "target"
+    characters_per_token: float = 0.0
     confidence: Confidence | None = None
     further_confidence: dict[str, Confidence] = field(default_factory=dict)
     origin: ImportedFrom | None = None

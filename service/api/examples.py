@@ -14,7 +14,7 @@ SUMMARIZE_EVENTS = (
     "event: summary\n"
     'data: {"text":0,"source":{"start":0,"end":46},"summary":"a study of how"}\n\n'
     "event: done\n"
-    'data: {"summary":"a study of how","truncated":false,"model":"arxiv-title",'
+    'data: {"summary":"a study of how","truncated":false,"method":"model","model":"arxiv-title",'
     '"usage":{"characters":46,"source_tokens":11,"target_tokens":4},'
     '"time":{"queue":0.0003,"encode":0.0042,"decode":0.0127,"total":0.019}}\n\n'
 )

@@ -54,7 +54,7 @@ class SentenceDetail(BaseModel):
     source: CharacterRange
     target: CharacterRange
     score: float | None = Field(
-        default=None, description="Log-probability of the whole sentence; absent where `match` or `lexicon` is given."
+        default=None, description="Log-probability of the whole sentence; absent where nothing was decoded."
     )
     confidence: float | None = Field(
         default=None,
@@ -131,6 +131,9 @@ class SummarizeReply(DecodingReply):
     summary: str | list[str] = Field(examples=["a study of how"])
     truncated: bool | list[bool] = Field(
         examples=[False], description="Whether it was cut to what the model reads: only where `summary_depth` is 0."
+    )
+    method: Literal["model", "extract"] | list[Literal["model", "extract"]] = Field(
+        examples=["model"], description="What made it: a model, or sentences of the text itself."
     )
 
 

@@ -230,6 +230,12 @@ class SummarizeRequest(DecodingFields):
     sentences: int | None = Field(
         default=None, ge=1, le=1000, description="Sentences of the summary, at most: it is cut at a sentence's end."
     )
+    method: Literal["auto", "model", "extract"] = Field(
+        default="auto",
+        description="What summarizes: a `model`; `extract`, the sentences of the text that say most of it, at most "
+        "three where `sentences` is not given, in any language; `auto`, a model where one was made for such a text, or "
+        "`model` names one, and else an extract. The fields of a model's search say nothing to an extract.",
+    )
     stream: bool = Field(default=False, description=STREAM)
 
 

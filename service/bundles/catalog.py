@@ -101,7 +101,7 @@ class Catalog:
             ModelNotFound: no bundle of that name.
         """
         for field, code in (("source", source), ("target", target), *((f"others.{code}", code) for code in others)):
-            _require_code(field, code)
+            require_code(field, code)
         _require_different(source, others)
         models = self._chosen("translate", model)
         if (route := _direct(_all(models), source, others, target)) is not None:
@@ -134,7 +134,7 @@ class Catalog:
             raise ModelNotFound("no loaded model post-edits; GET /models lists what is loaded")
         for field, code in (("source", source), ("target", target)):
             if code is not None:
-                _require_code(field, code)
+                require_code(field, code)
         for served, *_ in models.values():
             manifest = served.bundle.manifest
             if (source is None or match_language(source, manifest.source_languages[:1])) and (
@@ -156,7 +156,7 @@ class Catalog:
         if not models:
             raise ModelNotFound("no loaded model summarizes; GET /models lists what is loaded")
         if language is not None:
-            _require_code("language", language)
+            require_code("language", language)
         for served, *_ in models.values():
             languages = served.bundle.manifest.source_languages
             read = languages[0] if language is None else match_language(language, languages)
@@ -280,7 +280,7 @@ class Catalog:
         return {name: models[name]}
 
 
-def _require_code(field: str, code: str) -> None:
+def require_code(field: str, code: str) -> None:
     """Raises InvalidOption for what is no language code."""
     if code.lower() == "auto":
         bound = "must be a language code: detection ('auto') is for the source of a translation alone"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import ip_network
 
 import structlog
@@ -11,8 +12,8 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from service.access.access import ANONYMOUS, Access, Caller
+from service.http.ports import http_parts
 
-_SCHEMES = ("bearer", "deepl-auth-key")
 _NETWORK = 64  # bits of an IPv6 address that name a network: whoever has one has all of its addresses
 
 
@@ -32,7 +33,7 @@ class Sender:
 def key_in_header(scope: Scope) -> str | None:
     """A key in ``Authorization``; other schemes are a proxy's business."""
     scheme, _, value = Headers(scope=scope).get("authorization", "").partition(" ")
-    return value.strip() or None if scheme.lower() in _SCHEMES else None
+    return value.strip() or None if scheme.lower() in _schemes() else None
 
 
 def key_before_body(connection: HTTPConnection) -> str | None:
@@ -79,6 +80,12 @@ def sender_of(connection: HTTPConnection) -> Sender:
     if caller == ANONYMOUS and connection.client is not None:
         caller = f"{caller} {_network_of(connection.client.host)}"
     return Sender(str(connection.state.request_id), caller)
+
+
+@cache
+def _schemes() -> frozenset[str]:
+    """Those of keys, ours and those of extras."""
+    return frozenset(("bearer", *(scheme.scheme.lower() for part in http_parts() for scheme in part.keys)))
 
 
 def _network_of(host: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Depends, Request
 from pydantic import BaseModel
@@ -27,11 +28,16 @@ from service.translation.requests import Recall, priority_of
 from service.translation.texts import TextService
 
 Fields = TypeVar("Fields", bound=BaseModel)
+Resource = TypeVar("Resource")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The running service; made by the app's lifespan."""
+    """The running service; made by the app's lifespan.
+
+    Attributes:
+        resources: what extras have opened, by its type.
+    """
 
     engine: Engine
     texts: TextService
@@ -44,6 +50,17 @@ class Parts:
     models: ModelManager
     files: FileJobs
     unknown_uploads: asyncio.Semaphore
+    resources: dict[type[object], object] = field(default_factory=dict)
+
+    def resource(self, kind: type[Resource]) -> Resource:
+        """What an extra has opened. Raises KeyError where nothing of that type is open."""
+        found = self.resources[kind]
+        assert isinstance(found, kind)
+        return found
+
+
+Opener: TypeAlias = Callable[[Parts], AbstractAsyncContextManager[object]]
+"""Opens what an extra brings to the running service, and registers what it counts with the metrics."""
 
 
 async def parts(request: Request) -> Parts:

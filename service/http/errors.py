@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -38,33 +38,34 @@ from service.errors import (
 from service.files.bounds import FileRefused
 from service.files.records import FilesFull, TooManyFiles
 from service.files.runner import Explanation
+from service.http.ports import ErrorReply, ErrorRule, ReplyRule, http_parts
 from service.storage.database import StorageError, StorageFull
 
 _SOON = 5.0  # seconds
 _LONGEST_NAME = 80
-_REPLIES: Mapping[type[BaseException], tuple[int, str]] = {
-    LanguageNotServed: (404, "language_not_served"),
-    PairNotServed: (404, "pair_not_served"),
-    ModelNotFound: (404, "model_not_found"),
-    ModelInUse: (409, "model_in_use"),
-    ModelRefused: (422, "model_refused"),
-    TooLarge: (413, "too_large"),
-    GlossaryNotFound: (404, "glossary_not_found"),
-    GlossaryLimit: (400, "glossary_limit"),
-    MemoryEntryNotFound: (404, "memory_entry_not_found"),
-    MemoryLimit: (400, "memory_limit"),
-    KeyMissing: (401, "key_missing"),
-    KeyInvalid: (403, "key_invalid"),
-    AdminRequired: (403, "admin_required"),
-    RateLimited: (429, "rate_limited"),
-    QuotaExceeded: (429, "quota_exceeded"),
-    LimitsUnavailable: (503, "limits_unavailable"),
-    TooManyFiles: (429, "too_many_files"),
-    FilesFull: (503, "files_full"),
-    UnknownModel: (404, "model_not_found"),
-    Overloaded: (503, "overloaded"),
-    Draining: (503, "draining"),
-    DecodingFailed: (500, "decoding_failed"),
+_REPLIES: Mapping[type[BaseException], ErrorRule] = {
+    LanguageNotServed: ReplyRule(404, "language_not_served"),
+    PairNotServed: ReplyRule(404, "pair_not_served"),
+    ModelNotFound: ReplyRule(404, "model_not_found"),
+    ModelInUse: ReplyRule(409, "model_in_use"),
+    ModelRefused: ReplyRule(422, "model_refused"),
+    TooLarge: ReplyRule(413, "too_large"),
+    GlossaryNotFound: ReplyRule(404, "glossary_not_found"),
+    GlossaryLimit: ReplyRule(400, "glossary_limit"),
+    MemoryEntryNotFound: ReplyRule(404, "memory_entry_not_found"),
+    MemoryLimit: ReplyRule(400, "memory_limit"),
+    KeyMissing: ReplyRule(401, "key_missing", {"WWW-Authenticate": 'Bearer realm="tandem"'}),  # which a 401 has to have
+    KeyInvalid: ReplyRule(403, "key_invalid"),
+    AdminRequired: ReplyRule(403, "admin_required"),
+    RateLimited: ReplyRule(429, "rate_limited"),
+    QuotaExceeded: ReplyRule(429, "quota_exceeded"),
+    LimitsUnavailable: ReplyRule(503, "limits_unavailable"),
+    TooManyFiles: ReplyRule(429, "too_many_files"),
+    FilesFull: ReplyRule(503, "files_full"),
+    UnknownModel: ReplyRule(404, "model_not_found"),
+    Overloaded: ReplyRule(503, "overloaded"),
+    Draining: ReplyRule(503, "draining"),
+    DecodingFailed: ReplyRule(500, "decoding_failed"),
 }
 _FILE_STATUSES: Mapping[str, int] = {
     "file_too_large": 413,
@@ -74,24 +75,6 @@ _FILE_STATUSES: Mapping[str, int] = {
     "file_gone": 410,
 }
 """Of a refused file, by its code."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorReply:
-    """What the client gets to see."""
-
-    status: int
-    code: str
-    message: str
-    detail: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    def body(self, request_id: str) -> dict[str, Any]:
-        """The reply's JSON."""
-        content: dict[str, Any] = {"error": self.message, "code": self.code, "request_id": request_id}
-        if self.detail is not None:
-            content["detail"] = self.detail
-        return content
 
 
 class HttpError(TandemError):
@@ -161,8 +144,8 @@ def reply_for(error: BaseException) -> ErrorReply:
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
     if isinstance(error, InvalidOption):
         return reply_for(InvalidFields.of(error.field, error.bound, error.value, error.remedy))
-    if type(error) in _REPLIES:
-        return ErrorReply(*_REPLIES[type(error)], str(error), getattr(error, "detail", None), _headers_of(error))
+    if (rule := _rule_of(type(error))) is not None:
+        return _ruled(rule, error)
     if isinstance(error, OptionError):
         fault = {"field": error.field, "message": f"must be {error.bound}", "value": shown(error.value)}
         return ErrorReply(422, "invalid_field", _sentence(fault), [fault])
@@ -236,11 +219,24 @@ def _reply_for_route(error: HTTPException) -> ErrorReply:
     return ErrorReply(error.status_code, "http_error", str(error.detail), headers=headers)
 
 
-def _headers_of(error: BaseException) -> dict[str, str]:
-    if isinstance(error, KeyMissing):
-        return {"WWW-Authenticate": 'Bearer realm="tandem"'}  # which a 401 has to have
+def _rule_of(kind: type[BaseException]) -> ErrorRule | None:
+    """What errors of a type become: by a rule of ours or of an extra, for the type or the nearest of its bases."""
+    rules = _rules()
+    return next((rules[base] for base in kind.__mro__ if base in rules), None)
+
+
+@cache
+def _rules() -> Mapping[type[object], ErrorRule]:
+    """All of them, ours and those of extras."""
+    return {kind: rule for rules in (_REPLIES, *(part.errors for part in http_parts())) for kind, rule in rules.items()}
+
+
+def _ruled(rule: ErrorRule, error: BaseException) -> ErrorReply:
+    if not isinstance(rule, ReplyRule):
+        return rule(error)
     seconds = getattr(error, "retry_after", None)
-    return {} if seconds is None else _retry(seconds)
+    headers = {**rule.headers, **({} if seconds is None else _retry(seconds))}
+    return ErrorReply(rule.status, rule.code, str(error), getattr(error, "detail", None), headers)
 
 
 def _retry(seconds: float) -> dict[str, str]:

@@ -64,7 +64,9 @@ def postedit_task(fields: PosteditRequest, sender: Sender) -> PosteditTask:
 
 def summarize_task(fields: SummarizeRequest, sender: Sender) -> SummarizeTask:
     """The request that the fields of ``POST /summarize`` make."""
-    return SummarizeTask(language=fields.language, sentences=fields.sentences, **_shared(fields, sender))
+    return SummarizeTask(
+        language=fields.language, sentences=fields.sentences, method=fields.method, **_shared(fields, sender)
+    )
 
 
 def _shared(fields: DecodingFields, sender: Sender) -> dict[str, Any]:
@@ -102,6 +104,7 @@ def summarize_reply(fields: SummarizeRequest, result: DecodeResult) -> Summarize
     texts = result.texts
     per_text: dict[str, Sequence[object]] = {"summary": [text.text for text in texts]}
     per_text["truncated"] = [text.truncated for text in texts]
+    per_text["method"] = [text.method for text in texts]
     return _reply(SummarizeReply, fields, result, per_text, counted=True)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Collection, Mapping, MutableMapping
+from collections.abc import Awaitable, Collection, MutableMapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -24,6 +24,7 @@ from service.http.credentials import key_in_header
 from service.http.dialects.errors import in_dialect
 from service.http.errors import NotReady, body_timeout, reply_for
 from service.http.intake import IN_THREAD, JsonBounds
+from service.http.ports import BodyBounds
 from service.storage.database import StorageError
 from service.telemetry.metrics import CLIENT_GONE, Metrics
 
@@ -31,7 +32,6 @@ _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _REFUSALS = (401, 403, 413, 421, 429, 503)
 _LARGE_BODIES = 2
-DECODING_PATHS = ("/translate", "/summarize", "/postedit", "/v2/translate", "/v1/chat/completions")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 
@@ -121,29 +121,24 @@ class RequestBody:
         app: ASGIApp,
         max_bytes: int,
         timeout: float,
-        others: Mapping[str, int] | None = None,
         json_bounds: JsonBounds | None = None,
-        streamed: Mapping[str, int] | None = None,
-        large: tuple[re.Pattern[str], int] | None = None,
+        others: Sequence[BodyBounds] = (),
     ) -> None:
         """
         Args:
             app: what answers.
             max_bytes: of a body.
             timeout: seconds in which it must arrive.
-            others: bounds of bytes for certain paths, instead of ``max_bytes``.
             json_bounds: of bodies that are JSON.
-            streamed: bounds of bytes for the paths whose routes read what is posted to them piece by piece.
-            large: paths whose bodies may have more than ``max_bytes``, where they say so and a valid key is in the
-                header, and their bound; few at a time, for each is in memory as a whole.
+            others: bounds of certain paths, instead of ``max_bytes``.
         """
         self._app = app
         self._max_bytes = max_bytes
         self._timeout = timeout
-        self._others = others or {}
         self._json_bounds = json_bounds
-        self._streamed = streamed or {}
-        self._large = large
+        self._whole = {path: most for bounds in others for path, most in bounds.whole.items()}
+        self._streamed = {path: most for bounds in others for path, most in bounds.streamed.items()}
+        self._large = [bounds.large for bounds in others if bounds.large is not None]
         self._slots = asyncio.Semaphore(_LARGE_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,7 +147,7 @@ class RequestBody:
             return
         path = scope["path"]
         streamed = scope["method"] == "POST" and path in self._streamed
-        max_bytes = self._streamed[path] if streamed else self._others.get(path, self._max_bytes)
+        max_bytes = self._streamed[path] if streamed else self._whole.get(path, self._max_bytes)
         declared = Headers(scope=scope).get("content-length", "0")
         large = self._large_bound(scope, declared)
         async with self._slots if large else nullcontext():
@@ -164,12 +159,13 @@ class RequestBody:
 
     def _large_bound(self, scope: Scope, declared: str) -> int | None:
         """The bound of a body that may be large and is; None where it may not, or is not."""
-        if self._large is None or not declared.isdecimal() or int(declared[:20]) <= self._max_bytes:
+        if not declared.isdecimal() or int(declared[:20]) <= self._max_bytes:
             return None
-        paths, max_bytes = self._large
+        most = next((most for paths, most in self._large if paths.fullmatch(scope["path"])), None)
+        if most is None:
+            return None
         access: Access = scope["app"].state.parts.access
-        known = access.find(key_in_header(scope)) is not None
-        return max_bytes if known and paths.fullmatch(scope["path"]) else None
+        return most if access.find(key_in_header(scope)) is not None else None
 
     async def _check_json(self, scope: Scope, body: bytes) -> None:
         bounds = self._json_bounds

@@ -24,21 +24,13 @@ from service.api.schemas import (
     SummarizeRequest,
     TranslateRequest,
 )
-from service.http.dialects.deepl.schemas import (
-    DeepLTranslateRequest,
-    DictionaryFields,
-    DocumentKey,
-    GlossaryChange,
-    GlossaryRequest,
-    MultilingualGlossaryRequest,
-)
-from service.http.dialects.openai.schemas import ChatRequest
+from service.http.ports import KeyScheme, dialect_of, http_parts
 from service.settings import Settings
 
 FORM = "Form"
 """Ending of the name of a body's schema as forms have it: unknown fields are ignored there, not refused."""
 
-TAGS: list[dict[str, str]] = [
+_TAGS: list[dict[str, str]] = [
     {"name": "text", "description": "Translate, post-edit, summarize, detect languages."},
     {"name": "files", "description": "Translate documents, in the background."},
     {"name": "memory", "description": "Corrections that a key's callers have stored; these routes need a key."},
@@ -46,20 +38,10 @@ TAGS: list[dict[str, str]] = [
     {"name": "models", "description": "The loaded models; changing them takes an admin key."},
     {"name": "operations", "description": "For those who run the service."},
     {"name": "LibreTranslate", "description": "What clients of LibreTranslate ask for besides; the rest is shared."},
-    {"name": "DeepL", "description": "DeepL's API, version 2, for its clients. Errors: `{message, detail?}`."},
-    {"name": "DeepL documents", "description": "Documents, as DeepL's clients send and fetch them; see `files`."},
-    {"name": "OpenAI", "description": "OpenAI's API for chats, for its clients. Errors: `{error: {message, …}}`."},
-    {"name": "DeepL glossaries", "description": "Glossaries that the server keeps, as DeepL's clients store them."},
 ]
-_KEYS = {
-    "bearer": {
-        "type": "http", "scheme": "bearer",
-        "description": "`Authorization: Bearer KEY`. The field `api_key` of a request does as well.",
-    },
-    "deepl": {
-        "type": "apiKey", "in": "header", "name": "Authorization",
-        "description": "`Authorization: DeepL-Auth-Key KEY`, as DeepL's clients send it.",
-    },
+_BEARER = {
+    "type": "http", "scheme": "bearer",
+    "description": "`Authorization: Bearer KEY`. The field `api_key` of a request does as well.",
 }  # fmt: skip
 _HEADERS: dict[str, Any] = {
     "X-Request-ID": {
@@ -73,30 +55,27 @@ _HEADERS: dict[str, Any] = {
     },
     "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string"}},
 }
-_DEEPL, _OPENAI = re.compile(r"/v[23]/"), re.compile(r"/v1/")
 _METHODS = ("get", "put", "post", "delete", "patch", "head", "options", "trace")
 _WITH_BODY, _ALWAYS = (400, 408, 413), (500,)
 
 Document = dict[str, Any]
 
 
-BODIES: tuple[type[BaseModel], ...] = (
+_BODIES: tuple[type[BaseModel], ...] = (
     TranslateRequest,
     PosteditRequest,
     SummarizeRequest,
     DetectRequest,
     SuggestRequest,
-    DeepLTranslateRequest,
-    DocumentKey,
-    GlossaryRequest,
-    MultilingualGlossaryRequest,
-    GlossaryChange,
-    DictionaryFields,
-    ChatRequest,
 )
-"""What routes read by themselves, so that the document would not have them."""
+"""What our routes read by themselves, so that the document would not have them."""
 _EVENTS: tuple[type[BaseModel], ...] = (SentenceEvent, SummaryEvent)
 """What they stream."""
+
+
+def bodies() -> tuple[type[BaseModel], ...]:
+    """What routes read by themselves, ours and those of extras."""
+    return (*_BODIES, *(model for part in http_parts() for model in part.models))
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -157,13 +136,13 @@ def install(app: FastAPI, settings: Settings) -> None:
                 version=app.version,
                 description=app.description,
                 routes=app.routes,
-                tags=TAGS,
+                tags=[*_TAGS, *(tag for part in http_parts() for tag in part.tags)],
                 servers=[{"url": "/", "description": "this server"}],
             )
-            _, bodies = models_json_schema(
-                [(model, "validation") for model in (*BODIES, *_EVENTS)], ref_template="#/components/schemas/{model}"
+            _, read = models_json_schema(
+                [(model, "validation") for model in (*bodies(), *_EVENTS)], ref_template="#/components/schemas/{model}"
             )
-            schema["components"]["schemas"] |= bodies["$defs"]
+            schema["components"]["schemas"] |= read["$defs"]
             app.openapi_schema = _complete(schema, settings)
         return app.openapi_schema
 
@@ -178,9 +157,10 @@ def _complete(schema: Document, settings: Settings) -> Document:
         settings: whose limits stand in it.
     """
     schemas = schema["components"]["schemas"]
-    schema["components"] |= {"securitySchemes": _KEYS, "headers": _HEADERS}
+    keys = {"bearer": _BEARER, **{scheme.name: dict(scheme.described) for scheme in _schemes()}}
+    schema["components"] |= {"securitySchemes": keys, "headers": _HEADERS}
     for path, method, operation in _operations(schema):
-        if not (_DEEPL.match(path) or _OPENAI.match(path)):
+        if dialect_of(path) is None:
             _add_errors(operation, method)
         elif _is_default(operation["responses"].get("422", {})):
             del operation["responses"]["422"]
@@ -266,17 +246,20 @@ def _example(schema: Document, schemas: Document) -> Any:
 
 def _security(path: str, operation: Document) -> list[Document]:
     """The keys that an operation takes; the empty one stands for servers that ask for none."""
-    if _DEEPL.match(path):
-        return [{}, {"deepl": []}]
-    if _OPENAI.match(path):
-        return [{}, {"bearer": []}]
+    if (dialect := dialect_of(path)) is not None:
+        return [{}, *({name: []} for name in dialect.keys)]
     if "401" not in operation["responses"]:
         return []
     tags = operation.get("tags", ())
-    keys: list[Document] = [{"bearer": []}, {"deepl": []}]
+    keys: list[Document] = [{"bearer": []}, *({scheme.name: []} for scheme in _schemes())]
     if "models" in tags:
         return keys[:1]
     return keys if "memory" in tags else [{}, *keys]
+
+
+def _schemes() -> Iterator[KeyScheme]:
+    """Those that extras bring."""
+    return (scheme for part in http_parts() for scheme in part.keys)
 
 
 def _headers(status: str) -> Document:

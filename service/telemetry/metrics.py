@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Any
@@ -94,8 +94,8 @@ _DEVICE_COUNTERS: tuple[tuple[str, str, str | None, Callable[[Any], Mapping[str,
 )
 _OUTCOMES = ("finished", "cancelled", "expired", "failed")
 _REFUSALS = ("queue_full", "draining")  # the engine's, which are counted from the start
-TEXT_ROUTES = ("/translate", "/summarize", "/postedit", "/v2/translate", "/v1/chat/completions")
-"""Routes whose requests count for the service level objectives."""
+TEXT_ROUTES = ("/translate", "/summarize", "/postedit")
+"""Our routes whose requests count for the service level objectives."""
 TEXT_OUTCOMES = ("answered", "refused", "failed", "left")
 """By status: below 400, below 500, from 500 on, and 499, where the client has left, or its own time was over."""
 # Upper bounds in seconds: dense where an objective for people who wait can lie, up to the longest request.
@@ -107,8 +107,13 @@ CLIENT_GONE = 499
 class Metrics:
     """The app's registry and the metrics of its HTTP side."""
 
-    def __init__(self, version: str = "0") -> None:
-        """``version`` is the service's, for information."""
+    def __init__(self, version: str = "0", text_routes: Sequence[str] = TEXT_ROUTES) -> None:
+        """
+        Args:
+            version: the service's, for information.
+            text_routes: that count for the service level objectives.
+        """
+        self._text_routes = text_routes
         self.registry = CollectorRegistry()
         self.refused: Tally[str] = Tally()
         self.requests = Counter(
@@ -128,7 +133,7 @@ class Metrics:
             "tandem_text_request_seconds", "Seconds per request for text that was answered, streams to their end.",
             ("route", "priority"), buckets=TEXT_SECONDS, registry=self.registry,
         )  # fmt: skip
-        for route in TEXT_ROUTES:
+        for route in text_routes:
             for outcome in TEXT_OUTCOMES:
                 self._texts.labels(route, outcome)
             for priority in Priority:
@@ -153,7 +158,7 @@ class Metrics:
 
     def note_text(self, route: str, status: int, priority: str, seconds: float) -> None:
         """Count a request for text, as above; ``priority`` is known of all that were answered. Others do not count."""
-        if route not in TEXT_ROUTES:
+        if route not in self._text_routes:
             return
         left, answered = status == CLIENT_GONE, status < 400
         outcome = "left" if left else "answered" if answered else "refused" if status < 500 else "failed"
@@ -176,6 +181,10 @@ class Metrics:
     def watch_files(self, files: FileJobs) -> None:
         """Add the files' counts to the registry."""
         self.registry.register(_FilesCollector(files))
+
+    def register(self, collector: Collector) -> None:
+        """Add what an extra counts to the registry."""
+        self.registry.register(collector)
 
     def render(self) -> tuple[bytes, str]:
         """The exposition, and its content type."""

@@ -11,6 +11,7 @@ from service.engine import Decoded
 from service.engine.engine import Watch
 from service.text.spans import Span
 from service.translation.candidates import Candidate
+from service.translation.extracts import ExtractedText
 from service.translation.results import FinishedSentence, FinishedSummary
 from service.translation.summaries import SummarizedText, joined
 from service.translation.units import Attempt, ParsedText, Unit
@@ -113,6 +114,15 @@ def watch_summaries(progress: Progress | None, texts: Sequence[SummarizedText]) 
             progress.add(partial(_summary, text, [results[number] for number in sorted(results)]))
 
     return finished
+
+
+def tell_extracts(progress: Progress | None, texts: Sequence[SummarizedText | ExtractedText]) -> None:
+    """Tells ``progress`` of summaries for which nothing was decoded."""
+    if progress is None:
+        return
+    for text in texts:
+        if isinstance(text, ExtractedText):
+            progress.add(partial(FinishedSummary, text.number, text.span, text.written.text))
 
 
 def _summary(text: SummarizedText, decoded: Sequence[Decoded]) -> FinishedSummary:

@@ -20,6 +20,7 @@ AUTO = "auto"
 """In the place of a language code: to be detected, text by text."""
 Postprocess: TypeAlias = Callable[[str, str], str]
 Recall: TypeAlias = Callable[[str, str, Collection[str]], Mapping[str, str]]
+SummaryMethod: TypeAlias = Literal["auto", "model", "extract"]
 PriorityName: TypeAlias = Literal["interactive", "bulk"]
 Rerank: TypeAlias = Literal["always", "possible", "never"]
 """Whether the model of the other direction ranks hypotheses: an error where there is none, or only where there is."""
@@ -158,10 +159,13 @@ class SummarizeTask(DecodeRequest):
     Attributes:
         language: of all of them; None = detected, text by text.
         sentences: of a summary, at most; None = as many as the model writes.
+        method: a model, sentences of the text itself, or a model where one was made for such a text ("auto"): that a
+            request names one says so.
     """
 
     language: str | None = None
     sentences: int | None = None
+    method: SummaryMethod = "auto"
 
 
 def check_size(request: DecodeRequest, limits: RequestLimits) -> int:

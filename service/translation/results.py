@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from service.engine import Decoded, Job
 from service.text.detection import Guess
@@ -121,6 +121,7 @@ class WrittenText:
         protected, glossary: what was hidden in it, each once, in order.
         truncated: whether it was cut to what the model reads.
         via: the language that it went through; None where one model translated it, or nothing did.
+        method: what made it, a model, or an extract of its own sentences.
     """
 
     text: str
@@ -130,6 +131,7 @@ class WrittenText:
     glossary: Sequence[GlossaryTerm] = ()
     truncated: bool = False
     via: str | None = None
+    method: Literal["model", "extract"] = "model"
 
     @classmethod
     def unchanged(cls, text: str, alternatives: int) -> WrittenText:

@@ -25,6 +25,7 @@ from service.text.segmentation import split_sentences
 from service.text.spans import Span, trim
 from service.text.splitting import cut_to_limit, pack_sentences
 from service.translation.candidates import ENDS, Candidate, candidates_of_whole
+from service.translation.extracts import ExtractedText
 from service.translation.plans import Plan
 from service.translation.requests import SummarizeTask
 from service.translation.results import WrittenSentence, WrittenText
@@ -158,7 +159,7 @@ def joined(lines: Iterable[str]) -> str:
 @tracing.traced("detokenise")
 def write_summaries(
     request: SummarizeTask,
-    texts: Sequence[SummarizedText],
+    texts: Sequence[SummarizedText | ExtractedText],
     pending: Sequence[SummarizedText],
     decoded: Sequence[Decoded],
 ) -> tuple[list[SummarizedText], list[WrittenText]]:
@@ -172,7 +173,10 @@ def write_summaries(
     if again:
         return again, []
     writer, unaligned = SentenceWriter(request), SentenceWriter(replace(request, alignments=False))
-    return [], [_written(text, writer if text.own else unaligned) for text in texts]
+    return [], [
+        text.written if isinstance(text, ExtractedText) else _written(text, writer if text.own else unaligned)
+        for text in texts
+    ]
 
 
 def _written(text: SummarizedText, writer: SentenceWriter) -> WrittenText:

@@ -18,16 +18,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
 
-from service.bundles.catalog import Catalog, Route
+from service.bundles.catalog import Catalog, Route, require_code
 from service.bundles.served import Tokeniser
 from service.engine import Decoded, Engine, Job
-from service.errors import InvalidOption
+from service.errors import InvalidOption, LanguageNotServed, ModelNotFound
 from service.telemetry import tracing
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
 from service.text.languages import base_code
 from service.text.markup import MarkupError
 from service.text.masking import Masked
+from service.translation.extracts import ExtractedText, is_made_for
 from service.translation.masker import Masker
 from service.translation.plans import (
     Plan,
@@ -39,7 +40,7 @@ from service.translation.plans import (
     named_route,
     summary_route,
 )
-from service.translation.progress import Progress, tell_rest, watch_sentences, watch_summaries
+from service.translation.progress import Progress, tell_extracts, tell_rest, watch_sentences, watch_summaries
 from service.translation.recall import recall
 from service.translation.requests import (
     AUTO,
@@ -109,12 +110,16 @@ class TextService:
         return await self._rewrite(request, self._read_postediting, None)
 
     async def summarize(self, request: SummarizeTask, progress: Progress | None = None) -> DecodeResult:
-        """Summarize texts, long ones in parts; ``progress`` is told of every finished one while others are decoded."""
+        """Summarize texts, long ones in parts; ``progress`` is told of every finished one while others are decoded.
+
+        What no model was made for is answered with sentences of its own, unless the request wants a model.
+        """
         with self._engine.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
                 texts = await self._threads.run(request.caller, self._read_summaries, request, admission)
-                pending, jobs, rounds = texts, list[Job](), list[Sequence[Decoded]]()
+                pending = [text for text in texts if isinstance(text, SummarizedText)]
+                jobs, rounds = list[Job](), list[Sequence[Decoded]]()
                 while True:  # once more for every time that summaries are summarized
                     ahead = [(text.plan, part.job) for text in pending for part in text.parts]
                     check_cost(ahead, self._limits)
@@ -128,9 +133,11 @@ class TextService:
                     )
                     if not pending:
                         break
+                tell_extracts(progress, texts)
         counts = Usage.of(admission.characters, jobs, [one for decoded in rounds for one in decoded])
-        names = ", ".join(dict.fromkeys(text.plan.model.name for text in texts))
-        return DecodeResult(written, names, counts, self._seconds(rounds, admission))
+        summarized = [text for text in texts if isinstance(text, SummarizedText)]
+        names = ", ".join(dict.fromkeys(text.plan.model.name for text in summarized))
+        return DecodeResult(written, names or None, counts, self._seconds(rounds, admission))
 
     async def _rewrite(
         self,
@@ -197,11 +204,18 @@ class TextService:
         return self._parsed(request, [route] * len(request.texts), admission, Masker.of(request), []), []
 
     @tracing.traced("split")
-    def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> list[SummarizedText]:
-        """The texts in parts that their models read."""
+    def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> list[SummarizedText | ExtractedText]:
+        """The texts in parts that their models read, or their own sentences that are the answer."""
+        if request.language is not None:
+            require_code("language", request.language)
         routes, depth = self._summary_routes(request), self._limits.summary_depth
         plans = self._plans(request, routes, admission)
-        return [SummarizedText.of(plans[route], request, number, depth) for number, route in enumerate(routes)]
+        return [
+            ExtractedText.of(request, number, request.language or self.detector.detect(text)[0].language)
+            if route is None
+            else SummarizedText.of(plans[route], request, number, depth)
+            for number, (text, route) in enumerate(zip(request.texts, routes, strict=True))
+        ]
 
     def _plans(
         self, request: DecodeRequest, routes: Iterable[Route | None], admission: _Admission
@@ -212,16 +226,30 @@ class TextService:
             for route in dict.fromkeys(filter(None, routes))
         }
 
-    def _summary_routes(self, request: SummarizeTask) -> list[Route]:
-        """The way of each text: by the language that the request names, or that is detected."""
+    def _summary_routes(self, request: SummarizeTask) -> list[Route | None]:
+        """The way of each text; none where its own sentences are its summary."""
+        if request.method == "extract":
+            return [None] * len(request.texts)
+        numbers = range(len(request.texts))
+        if request.method == "model" or request.model is not None:
+            return [self._summary_route(request, number) for number in numbers]
+        routes: list[Route | None] = []
+        for number, text in enumerate(request.texts):
+            try:
+                route = self._summary_route(request, number)
+            except (InvalidOption, LanguageNotServed, ModelNotFound):  # in a language that no model summarizes
+                routes.append(None)
+            else:
+                routes.append(route if is_made_for(route.model, text) else None)
+        return routes
+
+    def _summary_route(self, request: SummarizeTask, number: int) -> Route:
+        """The way of a text: by the language that the request names, or that is detected."""
         route = self.catalog.summarizer(request.language, request.model)
         if request.language is not None:
-            return [route] * len(request.texts)
-        known = self.catalog.summarized_languages(request.model)
-        return [
-            summary_route(self.catalog, request, self.detector.detect(text, known), number)
-            for number, text in enumerate(request.texts)
-        ]
+            return route
+        guesses = self.detector.detect(request.texts[number], self.catalog.summarized_languages(request.model))
+        return summary_route(self.catalog, request, guesses, number)
 
     def _read_markup(self, request: TranslateTask) -> list[HtmlDocument]:
         """The texts, divided; none where they are plain.

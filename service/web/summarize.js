@@ -7,6 +7,8 @@ import { languageName, SUMMARY_EXAMPLE, t } from "./strings.js";
 
 /** What a length asks for. Bounds in tokens would be right for one model only; a penalty shortens with every one. */
 const LENGTHS = { short: { length_penalty: 0 }, medium: {}, long: { min_length: 14, length_penalty: 2 } };
+/** At most so many, of the text's own or of the model's, which seldom writes more than one. */
+const SENTENCES = { short: 1, medium: 3, long: 6 };
 const OTHERS = { alternatives: 2 };
 
 export class SummarizeTab {
@@ -15,12 +17,14 @@ export class SummarizeTab {
   #language = byId("sum-language");
   #limit;
   #problem;
+  #origin;
   #running = null;
   #versions = [];
   #shown = 0;
 
   /** `models`: those of GET /models that summarize. */
-  constructor({ models, settings, askForKey }) {
+  constructor({ models, settings, origin, askForKey }) {
+    this.#origin = origin;
     this.#limit = settings.summaryCharLimit > 0 ? settings.summaryCharLimit : null;
     this.#problem = new Problem(byId("sum-problem"), askForKey);
     const codes = [...new Set(models.flatMap((model) => model.source_languages))];
@@ -42,6 +46,9 @@ export class SummarizeTab {
       this.#summarize();
     });
     byId("sum-lengths").addEventListener("change", () => {
+      if (this.#versions.length) this.#summarize();
+    });
+    byId("sum-method").addEventListener("change", () => {
       if (this.#versions.length) this.#summarize();
     });
     byId("sum-other").addEventListener("click", () => this.#turn());
@@ -70,7 +77,7 @@ export class SummarizeTab {
     counter.classList.toggle("over", over);
     byId("sum-clear").hidden = text === "";
     byId("sum-example").hidden = text !== "" || ![...this.#language.options].some(({ value }) => value === "en");
-    byId("sum-mirror").textContent = `${text} `;
+    byId("sum-mirror").textContent = `${text || this.#field.placeholder} `;
     if (!text) {
       this.#running?.abort();
       this.#problem.clear();
@@ -89,15 +96,17 @@ export class SummarizeTab {
     const length = new FormData(byId("sum-form")).get("length");
     this.#busy(true);
     try {
-      // With one language there is no choice, and the server says so where the text is in another.
+      // With one language there is no choice: what is in another is answered with its own sentences.
       const language = this.#language.options.length > 1 ? { language: this.#language.value } : {};
-      const fields = { q, ...language, ...LENGTHS[length] };
+      const method = byId("sum-method").value;
+      const fields = { q, method, details: true, sentences: SENTENCES[length], ...language, ...LENGTHS[length] };
       const reply = await postJson("summarize", { ...fields, ...OTHERS }, running.signal);
       this.#show([reply.summary, ...(reply.alternatives ?? [])], reply);
     } catch (error) {
       if (superseded(error) || running !== this.#running) return;
       this.#show([]);
-      this.#problem.show(error, () => this.#summarize());
+      const summarized = [...this.#language.options].map(({ value }) => value);
+      this.#problem.show(error, () => this.#summarize(), { summarized });
     } finally {
       if (running === this.#running) this.#busy(false);
     }
@@ -112,7 +121,9 @@ export class SummarizeTab {
     this.#versions = [...new Set(versions)];
     this.#shown = 0;
     byId("sum-empty").hidden = this.#versions.length > 0;
+    byId("sum-extracted").textContent = reply?.method === "extract" ? t("sumExtracted") : "";
     byId("sum-truncated").textContent = reply?.truncated ? t("sumTruncated") : "";
+    this.#origin.show(byId("sum-origin"), reply?.method === "extract" ? null : reply?.model);
     const time = byId("sum-time");
     time.hidden = !reply?.time;
     if (reply?.time) time.textContent = t("seconds", { seconds: Number(reply.time.total.toPrecision(2)) });
@@ -128,7 +139,9 @@ export class SummarizeTab {
     output.lang = this.#language.value;
     const version = { number: this.#shown + 1, count: this.#versions.length };
     byId("sum-other").title = t("sumVersion", version);
-    if (text) announce(t("sumAnnounced", { text }));
+    if (!text) return;
+    announce(t("sumAnnounced", { text }));
+    output.scrollIntoView({ block: "nearest" }); // beside or below a long text, it would be out of sight
   }
 
   #turn() {

@@ -12,8 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from deploy.reference import PAGES, ROOT, openapi_document, pages
-from service.api.schemas import DetectRequest, PosteditRequest, SummarizeRequest, TranslateRequest
-from service.http.dialects.deepl.schemas import (
+from extras.dialects.deepl.schemas import (
     DeepLTranslateRequest,
     DictionaryFields,
     DocumentKey,
@@ -21,6 +20,7 @@ from service.http.dialects.deepl.schemas import (
     GlossaryRequest,
     MultilingualGlossaryRequest,
 )
+from service.api.schemas import DetectRequest, PosteditRequest, SummarizeRequest, TranslateRequest
 
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 BODIES: dict[str, type[BaseModel]] = {

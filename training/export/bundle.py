@@ -53,6 +53,7 @@ PRECISIONS = ("float32", "int8")
 BUILT_PRECISIONS = (*PRECISIONS, "float16")  # the last is for a GPU
 TORCHSCRIPT = "torchscript"
 CALIBRATION_SENTENCES = 64
+CALIBRATION_TEXTS = 1_000
 
 Report = Callable[[str], None]
 Reader = tuple[Sequence[Vocabulary | None], Sequence[Column]]  # per source a vocabulary and lines, or matrices
@@ -128,6 +129,7 @@ def export_bundle(
         target_form=recipe.data.target_form,
         dictionary=DICTIONARY if len(dictionary) else "",
         pairs=recipe.pairs,
+        characters_per_token=_characters_per_token(prepared, sources[0]) if recipe.task == "summarize" else 0.0,
     )
     report(f"writing {out}")
     weights = {name: tensor.detach().numpy() for name, tensor in model_tensors(final).items()}
@@ -336,10 +338,25 @@ def _described(forms: dict[str, Quantisation], left: list[str]) -> str:
     return f"{text}; not calibrated and left in float32: {', '.join(left)}" if left else text
 
 
+def _validation_data(prepared: Path) -> PreparedData:
+    """The validation split; that of training where there is none."""
+    splits = PreparedSummary.load(prepared).splits
+    return PreparedData.open(prepared, "valid" if "valid" in splits else "train")
+
+
+def _characters_per_token(prepared: Path, vocabulary: Vocabulary | None) -> float:
+    """What nine tenths of the validation texts have at least; 0 where they are no text."""
+    if vocabulary is None:
+        return 0.0
+    data = _validation_data(prepared)
+    sources = [data.sources(index)[0][:-1].tolist() for index in range(min(len(data), CALIBRATION_TEXTS))]
+    ratios = [len(vocabulary.decode(tokens)) / len(tokens) for tokens in sources if tokens]
+    return round(float(np.quantile(ratios, 0.1)), 3) if ratios else 0.0
+
+
 def _validation_sources(prepared: Path) -> list[tuple[Array, ...]]:
     """Sentences of every length from the validation split, the longest and some joined ones among them."""
-    splits = PreparedSummary.load(prepared).splits
-    data = PreparedData.open(prepared, "valid" if "valid" in splits else "train")
+    data = _validation_data(prepared)
     return _joined(
         [
             tuple(source.astype(np.float32 if source.ndim == 2 else np.int64) for source in data.sources(index))

@@ -19,6 +19,7 @@ from service.http.credentials import counted_caller
 from service.http.dependencies import Parts, PartsDep
 from service.http.errors import HttpError
 from service.http.openapi import error_responses
+from service.http.ports import BodyBounds
 from service.http.uploads import FORM_BYTES, read_upload
 from service.settings import Settings
 
@@ -37,9 +38,9 @@ _ACCEPTED: dict[int | str, dict[str, Any]] = {
 _ID = Annotated[str, Path(max_length=64, description="Of the job, as `POST /files` returned it.")]
 
 
-def upload_bounds(settings: Settings) -> dict[str, int]:
-    """By path, the bytes of a request that sends a file."""
-    return dict.fromkeys(("/files", "/translate_file", "/v2/document"), settings.file_bytes + FORM_BYTES)
+def body_bounds(settings: Settings) -> BodyBounds:
+    """Of requests that send a file."""
+    return BodyBounds(streamed=dict.fromkeys(("/files", "/translate_file"), settings.file_bytes + FORM_BYTES))
 
 
 def _form(needed: list[str]) -> dict[str, Any]:

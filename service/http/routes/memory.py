@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from collections.abc import Collection
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from service.http.credentials import caller_of
 from service.http.dependencies import Parts, PartsDep
 from service.http.errors import BadRequest, HttpError
 from service.http.openapi import error_responses
+from service.http.ports import BodyBounds
 from service.settings import Settings
 from service.storage.memory import Correction
 from service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
@@ -27,6 +29,12 @@ from service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
 _TMX = "application/x-tmx+xml"
 _EXAMPLE = '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">…</tmx>'
 _ERRORS = (400, 401, 403, 429, 500, 503)
+MAX_TMX_BYTES = 32 << 20
+
+
+def body_bounds(settings: Settings) -> BodyBounds:
+    """Of a TMX that is sent."""
+    return BodyBounds(large=(re.compile(r"/memory\.tmx"), max(MAX_TMX_BYTES, settings.max_body_bytes)))
 
 
 async def memory_caller(request: Request, parts: Parts, api_key: str | None = None) -> Caller:

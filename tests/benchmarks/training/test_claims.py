@@ -110,7 +110,7 @@ def test_runs_of_another_recipe_and_unknown_families_are_refused(tmp_path: Path)
 
 def test_the_committed_scores_are_those_of_docs() -> None:
     """Each table with a row is there, as the command prints it."""
-    docs = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
     options = ClaimsOptions(scores=ROOT / "benchmarks" / "training" / "claims.json")
     runs = {claims._run_name(name, row, seed) for name, rows in ROWS.items() for row in rows for seed in (1, 2, 3)}
     assert set(claims._scores(options)) <= runs

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from service.api.schemas import DetectRequest, TranslateRequest
 from service.api.wording import bound_of
-from service.http.dialects.deepl.schemas import DeepLTranslateRequest
 from service.http.errors import InvalidFields, invalid_fields
 
 TEXT = {"q": "Hallo", "target": "en"}
@@ -30,7 +29,6 @@ TEXT = {"q": "Hallo", "target": "en"}
         (TranslateRequest, {"q": None, "target": "en"}, "but is null"),
         (TranslateRequest, TEXT | {"model": "m" * 300}, "model: must have at most 200 characters, but is 300"),
         (DetectRequest, {"q": ["a"]}, "q: must be a string, but is a list"),
-        (DeepLTranslateRequest, {"text": ["a"], "target_lang": "EN", "tag_handling": "md"}, "must be 'xml' or 'html'"),
     ],
 )
 def test_bound_and_value_are_named_in_our_words(model: type[BaseModel], fields: dict[str, Any], wanted: str) -> None:

@@ -13,8 +13,6 @@ from starlette.requests import Request
 
 from service.api.schemas import MAX_PROTECT, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.http import intake
-from service.http.dialects.deepl.schemas import DeepLTranslateRequest, GlossaryChange, MultilingualGlossaryRequest
-from service.http.dialects.openai.schemas import ChatRequest
 from service.http.errors import BadRequest, HttpError, InvalidFields
 from service.http.intake import read_fields, validate
 from service.text.glossary import MAX_GLOSSARY, MAX_TERM
@@ -189,10 +187,9 @@ async def test_so_is_a_long_form_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("model", "fields"),
     [
-        (ChatRequest, {"model": "m", "messages": [{"role": "user", "content": [{}] * 900}] * 900}),
-        (DeepLTranslateRequest, {"text": [1] * 900, "target_lang": "en"}),
-        (MultilingualGlossaryRequest, {"name": "n", "dictionaries": [1] * 900}),
-        (GlossaryChange, {"dictionaries": [1] * 900}),
+        (TranslateRequest, {"q": [1] * 900, "target": "en"}),
+        (PosteditRequest, {"q": "a", "translation": [1] * 900, "target": "en"}),
+        (SummarizeRequest, {"q": [1] * 900}),
     ],
 )
 def test_a_list_is_checked_up_to_its_first_fault(model: type[BaseModel], fields: dict[str, Any]) -> None:

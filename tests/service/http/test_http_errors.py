@@ -80,9 +80,10 @@ async def test_missing_fields_are_all_named(service: Served) -> None:
 
 async def test_summarize_checks_the_same_way(service: Served) -> None:
     for fields, status, code in (
-        ({"q": "a", "language": "de"}, 404, "language_not_served"),
+        ({"q": "a", "language": "de", "method": "model"}, 404, "language_not_served"),
         ({"q": "a", "language": "!"}, 422, "invalid_field"),
-        ({"q": "a", "language": "auto"}, 422, "invalid_field"),
+        ({"q": "a", "language": "auto", "method": "extract"}, 422, "invalid_field"),
+        ({"q": "a", "method": "best"}, 422, "invalid_field"),
         ({"q": "a", "model": "de-en"}, 404, "model_not_found"),
         ({"q": "a", "target": "en"}, 422, "invalid_field"),
         ({"q": "a" * 100_001}, 413, "too_large"),

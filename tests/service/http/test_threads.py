@@ -11,10 +11,11 @@ import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from service.app import ROUTERS
+from service.app import create_app
+from service.settings import Settings
 from tests.service.support import Served
 
-ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+ROUTES = [route for route in create_app(Settings.model_construct()).routes if isinstance(route, APIRoute)]
 BLOCKING = re.compile(r"/memory|/v[23]/glossaries|/openapi\.json$")  # the database; a document that takes a while
 
 

@@ -113,16 +113,6 @@ async def test_only_answered_requests_have_a_time_by_priority(service: Served) -
     assert found["tandem_text_request_seconds_count{priority=bulk,route=/translate}"] == 2
 
 
-async def test_deepls_route_counts_too(service: Served) -> None:
-    for text in ("guten morgen", "das haus. " * 250):
-        body = {"text": [text], "source_lang": "DE", "target_lang": "EN"}
-        assert (await service.client.post("/v2/translate", json=body)).status_code == 200
-    found = await metrics(service.client)
-    assert outcomes(found, "/v2/translate") == {"answered": 2}
-    assert found["tandem_text_request_seconds_count{priority=interactive,route=/v2/translate}"] == 1
-    assert found["tandem_text_request_seconds_count{priority=bulk,route=/v2/translate}"] == 1
-
-
 async def test_a_full_queue_fails_requests_and_shows_its_bound(bundles: dict[str, Bundle]) -> None:
     async with served(bundles, max_queue_tokens=40) as service:
         async with service.held("das haus ist gross und alt " * 3) as first:

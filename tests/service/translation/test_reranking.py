@@ -218,14 +218,3 @@ async def test_a_bundle_of_both_directions_judges_itself(tmp_path: Path) -> None
     catalog = Catalog(engine)
     channel = catalog.channel(catalog.translator("de", "en", None))
     assert channel is not None and (channel.name, channel.target) == ("both", "de")
-
-
-async def test_deepl_s_model_types_choose(both: Both) -> None:
-    body = {"text": [TEXT], "source_lang": "DE", "target_lang": "EN"}
-    for name, text in (("quality_optimized", TEXT), ("prefer_quality_optimized", TEXT), ("latency_optimized", WRONG)):
-        reply = await both.client.post("/v2/translate", json={**body, "model_type": name})
-        (found,) = reply.json()["translations"]
-        assert (found["text"], found["model_type_used"]) == (text, name.removeprefix("prefer_"))
-    both.engine.remove("en-de")
-    reply = await both.client.post("/v2/translate", json={**body, "model_type": "quality_optimized"})
-    assert reply.json()["translations"][0]["text"] == WRONG, "DeepL has no pair without it"

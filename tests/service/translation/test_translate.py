@@ -116,7 +116,8 @@ async def test_without_depth_a_summary_says_that_the_text_was_cut(bundles: dict[
     assert body["truncated"] == [False, True]
     assert body["summary"][1] == (sentence * body["summary"][1].count(".")).strip()
     assert body["model"] == "titles"
-    assert set(body) == {"summary", "truncated", "model", "usage", "time"}
+    assert body["method"] == ["model", "model"]
+    assert set(body) == {"summary", "truncated", "method", "model", "usage", "time"}
 
 
 async def test_a_summary_can_have_alternatives_and_details(service: Served) -> None:

@@ -14,7 +14,7 @@ from service.access.keys import CallerLimits
 from service.files.bounds import Bounds
 from service.settings import Settings
 from tests.service.files.working import InProcess
-from tests.service.http.dialects.live import Live, live
+from tests.service.http.live import Live, live
 from tests.service.support import copying, make_engine, stop_minutes, tiny_bundle
 
 

@@ -10,7 +10,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 
 from tests.service.http.dialects.conftest import Keyed
-from tests.service.http.dialects.live import Live
+from tests.service.http.live import Live
 
 
 def test_its_own_client(server: Live) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extras.dialects.deepl.translate import preserve
 from models.bundle import Bundle
-from service.http.dialects.deepl.translate import preserve
 from service.text.layout import Document, Splitting
 from tests.service.support import served
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
+from extras.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
+from extras.dialects.openai.document import STREAM, chat_body, openai_errors
+from extras.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
 from service.http.credentials import caller_of, counted_caller, sender_of
 from service.http.dependencies import PartsDep, fields_of, memory_of, note_priority
-from service.http.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
-from service.http.dialects.openai.document import STREAM, chat_body, openai_errors
-from service.http.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
 from service.http.openapi import streamed
 from service.http.streaming import stream
 from service.translation.progress import Progress

@@ -6,10 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
-from service.http.credentials import Sender
-from service.http.dependencies import Parts, memory_of
-from service.http.dialects.deepl.schemas import (
+from extras.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
     DeepLTranslation,
@@ -17,6 +14,10 @@ from service.http.dialects.deepl.schemas import (
     SplitSentences,
     StyleFields,
 )
+from extras.dialects.settings import DialectSettings
+from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
+from service.http.credentials import Sender
+from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, InvalidFields, not_offered
 from service.storage.glossaries import base_language
 from service.text.glossary import Glossary
@@ -69,7 +70,7 @@ async def translate(
         memory=memory_of(parts, owner),
         postprocess=preserve if fields.preserve_formatting else None,
         rerank=_rerank(fields),
-        timeout=min(parts.settings.deepl_timeout, parts.settings.request_timeout),
+        timeout=min(parts.settings.part(DialectSettings).deepl_timeout, parts.settings.request_timeout),
         tag=sender.tag,
         caller=sender.caller,
     )

@@ -8,16 +8,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
+from extras.dialects.deepl.document import deepl_body, deepl_errors, document_form
+from extras.dialects.deepl.intake import fields_of_form
+from extras.dialects.deepl.routes import keyed, note, traced
+from extras.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
+from extras.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
 from service.access.access import Caller
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from service.files.disk import Upload
 from service.files.records import OPEN, FileJob
 from service.http.dependencies import Parts, PartsDep
-from service.http.dialects.deepl.document import deepl_body, deepl_errors, document_form
-from service.http.dialects.deepl.intake import fields_of_form
-from service.http.dialects.deepl.routes import keyed, note, traced
-from service.http.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
-from service.http.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
 from service.http.errors import HttpError, InvalidFields
 from service.http.intake import validate
 from service.http.routes.files import result_reply

@@ -7,12 +7,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from service.access.access import Caller
-from service.http.credentials import caller_of, counted_caller, sender_of
-from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
-from service.http.dialects.deepl.document import deepl_body, deepl_errors
-from service.http.dialects.deepl.intake import read_request
-from service.http.dialects.deepl.schemas import (
+from extras.dialects.deepl.document import deepl_body, deepl_errors
+from extras.dialects.deepl.intake import read_request
+from extras.dialects.deepl.schemas import (
     DeepLFields,
     DeepLLanguage,
     DeepLTranslateReply,
@@ -27,7 +24,10 @@ from service.http.dialects.deepl.schemas import (
     Resource,
     ResourceFeature,
 )
-from service.http.dialects.deepl.translate import NOTICE, translate
+from extras.dialects.deepl.translate import NOTICE, translate
+from service.access.access import Caller
+from service.http.credentials import caller_of, counted_caller, sender_of
+from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.errors import InvalidFields
 from service.storage.glossaries import base_language
 from service.text.languages import language_name

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
+from extras.dialects.deepl import documents
 from models.bundle import Bundle
 from service.access.access import Access
 from service.access.keys import CallerLimits
 from service.files.records import FileJob
-from service.http.dialects.deepl import documents
 from service.settings import Settings
 from tests.service.support import Served, served, until
 

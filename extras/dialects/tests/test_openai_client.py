@@ -13,7 +13,7 @@ from models.bundle import Bundle, Limits
 from models.search import SearchOptions
 from service.settings import Settings
 from tests.service.http.dialects.conftest import Keyed
-from tests.service.http.dialects.live import Live, live
+from tests.service.http.live import Live, live
 from tests.service.support import PATIENCE, copying, make_engine, tiny_bundle
 
 TEXT = " - Wo ist der Bahnhof heute? Guten Morgen.\n\nDas Haus ist gross. Guten Morgen.\n "

@@ -10,10 +10,7 @@ from typing import Any, TypeAlias
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel
 
-from service.bundles.catalog import Catalog
-from service.errors import ModelNotFound
-from service.http.credentials import Sender
-from service.http.dialects.openai.schemas import (
+from extras.dialects.openai.schemas import (
     ChatAnswer,
     ChatCompletion,
     ChatCompletionChunk,
@@ -23,6 +20,9 @@ from service.http.dialects.openai.schemas import (
     ChunkDelta,
     TokenUsage,
 )
+from service.bundles.catalog import Catalog
+from service.errors import ModelNotFound
+from service.http.credentials import Sender
 from service.http.errors import InvalidFields, not_offered
 from service.translation.progress import Event
 from service.translation.requests import AUTO, Recall, SummarizeTask, TranslateTask

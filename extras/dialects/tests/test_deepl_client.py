@@ -19,7 +19,7 @@ from deepl.api_data import ModelType, MultilingualGlossaryDictionaryEntries
 from models.bundle import Bundle
 from service.settings import Settings
 from tests.service.http.dialects.conftest import Keyed
-from tests.service.http.dialects.live import Live, live
+from tests.service.http.live import Live, live
 from tests.service.support import PATIENCE, copying, make_engine
 
 RAILWAY = {"bahnhof": "station", "haus": "house"}

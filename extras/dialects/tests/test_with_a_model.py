@@ -13,9 +13,9 @@ from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 
 from service.bundles.loading import build_engine
 from service.settings import Settings
-from tests.service.http.dialects.live import Live, live
+from tests.service.http.live import Live, live
 
-BUNDLE = Path(__file__).parents[4] / "bundles" / "de-en"
+BUNDLE = Path(__file__).parents[3] / "bundles" / "de-en"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (BUNDLE / "manifest.json").exists(), reason="no trained model in bundles/de-en"),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extras.dialects.deepl.glossaries import format_tsv, parse_entries
 from service.errors import GlossaryLimit, GlossaryNotFound, InvalidOption
-from service.http.dialects.deepl.glossaries import format_tsv, parse_entries
 from service.http.errors import InvalidFields
 from service.settings import Settings
 from service.storage.glossaries import MAX_DICTIONARIES, MAX_NAME, Glossaries, GlossaryDictionary

@@ -10,12 +10,9 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from service.access.access import Caller
-from service.errors import GlossaryNotFound
-from service.http.dependencies import Parts, PartsDep, RequestId
-from service.http.dialects.deepl.document import deepl_body, deepl_errors
-from service.http.dialects.deepl.routes import CallerDep, keyed, served_pairs, traced
-from service.http.dialects.deepl.schemas import (
+from extras.dialects.deepl.document import deepl_body, deepl_errors
+from extras.dialects.deepl.routes import CallerDep, keyed, served_pairs, traced
+from extras.dialects.deepl.schemas import (
     DeepLGlossaries,
     DeepLGlossary,
     DictionaryEntries,
@@ -28,6 +25,9 @@ from service.http.dialects.deepl.schemas import (
     MultilingualGlossary,
     MultilingualGlossaryRequest,
 )
+from service.access.access import Caller
+from service.errors import GlossaryNotFound
+from service.http.dependencies import Parts, PartsDep, RequestId
 from service.http.errors import InvalidFields
 from service.storage.glossaries import (
     MAX_DICTIONARIES,

@@ -8,7 +8,7 @@ such route (extra ``mcp``).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from models.command import installed_version
@@ -24,6 +25,7 @@ from service.access.access import Caller
 from service.http.credentials import caller_of, counted_caller, sender_of
 from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, invalid_fields, reply_for
+from service.http.ports import HttpPart
 from service.translation.requests import AUTO, SummarizeTask, TranslateTask
 
 if TYPE_CHECKING:
@@ -102,46 +104,28 @@ _TOOLS: dict[str, tuple[type[_Arguments], Callable[[_Call, Any], Awaitable[dict[
 }
 
 
-class McpRoute:
-    """ASGI app: checks who asks and from where, and lets the SDK answer."""
+class McpServer:
+    """The SDK, which answers; loaded and started with the first request."""
 
-    def __init__(self, origins: tuple[str, ...]) -> None:
-        """``origins``: of the web pages that may ask, besides the server's own."""
-        self._origins = origins
+    def __init__(self) -> None:
         self._handle: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
         self._starting = asyncio.Lock()
         self._ended = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Ends the SDK's work where any has begun."""
-        try:
-            yield
-        finally:
-            self._ended.set()
-            if self._serving is not None:
-                await self._serving
+    async def close(self) -> None:
+        """End the SDK's work where any has begun."""
+        self._ended.set()
+        if self._serving is not None:
+            await self._serving
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises HttpError and what ``counted_caller`` raises."""
-        request = Request(scope, receive)
-        scope["state"]["route"] = PATH
-        self._check_origin(request)
-        await counted_caller(request, request.app.state.parts.access)
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
         async with self._starting:
             if self._handle is None:
                 await self._start()
         assert self._handle is not None
         await self._handle(scope, receive, send)
-
-    def _check_origin(self, request: Request) -> None:
-        """A page of another origin is refused, whatever its request looks like: the protocol asks for it."""
-        origin = request.headers.get("origin")
-        own = f"{request.url.scheme}://{request.headers.get('host', '')}"
-        if origin is not None and origin != own and not {origin, "*"} & set(self._origins):
-            message = "pages of that origin may not use this; list it in TANDEM_CORS_ORIGINS"
-            raise HttpError(403, "origin_not_allowed", message)
 
     async def _start(self) -> None:
         """Load the SDK, and start what its replies run in."""
@@ -156,6 +140,46 @@ class McpRoute:
         self._serving = asyncio.create_task(serve())
         await ready.wait()
         self._handle = manager.handle_request
+
+
+@asynccontextmanager
+async def serving(parts: Parts) -> AsyncIterator[McpServer]:
+    """The SDK as long as the service runs."""
+    server = McpServer()
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+class McpRoute:
+    """ASGI app: checks who asks and from where, and lets the SDK answer."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises HttpError and what ``counted_caller`` raises."""
+        request = Request(scope, receive)
+        scope["state"]["route"] = PATH
+        running: Parts = request.app.state.parts
+        _check_origin(request, running.settings.cors_origins)
+        await counted_caller(request, running.access)
+        await running.resource(McpServer).handle(scope, receive, send)
+
+
+# A GET would be a stream that nothing ever comes on, held open until the client leaves.
+_ROUTE = Route(PATH, McpRoute(), methods=["POST"], include_in_schema=False)
+HTTP = HttpPart(routes=[_ROUTE] if INSTALLED else [])
+
+
+def _check_origin(request: Request, origins: Sequence[str]) -> None:
+    """A page of an origin that is neither listed nor the server's own is refused, whatever its request looks like.
+
+    The protocol asks for it.
+    """
+    origin = request.headers.get("origin")
+    own = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    if origin is not None and origin != own and not {origin, "*"} & set(origins):
+        message = "pages of that origin may not use this; list it in TANDEM_CORS_ORIGINS"
+        raise HttpError(403, "origin_not_allowed", message)
 
 
 def _manager() -> Any:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_origin
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from service.http.dialects.deepl.schemas import DeepLFields
+from extras.dialects.deepl.schemas import DeepLFields
 from service.http.intake import read_body, validate
 
 T = TypeVar("T", bound=DeepLFields)

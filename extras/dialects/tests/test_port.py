@@ -1,0 +1,33 @@
+"""How the core finds what is here."""
+
+from __future__ import annotations
+
+from extras.dialects.openai.routes import router
+from extras.dialects.port import EXTRA
+from service.app import create_app
+from service.http.ports import HttpPart, dialect_of, http_parts
+from service.ports import load
+from service.settings import Settings
+
+
+def test_what_the_port_names_is_there() -> None:
+    assert all(isinstance(load(place), HttpPart) for place in EXTRA.http)
+    assert {route.path for route in router.routes} <= {route.path for route in create_app(Settings()).routes}  # type: ignore[attr-defined]
+
+
+def test_dialects_are_told_by_their_paths() -> None:
+    names = {path: getattr(dialect_of(path), "name", None) for path in ("/v1/models", "/v2/usage", "/v3/x", "/models")}
+    assert names == {"/v1/models": "OpenAI", "/v2/usage": "DeepL", "/v3/x": "DeepL", "/models": None}
+    assert len(http_parts()) >= len(EXTRA.http)
+
+
+def test_keys_of_deepls_clients_are_described() -> None:
+    document = create_app(Settings.model_construct()).openapi()
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "deepl"}
+    security = {path: next(iter(document["paths"][path].values()))["security"] for path in ("/translate", "/v2/usage")}
+    assert security == {"/translate": [{}, {"bearer": []}, {"deepl": []}], "/v2/usage": [{}, {"deepl": []}]}
+    assert document["paths"]["/v1/models"]["get"]["security"] == [{}, {"bearer": []}]
+
+
+def test_settings_are_found_by_name() -> None:
+    assert Settings.model_fields["deepl_timeout"].default == 9.0

@@ -1,0 +1,82 @@
+"""Summaries without a model: of texts that none of those loaded was made for, or where a request wants them so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from models.text import normalise
+from service.bundles.served import ServedModel, Tokeniser
+from service.text.extraction import extract
+from service.text.layout import is_translatable
+from service.text.segmentation import split_sentences
+from service.text.spans import Span, trim
+from service.translation.requests import SummarizeTask
+from service.translation.results import WrittenSentence, WrittenText
+
+MOST_SENTENCES = 3
+"""Sentences of an extract, unless a request wants others; of short texts a third of theirs."""
+_READ = 20_000  # characters that tell whether a model was made for a text
+_BLOCK = re.compile(r"\n(?=\s*(?:\n|[-*•–]\s|\d+[.)]\s))")  # before an empty line or a list's mark
+_UNWRAPPED = 0.6  # of the longest line: a shorter one was not wrapped, but ends there
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedText:
+    """A text whose summary are sentences of it: its number in the request, what of it was read, and its summary."""
+
+    number: int
+    span: Span
+    written: WrittenText
+
+    @classmethod
+    def of(cls, request: SummarizeTask, number: int, language: str) -> ExtractedText:
+        """Extract it; ``language``: its code, for where sentences end."""
+        content = normalise(request.texts[number])
+        places = list(_sentences(content, language))
+        texts = [" ".join(content[place.start : place.end].split()) for place in places]
+        most = request.sentences or max(1, min(MOST_SENTENCES, round(len(texts) / 3)))
+        chosen = extract(texts, most)
+        sentences, start = [], 0
+        for one in chosen if request.wants_details else ():
+            target = Span(start, start + len(texts[one]))
+            sentences.append(WrittenSentence(places[one], target, None, []))
+            start = target.end + 1
+        written = WrittenText(" ".join(texts[one] for one in chosen), sentences=sentences, method="extract")
+        return cls(number, trim(content, 0, len(content)), written)
+
+
+def is_made_for(model: ServedModel, text: str) -> bool:
+    """Whether a text is written in the words that a summarizer knows from its training.
+
+    They are one piece of its vocabulary, others several: where a text has fewer characters a token than nine tenths of
+    those that the model learnt from, it is of another kind. A bundle that was not measured so is made for all.
+    """
+    beginning = normalise(text)[:_READ]
+    tokens = Tokeniser(model).measure(beginning)
+    return len(beginning) >= model.bundle.manifest.characters_per_token * tokens
+
+
+def _sentences(content: str, language: str) -> Iterator[Span]:
+    """Where sentences with words stand in a normalised text."""
+    for block in _lines(content):
+        start = block.start
+        for piece in split_sentences(content[block.start : block.end].replace("\n", " "), language):
+            if is_translatable(piece):
+                yield trim(content, start, start + len(piece))
+            start += len(piece)
+
+
+def _lines(content: str) -> Iterator[Span]:
+    """Paragraphs, list items, and lines that were not wrapped."""
+    start = 0
+    for block in (*(match.start() for match in _BLOCK.finditer(content)), len(content)):
+        lines = content[start:block].splitlines(keepends=True)
+        longest = max((len(line) for line in lines), default=0)
+        begin = start
+        for line in lines:
+            start += len(line)
+            if len(line) < _UNWRAPPED * longest or start == block:
+                yield Span(begin, start)
+                begin = start
