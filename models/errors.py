@@ -10,7 +10,8 @@
     ├── CheckpointError    a training checkpoint cannot be read or does not fit the recipe
     ├── OptionError        a decoding option is out of bounds; ``field``, ``bound``, ``value``
     ├── DecodingError      a step produced numbers that cannot be right (NaN, infinity)
-    └── DeviceLost         a device fails in a way that lasts
+    ├── DeviceLost         a device fails in a way that lasts
+    └── DataInUse          another process works on a folder
 
 A message says what was wrong, the bound and the value, and what to do. The service maps this tree, and its own
 HTTP-level errors, to status codes in one place (``service/http/errors.py``).
@@ -85,3 +86,7 @@ class DecodingError(TandemError):
 
 class DeviceLost(TandemError):
     """A device fails in a way that lasts: whatever this process asks of it from now on fails too."""
+
+
+class DataInUse(TandemError):
+    """Another server works on the folder. No fault of the settings: one that is just ending lets go of it."""

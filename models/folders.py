@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Files and folders that appear whole or not at all, and folders that one process works on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedWriter
 from pathlib import Path
+
+from models.errors import DataInUse
 
 
 def is_vacant(out: Path) -> bool:
@@ -88,3 +91,22 @@ def replace_folder(out: Path, filled: Path, old: Path) -> None:
             old.rename(out)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def hold(path: Path) -> BufferedWriter:
+    """A file that this process has locked for itself: two that worked on the same jobs would translate them twice.
+
+    Raises:
+        DataInUse: another process holds it.
+    """
+    lock = path.open("ab")
+    try:
+        import fcntl
+    except ImportError:  # not on every system
+        return lock
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.close()
+        raise DataInUse(f"{path.parent}: another server works on the files here; give each its own data") from error
+    return lock

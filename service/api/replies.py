@@ -5,11 +5,11 @@ Records of the text service that the replies hold as they are stand in its ``res
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
+from service.text.faithful import Fault
 from service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage, WordConfidence
 
 
@@ -68,6 +68,12 @@ class SentenceDetail(BaseModel):
     token_scores: list[float] | None = Field(default=None, description="Per token and for the end of the sentence.")
     alignment: SentenceAlignment | None = Field(default=None, description="Where `alignments` were asked for.")
     repetition: bool | None = Field(default=None, description="True where the model repeated itself and was cut.")
+    faults: list[Fault] | None = Field(
+        default=None,
+        description="What is at fault after all attempts, where anything is: `characters` (a broken one), `signs`, "
+        "`numbers` (of four digits or more) and `parts` (that come back as they are) are not there as often as in the "
+        "source, `brackets` or quotation marks lack their other one, or there are no `words`.",
+    )
     match: int | None = Field(
         default=None, description="100 where the caller's translation memory had the sentence, and nothing was decoded."
     )
@@ -158,35 +164,6 @@ class SummaryEvent(BaseModel):
     summary: str
 
 
-class RememberedSentence(BaseModel):
-    """An entry of a translation memory."""
-
-    id: str = Field(examples=["0b3f1c52-8d7e-4a35-9c2f-6f1f5a0c9d11"])
-    source: str = Field(examples=["de"])
-    target: str = Field(examples=["en"])
-    text: str = Field(examples=["Wo ist der Bahnhof?"])
-    translation: str = Field(examples=["Where is the station, please?"])
-    changed: datetime = Field(examples=["2030-01-31T12:00:00Z"])
-
-
-class MemoryPage(BaseModel):
-    """Some entries, those that were changed last first, and how many there are in all."""
-
-    entries: list[RememberedSentence]
-    total: int = Field(examples=[1])
-
-
-class MemoryImport(BaseModel):
-    """What came of a TMX."""
-
-    stored: int = Field(examples=[2], description="Pairs that are entries now.")
-    replaced: int = Field(examples=[0], description="Of these, those that took the place of an entry.")
-    repeated: int = Field(examples=[0], description="Pairs in whose place a later one of the same text was stored.")
-    skipped: int = Field(
-        examples=[0], description="Pairs that were left out: empty, or over 5,000 characters on a side."
-    )
-
-
 class SourceCombination(BaseModel):
     """Source languages that a model reads together: all of them are needed, in any order."""
 
@@ -269,47 +246,6 @@ class ModelChange(BaseModel):
     )
     model: str | None = Field(default=None, description="What was loaded or switched to.")
     unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
-
-
-class FileStatus(BaseModel):
-    """A file that is translated in the background."""
-
-    id: str = Field(
-        examples=["q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh"],
-        description="Unguessable; names the job in every request about it.",
-    )
-    name: str = Field(examples=["letter.docx"], description="Of the file that was sent.")
-    status: Literal["queued", "running", "done", "failed", "cancelled", "expired"] = Field(examples=["done"])
-    progress: float = Field(examples=[1.0], description="Share of the characters that are translated, 0..1.")
-    source: str = Field(examples=["de"])
-    target: str = Field(examples=["en"])
-    model: str | None = None
-    detectedLanguage: DetectedLanguage | None = Field(default=None, description="Where `source` was `auto`.")
-    characters: int = Field(examples=[1840], description="To translate.")
-    created: datetime = Field(examples=["2030-12-31T09:30:00Z"])
-    finished: datetime | None = Field(default=None, examples=["2030-12-31T09:30:04.120000Z"])
-    expires: datetime | None = Field(
-        examples=["2031-01-01T09:30:04.120000Z"],
-        default=None,
-        description="When the files of a finished job are deleted.",
-    )
-    error: str | None = Field(default=None, description="Of a job that failed: a sentence for people.")
-    code: str | None = Field(default=None, description="Of a job that failed: for machines.")
-    result: str | None = Field(
-        examples=["/files/q3Y0Yk1xV2d1bGZxT2pQd0xKcWVnS2Zh/result"],
-        default=None,
-        description="Path of the result, once it is there.",
-    )
-    result_name: str | None = Field(examples=["letter.en.docx"], default=None, description="The result's file name.")
-
-
-class FileUrl(BaseModel):
-    """Where a translated file can be fetched."""
-
-    translatedFileUrl: str = Field(
-        examples=["https://example.org/download_file/AbC…xyz.letter.en.docx"],
-        description="Unguessable, and good without a key until the file expires.",
-    )
 
 
 class Status(BaseModel):

@@ -19,27 +19,23 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
-from service.access.errors import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
 from service.api.wording import bound_of, quoted, shown
+from service.database import StorageError, StorageFull
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.errors import (
-    GlossaryLimit,
+    AdminRequired,
     GlossaryNotFound,
     InvalidOption,
+    KeyInvalid,
+    KeyMissing,
     LanguageNotServed,
-    MemoryEntryNotFound,
-    MemoryLimit,
     ModelInUse,
     ModelNotFound,
     ModelRefused,
     PairNotServed,
     TooLarge,
 )
-from service.files.bounds import FileRefused
-from service.files.records import FilesFull, TooManyFiles
-from service.files.runner import Explanation
 from service.http.ports import ErrorReply, ErrorRule, ReplyRule, http_parts
-from service.storage.database import StorageError, StorageFull
 
 _SOON = 5.0  # seconds
 _LONGEST_NAME = 80
@@ -51,30 +47,14 @@ _REPLIES: Mapping[type[BaseException], ErrorRule] = {
     ModelRefused: ReplyRule(422, "model_refused"),
     TooLarge: ReplyRule(413, "too_large"),
     GlossaryNotFound: ReplyRule(404, "glossary_not_found"),
-    GlossaryLimit: ReplyRule(400, "glossary_limit"),
-    MemoryEntryNotFound: ReplyRule(404, "memory_entry_not_found"),
-    MemoryLimit: ReplyRule(400, "memory_limit"),
     KeyMissing: ReplyRule(401, "key_missing", {"WWW-Authenticate": 'Bearer realm="tandem"'}),  # which a 401 has to have
     KeyInvalid: ReplyRule(403, "key_invalid"),
     AdminRequired: ReplyRule(403, "admin_required"),
-    RateLimited: ReplyRule(429, "rate_limited"),
-    QuotaExceeded: ReplyRule(429, "quota_exceeded"),
-    LimitsUnavailable: ReplyRule(503, "limits_unavailable"),
-    TooManyFiles: ReplyRule(429, "too_many_files"),
-    FilesFull: ReplyRule(503, "files_full"),
     UnknownModel: ReplyRule(404, "model_not_found"),
     Overloaded: ReplyRule(503, "overloaded"),
     Draining: ReplyRule(503, "draining"),
     DecodingFailed: ReplyRule(500, "decoding_failed"),
 }
-_FILE_STATUSES: Mapping[str, int] = {
-    "file_too_large": 413,
-    "unsupported_file": 415,
-    "broken_file": 422,
-    "file_too_complex": 422,
-    "file_gone": 410,
-}
-"""Of a refused file, by its code."""
 
 
 class HttpError(TandemError):
@@ -137,8 +117,6 @@ class NotReady(HttpError):
 
 def reply_for(error: BaseException) -> ErrorReply:
     """The reply to any error that a request can end with; unknown ones are a bare 500."""
-    if isinstance(error, FileRefused):
-        return ErrorReply(_FILE_STATUSES[error.code], error.code, str(error), error.detail)
     if isinstance(error, HttpError):
         headers = {**(_retry(_SOON) if error.status == 503 else {}), **error.headers}
         return ErrorReply(error.status, error.code, str(error), error.detail, headers)
@@ -159,12 +137,6 @@ def reply_for(error: BaseException) -> ErrorReply:
     if isinstance(error, HTTPException):
         return _reply_for_route(error)
     return ErrorReply(500, "internal", "something went wrong on our side; quote the request id when you report it")
-
-
-def explain(error: Exception) -> Explanation | None:
-    """What a client is told of an error where there is no reply to tell it with; None = nothing."""
-    reply = reply_for(error)
-    return None if reply.code == "internal" else Explanation(reply.message, reply.code, reply.status == 503)
 
 
 def invalid_fields(error: ValidationError) -> InvalidFields:

@@ -13,15 +13,20 @@ from extras.dialects.deepl.intake import fields_of_form
 from extras.dialects.deepl.routes import keyed, note, traced
 from extras.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
 from extras.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
-from service.access.access import Caller
+from extras.files.disk import Upload
+from extras.files.jobs import FileJobs
+from extras.files.records import OPEN, FileJob
+from extras.files.routes import result_reply
+from extras.files.serving import FilesDep
+from extras.files.settings import FileSettings
+from extras.files.uploads import FORM_BYTES, read_form, sent_file
+from service.callers import Caller
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
-from service.files.disk import Upload
-from service.files.records import OPEN, FileJob
-from service.http.dependencies import Parts, PartsDep
+from service.http.dependencies import PartsDep
 from service.http.errors import HttpError, InvalidFields
 from service.http.intake import validate
-from service.http.routes.files import result_reply
-from service.http.uploads import read_form, sent_file
+from service.http.ports import BodyBounds, HttpPart
+from service.settings import Settings
 from service.translation.requests import AUTO
 
 _SOON = 1.0
@@ -33,7 +38,7 @@ Keyed = Annotated[tuple[Caller, DocumentKey], keyed(DocumentKey)]
 
 
 @router.post("", responses=deepl_errors(400, 403, 408, 413, 429, 456, 503), openapi_extra=document_form())
-async def upload(request: Request, parts: PartsDep, response: Response) -> DocumentHandle:
+async def upload(request: Request, parts: PartsDep, files: FilesDep, response: Response) -> DocumentHandle:
     """Have a document translated in the background; the formats are those of `POST /files`.
 
     Where a key is asked for, it must come before the file: in `Authorization`, or as a field `auth_key` ahead of it.
@@ -47,7 +52,7 @@ async def upload(request: Request, parts: PartsDep, response: Response) -> Docum
         source = fields.source_lang or AUTO
         sent = Upload(name, ending, source, fields.target_lang, None, file, named, likeliest=True, differ=True)
         try:
-            job = await parts.files.accept(sent, caller)
+            job = await files.jobs.accept(sent, caller)
         except (LanguageNotServed, PairNotServed) as error:
             raise not_supported(error, fields.target_lang) from error
         except GlossaryNotFound as error:
@@ -63,30 +68,30 @@ async def upload(request: Request, parts: PartsDep, response: Response) -> Docum
     responses=deepl_errors(400, 403, 404, 429, 503),
     openapi_extra=deepl_body(DocumentKey),
 )
-async def status(given: Keyed, identifier: Identifier, parts: PartsDep) -> DocumentStatus:
+async def status(given: Keyed, identifier: Identifier, files: FilesDep) -> DocumentStatus:
     """How far a document is."""
     caller, fields = given
-    job = await _find(parts, caller, identifier, fields.document_key)
+    job = await _find(files.jobs, caller, identifier, fields.document_key)
     try:
-        job = await parts.files.wait(job, _SOON) or job
+        job = await files.jobs.wait(job, _SOON) or job
     except TimeoutError:
-        job = await parts.files.find(job.id, caller) or job
+        job = await files.jobs.find(job.id, caller) or job
     return _status(job)
 
 
 @router.post("/{document_id}/result", response_class=Response, responses=deepl_errors(400, 403, 404, 429, 503))
-async def result(given: Keyed, identifier: Identifier, parts: PartsDep) -> Response:
+async def result(given: Keyed, identifier: Identifier, files: FilesDep) -> Response:
     """The translated document, as often as it is asked for, until its time is over."""
     caller, fields = given
-    job = await _find(parts, caller, identifier, fields.document_key)
+    job = await _find(files.jobs, caller, identifier, fields.document_key)
     if job.status in OPEN:
         raise HttpError(503, "document_not_ready", "Document not ready: ask for its status until that is done")
-    return await result_reply(parts, job)
+    return await result_reply(files.jobs, job)
 
 
-async def _find(parts: Parts, caller: Caller, identifier: str, key: str) -> FileJob:
+async def _find(jobs: FileJobs, caller: Caller, identifier: str, key: str) -> FileJob:
     """Raises HttpError where there is no such document of the caller's, or it has another key."""
-    job = await parts.files.find(identifier, caller)
+    job = await jobs.find(identifier, caller)
     if job is None or job.download is None or not secrets.compare_digest(job.download.encode(), key.encode()):
         raise HttpError(404, "file_not_found", "there is no such document, or it is not yours, or its key is wrong")
     return job
@@ -103,3 +108,16 @@ def _status(job: FileJob) -> DocumentStatus:
         return DocumentStatus(document_id=job.id, status="done", seconds_remaining=0, billed_characters=job.characters)
     message = job.error or f"the document is {job.status}"
     return DocumentStatus(document_id=job.id, status="error", error_message=message)
+
+
+def _bounds(settings: Settings) -> BodyBounds:
+    return BodyBounds(streamed={"/v2/document": settings.part(FileSettings).file_bytes + FORM_BYTES})
+
+
+_ABOUT = "Documents, as DeepL's clients send and fetch them; see `files`."
+HTTP = HttpPart(
+    routes=router.routes,
+    bodies=_bounds,
+    tags=({"name": "DeepL documents", "description": _ABOUT},),
+    models=(DocumentKey,),
+)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import deepl
@@ -16,9 +13,9 @@ import httpx
 import pytest
 from deepl.api_data import ModelType, MultilingualGlossaryDictionaryEntries
 
+from extras.accounts.tests.keyed import Keyed
 from models.bundle import Bundle
 from service.settings import Settings
-from tests.service.http.dialects.conftest import Keyed
 from tests.service.http.live import Live, live
 from tests.service.support import PATIENCE, copying, make_engine
 
@@ -207,64 +204,6 @@ def test_a_text_in_the_target_language_stays(client: deepl.DeepLClient) -> None:
     assert (found.text, found.detected_source_lang, found.billed_characters) == ("a proton beam", "EN", 13)
 
 
-def test_a_documents_life(client: deepl.DeepLClient, tmp_path: Path) -> None:
-    made = client.create_glossary("Railway", "DE", "EN", RAILWAY)
-    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
-    source.write_text("wo ist der bahnhof heute\n\nguten morgen\n")
-    languages: dict[str, Any] = {"source_lang": "DE", "target_lang": "EN-US"}
-    done = client.translate_document_from_filepath(source, target, formality="more", glossary=made, **languages)
-    assert target.read_text() == "wo ist der station heute\n\nguten morgen\n"
-    assert (done.status, done.billed_characters) == (deepl.DocumentStatus.Status.DONE, 36)
-
-    handle = client.translate_document_upload("guten morgen", filename="a.txt", **languages)
-    assert re.fullmatch("Document ID: [0-9A-F]{32}, key: [0-9A-F]{64}", str(handle))
-    assert client.translate_document_wait_until_done(handle).done
-    for _ in range(2):
-        kept = io.BytesIO()
-        client.translate_document_download(handle, kept)
-        assert kept.getvalue() == b"guten morgen"
-    for other in (
-        deepl.DocumentHandle(handle.document_id, "CD34" * 16),
-        deepl.DocumentHandle("12AB" * 8, handle.document_key),
-    ):
-        for attempt in (client.translate_document_get_status, client.translate_document_download):
-            with pytest.raises(deepl.DeepLException, match="Not found"):
-                attempt(other)
-    client.delete_glossary(made)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "says"),
-    [
-        ("a.invalid", {"target_lang": "EN-GB"}, "Invalid file.*file extension '.invalid'"),
-        ("a.html", {"target_lang": "EN-GB", "output_format": "docx"}, "output_format"),
-        ("a.txt", {"target_lang": "XX"}, "target_lang.*not supported"),
-        ("a.txt", {"target_lang": "EN-GB", "source_lang": "DE", "glossary": "none"}, "no such glossary"),
-    ],
-)
-def test_documents_that_are_refused(client: deepl.DeepLClient, name: str, options: dict[str, Any], says: str) -> None:
-    with pytest.raises(deepl.DeepLException, match=f"Bad request.*{says}"):
-        client.translate_document_upload("Wo ist der Bahnhof?", filename=name, **options)
-
-
-def test_a_document_in_the_target_language_is_an_error(client: deepl.DeepLClient, tmp_path: Path) -> None:
-    source = tmp_path / "a.txt"
-    source.write_text("Das ist ein sehr altes Haus.")
-    with pytest.raises(deepl.DocumentTranslationException, match="Source and target language are equal") as caught:
-        client.translate_document_from_filepath(source, tmp_path / "b.txt", target_lang="DE")
-    with pytest.raises(deepl.DeepLException, match="Bad request"):  # of which the client reads no more
-        client.translate_document_download(caught.value.document_handle)
-
-
-def test_an_upload_says_which_language_was_taken(server: Live) -> None:
-    """The likeliest that is served."""
-    file = {"file": ("a.txt", "Pourriez-vous me dire où se trouve la gare ?")}
-    reply = httpx.post(f"{server.url}/v2/document", data={"target_lang": "EN-GB", "formality": "more"}, files=file)
-    assert reply.status_code == 200, reply.text
-    notice = reply.headers["x-tandem-notice"]
-    assert notice.startswith("formality=more: ") and "source_lang: taken to be de, " in notice
-
-
 def test_a_glossary_as_large_as_deepls(keyed: Keyed) -> None:
     """More bytes than other bodies may have, and more terms than a request may hold."""
     client = connect(keyed.live.url, keyed.good)
@@ -309,10 +248,6 @@ def test_the_quota(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("deepl.http_client._BackoffTimer.sleep_until_deadline")  # it does not try again
     with pytest.raises(deepl.QuotaExceededException, match="at most 30 characters"):
         poor.translate_text("wo ist der bahnhof heute", source_lang="DE", target_lang="EN-GB")
-    with pytest.raises(deepl.QuotaExceededException, match="at most 30 characters"):
-        poor.translate_document_upload(
-            "wo ist der bahnhof heute", filename="a.txt", source_lang="DE", target_lang="EN-GB"
-        )
 
 
 @pytest.mark.usefixtures("quick_retries")

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import pytest
+
+from extras.dialects.deepl.routes import features_here
 from extras.dialects.openai.routes import router
 from extras.dialects.port import EXTRA
 from service.app import create_app
 from service.http.ports import HttpPart, dialect_of, http_parts
-from service.ports import load
+from service.ports import extras, load
 from service.settings import Settings
 
 
 def test_what_the_port_names_is_there() -> None:
-    assert all(isinstance(load(place), HttpPart) for place in EXTRA.http)
+    here = {extra.name for extra in extras()}
+    assert all(isinstance(load(place), HttpPart) for place, needed in EXTRA.http.items() if here.issuperset(needed))
     assert {route.path for route in router.routes} <= {route.path for route in create_app(Settings()).routes}  # type: ignore[attr-defined]
 
 
 def test_dialects_are_told_by_their_paths() -> None:
     names = {path: getattr(dialect_of(path), "name", None) for path in ("/v1/models", "/v2/usage", "/v3/x", "/models")}
     assert names == {"/v1/models": "OpenAI", "/v2/usage": "DeepL", "/v3/x": "DeepL", "/models": None}
-    assert len(http_parts()) >= len(EXTRA.http)
+    here = {extra.name for extra in extras()}
+    assert len(http_parts()) >= sum(here.issuperset(needed) for needed in EXTRA.http.values())
 
 
 def test_keys_of_deepls_clients_are_described() -> None:
@@ -31,3 +36,11 @@ def test_keys_of_deepls_clients_are_described() -> None:
 
 def test_settings_are_found_by_name() -> None:
     assert Settings.model_fields["deepl_timeout"].default == 9.0
+
+
+def test_what_other_extras_bring_is_not_offered_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = features_here()
+    assert set(whole) == {"translate_text", "translate_document", "glossary"}
+    monkeypatch.setattr("extras.dialects.deepl.routes.extras", lambda: (EXTRA,))
+    (alone,) = features_here().items()
+    assert alone[0] == "translate_text" and {one.name for one in alone[1]} == {"tag_handling", "auto_detection"}

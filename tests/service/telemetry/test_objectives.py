@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
 
 import httpx
 import pytest
@@ -150,34 +149,6 @@ async def test_what_runs_and_what_it_may_use(service: Served) -> None:
     assert found["tandem_decode_workers"] == service.engine.options.workers
     assert found["tandem_cores"] > 0
     assert found["process_resident_memory_bytes"] < found["tandem_memory_limit_bytes"]
-    assert 0 <= found["tandem_disk_free_bytes"] <= found["tandem_disk_bytes"]
-    assert found["tandem_file_limit_bytes"] == Settings().file_bytes_of_all
-    assert "tandem_file_oldest_timestamp_seconds" not in found
-
-
-async def test_the_oldest_unfinished_file_shows_until_it_is_done(service: Served) -> None:
-    service.graphs.gate.clear()
-    began = time.time()
-    upload = {"file": ("a.txt", b"guten morgen", "text/plain")}
-    answer = await service.client.post("/files", data=PAIR, files=upload)
-    assert answer.status_code == 202
-    assert await asyncio.to_thread(service.graphs.entered.wait, PATIENCE)
-    accepted = (await metrics(service.client))["tandem_file_oldest_timestamp_seconds"]
-    assert began <= accepted <= time.time()
-    service.graphs.gate.set()
-    while (await service.client.get(f"/files/{answer.json()['id']}")).json()["status"] != "done":
-        await asyncio.sleep(0)
-    await service.app.state.parts.files.sweep()
-    assert "tandem_file_oldest_timestamp_seconds" not in await metrics(service.client)
-
-
-async def test_a_folder_that_is_gone_has_no_disk(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(_: object) -> None:
-        raise FileNotFoundError
-
-    monkeypatch.setattr("service.files.jobs.shutil.disk_usage", gone)
-    found = await metrics(service.client)
-    assert "tandem_disk_free_bytes" not in found and "tandem_file_bytes" in found
 
 
 def test_a_route_without_text_is_not_noted_as_one() -> None:

@@ -1,0 +1,68 @@
+"""Tables: the cells that hold words, the first row too; numbers, formulas, delimiter, quotes and line ends stay."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+
+from extras.files.bounds import FileRefused, SourceFile
+from extras.files.formats.encoding import Text, read_text
+from extras.files.formats.passages import Part, Parts, Passage, is_prose, message, text_format
+
+_DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
+_NAMED = re.compile(r"sep=(.)\r?\n")  # a first line for Excel
+_SAMPLE = 1 << 16  # characters by which the delimiter is told
+
+
+def _document(source: SourceFile) -> tuple[Text, Parts]:
+    text = read_text(source)
+    named = _NAMED.match(text.characters)
+    start = named.end() if named else 0
+    delimiter = named[1] if named else _delimiter(text.characters, _DELIMITERS[source.ending])
+    return text, (text.characters[:start], *_parts(text.characters, start, delimiter))
+
+
+read, write = text_format(_document)
+"""The table with its cells translated; a cell gets quotes where it did not need them before."""
+
+
+def _delimiter(characters: str, candidates: str) -> str:
+    """Of some delimiters the one that cuts the most rows into one number of cells; the first where none cuts any."""
+
+    def regular(delimiter: str) -> int:
+        rows = Counter(len(row) for row in csv.reader(characters[:_SAMPLE].splitlines(), delimiter=delimiter) if row)
+        return max((count for cells, count in rows.items() if cells > 1), default=0)
+
+    return max(candidates, key=regular)
+
+
+def _parts(characters: str, start: int, delimiter: str) -> Iterator[Part]:
+    mark = re.escape(delimiter)
+    quoted, plain = rf'"(?P<quoted>(?:[^"]|"")*)"(?={mark}|[\r\n]|\Z)', rf"(?P<plain>[^{mark}\r\n]*)"
+    cell = re.compile(rf"(?:{quoted}|{plain})(?:{mark}|[\r\n]+|\Z)")
+    place = start
+    while place < len(characters):
+        found = cell.match(characters, place)
+        if found is None or (found["plain"] or "").startswith('"'):
+            line = characters.count("\n", 0, place) + 1
+            raise FileRefused.broken(f"the cell that begins in line {line} has a quote that does not end; correct it")
+        in_quotes = found["plain"] is None
+        value = found["quoted"].replace('""', '"') if in_quotes else found["plain"]
+        if is_prose(value) and not value.startswith("="):
+            end = found.end("quoted") + 1 if in_quotes else found.end("plain")
+            finish = partial(_cell, delimiter=delimiter, in_quotes=in_quotes, windows="\r\n" in value)
+            yield Passage(message(value.replace("\r\n", "\n")), finish=finish, raw=characters[place:end])
+            yield characters[end : found.end()]
+        else:
+            yield found[0]
+        place = found.end()
+
+
+def _cell(value: str, delimiter: str, in_quotes: bool, windows: bool) -> str:
+    value = value.replace("\n", "\r\n") if windows else value
+    if in_quotes or any(character in value for character in (delimiter, '"', "\n", "\r")):
+        return '"' + value.replace('"', '""') + '"'
+    return value

@@ -1,0 +1,191 @@
+"""Markdown: paragraphs, headings, list items and table cells, with emphasis and links as marks of the text.
+
+Code, HTML, front matter, addresses, pictures and definitions stay, and everything between the texts comes back byte for
+byte. ``markdown-it-py`` says which lines hold text and what stands in them; where its pieces begin and end in the file,
+which it does not say, is noted as its rules find them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate
+
+from markdown_it import MarkdownIt
+from markdown_it import rules_inline as rules
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from extras.files.bounds import SourceFile
+from extras.files.formats.encoding import Text, read_text
+from extras.files.formats.passages import (
+    Part,
+    Parts,
+    Passage,
+    PassagePiece,
+    PieceRole,
+    message,
+    text_format,
+)
+from extras.files.formats.txt import one_line
+
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
+_SIGNS = re.compile(
+    r"^\[\^[^\]\n]+\]:|\[\^[^\]\n]+\]|^\[[ xX]\](?= )|^:{3,}.*|\{[#.:][^{}\n]*\}|\$(?! )[^$\n]+(?<! )\$(?!\d)"
+)
+"""What dialects have: footnotes, tasks, containers, attributes, formulas."""
+_FORMULA = re.compile(r"\$\$[^$]*\$\$\s*")  # on lines of its own
+_SPECIAL = r"[\\`*]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|\](?=[(\[:])|~(?=~)|&(?=#?\w+;)"
+_WRITTEN = {
+    "paragraph_open": re.compile(rf"{_SPECIAL}|^[#>+-](?=[\s#])|(?<=^\d)[.)](?=\s)|(?<=^\d\d)[.)](?=\s)"),
+    "heading_open": re.compile(_SPECIAL),
+    "th_open": re.compile(rf"{_SPECIAL}|\|"),
+    "td_open": re.compile(rf"{_SPECIAL}|\|"),
+}
+"""What is escaped in a translation, by what it stands in."""
+_AT = "tandem"
+
+Rule = Callable[[StateInline, bool], bool]
+
+
+def _document(source: SourceFile) -> tuple[Text, Parts]:
+    text = read_text(source).unix()
+    return text, tuple(_parts(text.characters))
+
+
+read, write = text_format(_document)
+"""The page with its texts translated, a paragraph on one line where it changed."""
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    noted = {
+        "newline": rules.newline, "escape": rules.escape, "backticks": rules.backtick, "link": rules.link,
+        "image": rules.image, "autolink": rules.autolink, "html_inline": rules.html_inline, "entity": rules.entity,
+    }  # fmt: skip
+    parser.core.ruler.disable(["inline", "text_join"])  # its pieces are asked for block by block
+    for name, rule in noted.items():
+        parser.inline.ruler.at(name, _noting(rule))
+    return parser
+
+
+def _noting(rule: Rule) -> Rule:
+    """The rule, which also notes where in the text the tokens stand that it makes: start of the first, end of all."""
+
+    def noted(state: StateInline, silent: bool) -> bool:
+        start, count = state.pos, len(state.tokens)
+        found = rule(state, silent)
+        made = [token for token in state.tokens[count:] if token.type != "text" or token.level > state.level]
+        if found and made:
+            made[0].meta[_AT] = (start, None)
+            place, _ = made[-1].meta.get(_AT, (None, None))
+            made[-1].meta[_AT] = (place, state.pos)
+        return found
+
+    return noted
+
+
+def _parts(characters: str) -> Iterator[Part]:
+    front = _FRONT.match(characters)
+    start = front.end() if front else 0
+    parser, environment = _parser(), {}  # type: tuple[MarkdownIt, dict[str, object]]
+    lines = characters[start:].split("\n")
+    starts = [start]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    done, kind = 0, ""
+    for token in parser.parse(characters[start:], environment):
+        kind = token.type if token.type in _WRITTEN else kind
+        if token.type != "inline" or not token.map:
+            continue
+        places = _places(token, lines, starts, done if kind.startswith("t") else None)
+        if places is None or places[0] < done or (kind == "paragraph_open" and _FORMULA.fullmatch(token.content)):
+            continue
+        yield characters[done : places[0]]
+        content = "\n".join(line.lstrip(" \t") for line in token.content.split("\n"))
+        found: list[Token] = []
+        parser.inline.parse(content, parser, environment, found)
+        pieces = list(_pieces(found, content, characters, places))
+        yield Passage(pieces, partial(_escape, _WRITTEN[kind]), raw=characters[places[0] : places[-1]])
+        done = places[-1]
+    yield characters[done:]
+
+
+def _places(token: Token, lines: Sequence[str], starts: Sequence[int], done: int | None) -> list[int] | None:
+    """Where each character of a token's text stands in the file, and its end; None = not as it is in the file.
+
+    A line's text is the end of its line; of cells, the next one behind ``done``, where a backslash stands before ``|``.
+    """
+    found: list[int] = []
+    first = (token.map or [0])[0]
+    for number, line in enumerate(token.content.split("\n"), first):
+        text = line.lstrip(" \t")
+        begin = starts[number]
+        row = lines[number]
+        if done is None:
+            widths, place = [1] * len(text), row.rfind(text)
+        else:
+            widths = [1 + (sign == "|") for sign in text]
+            place = row.find(text.replace("|", r"\|"), max(0, done - begin))
+        if place < 0:
+            return None
+        found += accumulate(widths, initial=begin + place)
+    return found
+
+
+def _pieces(tokens: Sequence[Token], content: str, characters: str, places: Sequence[int]) -> Iterator[PassagePiece]:
+    """The tokens of a text with what they were written as; markers, and text between noted tokens, are literal."""
+    place = label = 0
+
+    def written(start: int, end: int) -> str:
+        return characters[places[start] : places[end]]
+
+    number = 0
+    while number < len(tokens):
+        token = tokens[number]
+        start, end = token.meta.get(_AT, (None, None))
+        if start is not None and start > place:  # spaces in front of a line end
+            yield PassagePiece(PieceRole.TEXT, written(place, start), content[place:start])
+            place = start
+        if token.type == "link_open" and token.markup == "autolink":
+            number += 2
+            end = tokens[number].meta[_AT][1]
+            yield PassagePiece(PieceRole.KEPT, written(place, end), content[place + 1 : end - 1])
+        elif token.type == "link_open":
+            label = end = place + 1
+            yield PassagePiece(PieceRole.OPEN, written(place, end))
+        elif token.type.endswith(("_open", "_close")):
+            end = end or place + len(token.markup)
+            raw = written(place, end)
+            if token.type == "link_close" and raw in ("]", "][]"):  # its text is also what it refers to
+                raw = f"][{one_line(content[label:place])}]"
+            yield PassagePiece(PieceRole.OPEN if token.nesting > 0 else PieceRole.CLOSE, raw)
+        elif token.type == "text":
+            end = place + len(token.content)
+            for piece in _text(content[place:end]):
+                behind = place + len(piece.raw)
+                yield piece._replace(raw=written(place, behind))
+                place = behind
+        elif token.type in ("text_special", "softbreak"):
+            yield PassagePiece(PieceRole.TEXT, written(place, end), token.content or " ")
+        else:
+            yield PassagePiece(
+                PieceRole.KEPT, written(place, end), token.content if token.type == "code_inline" else ""
+            )
+        place, number = end, number + 1
+
+
+def _text(text: str) -> Iterator[PassagePiece]:
+    """A text without Markdown in it: what programs fill in, addresses and dialects' signs are kept."""
+    done = 0
+    for sign in (*_SIGNS.finditer(text), None):
+        yield from message(text[done : sign.start() if sign else None])
+        if sign:
+            yield PassagePiece(PieceRole.KEPT, sign[0], "" if sign[0].startswith(("[", ":")) else sign[0])
+            done = sign.end()
+
+
+def _escape(special: re.Pattern[str], text: str) -> str:
+    """A translation as Markdown: what would be read as markup is escaped."""
+    return special.sub(r"\\\g<0>", one_line(text))

@@ -1,0 +1,143 @@
+"""Office Open XML: Word documents, PowerPoint presentations, Excel workbooks.
+
+Of Word the paragraphs of body, tables, text boxes, headers, footers, notes and comments; of PowerPoint those of slides,
+their notes and diagrams; of Excel the texts in cells, comments and text boxes. The parts that hold them are edited in
+place with lxml, and every other member of the archive is copied as it is. python-docx and its like would write every
+part that they know anew and reach neither text boxes nor notes nor comments; what they are good for is the proof in the
+tests that the result opens elsewhere. Text of charts, masters and layouts, formulas and their results, names of sheets
+and the document's properties are not translated. Nor are the names of a table's columns, which formulas and pivot
+tables refer to. Documents embedded in a document are copied unopened, so there is nothing to nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from extras.files.bounds import FileRefused, Segment, SourceFile
+from extras.files.formats.archive import Package, open_package, parse_xml, rewrite
+from extras.files.formats.paragraphs import Stretch, paragraphs_of, stretches
+
+_TYPES = "[Content_Types].xml"
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A program's documents.
+
+    Attributes:
+        program: for messages.
+        main: content type of the part that every such document has.
+        parts: content types of the parts with texts, in their order.
+        names: content types of the parts that name columns.
+    """
+
+    program: str
+    main: str
+    parts: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+def _kind(program: str, format: str, main: str, parts: Sequence[str], names: Sequence[str] = ()) -> _Kind:
+    of_format = (f"{_OFFICE}{format}.{part}+xml" for part in parts)
+    drawn = (f"{_OFFICE}{part}+xml" for part in ("drawing", "drawingml.diagramData"))
+    columns = (f"{_OFFICE}{format}.{part}+xml" for part in names)
+    shown = "application/vnd.ms-office.drawingml.diagramDrawing+xml"  # a diagram as it was drawn last
+    return _Kind(program, f"{_OFFICE}{format}.{main}.main+xml", (*of_format, *drawn, shown), tuple(columns))
+
+
+_WORD_PARTS = ("document.main", "header", "footer", "footnotes", "endnotes", "comments")
+_KINDS = {
+    "docx": _kind("Word", "wordprocessingml", "document", _WORD_PARTS),
+    "pptx": _kind("PowerPoint", "presentationml", "presentation", ("slide", "notesSlide")),
+    "xlsx": _kind(
+        "Excel", "spreadsheetml", "sheet", ("sharedStrings", "worksheet", "comments"),
+        ("table", "pivotCacheDefinition"),
+    ),
+}  # fmt: skip
+_COLUMNS = ("tableColumn", "cacheField")
+
+
+def read(source: SourceFile) -> Iterator[Segment]:
+    """The texts of a document's paragraphs. Raises FileRefused."""
+    limit = source.bounds.markup_characters
+    with open_package(source) as package:
+        for _, _, found in _parts(package):
+            for stretch in found:
+                yield from stretch.segments(limit)
+
+
+def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
+    """The document with its paragraphs translated; formatting and everything else stays."""
+    remaining = iter(translations)
+    with open_package(source) as package:
+        changed = {}
+        for name, root, found in _parts(package):
+            if _translate(found, lambda: next(remaining), source.bounds.markup_characters):
+                tree = root.getroottree()
+                standalone = tree.docinfo.standalone
+                changed[name] = etree.tostring(tree, xml_declaration=True, encoding="UTF-8", standalone=standalone)
+        rewrite(package.archive, changed, result)
+
+
+def _translate(found: Iterator[Stretch], following: Callable[[], str], limit: int) -> bool:
+    """Put the translations in place. Returns whether there were any."""
+    any_changed = False
+    for stretch in found:
+        segments = stretch.segments(limit)
+        translations = [following() for _ in segments]
+        if translations != [segment.text for segment in segments]:
+            stretch.replace(translations, limit)
+            any_changed = True
+    return any_changed
+
+
+def _parts(package: Package) -> Iterator[tuple[str, Any, Iterator[Stretch]]]:
+    """Member name, root element and texts of each part that holds paragraphs, the body first."""
+    kind = _KINDS[package.source.ending]
+    names = _names(package, kind)
+    columns = _columns(package, [name for type_ in kind.names for name in names.get(type_, ())])
+    for type_ in kind.parts:
+        for name in names.get(type_, ()):
+            raw = package.read(name)
+            if type_.endswith(".worksheet+xml") and b"inlineStr" not in raw:
+                continue
+            root = parse_xml(raw)
+            yield name, root, _stretches(root, columns)
+
+
+def _stretches(root: Any, columns: frozenset[str]) -> Iterator[Stretch]:
+    for paragraph in paragraphs_of(root):
+        if not columns or "".join(paragraph.itertext()) not in columns:
+            yield from stretches(paragraph)
+
+
+def _columns(package: Package, names: Sequence[str]) -> frozenset[str]:
+    """Texts that are names of columns."""
+    roots = (parse_xml(package.read(name)) for name in names)
+    columns = (element for root in roots for column in _COLUMNS for element in root.iter(f"{{*}}{column}"))
+    return frozenset(column.get("name", "") for column in columns)
+
+
+def _names(package: Package, kind: _Kind) -> dict[str, list[str]]:
+    """By content type the names of the parts of that type: their own, or that of their names' ending."""
+    ending = package.source.ending
+    if not package.has(_TYPES) or package.archive.getinfo(_TYPES).file_size > 1 << 20:
+        raise FileRefused.wrong_type(ending, f"no {kind.program} document")
+    found: dict[str, list[str]] = {}
+    listed = parse_xml(package.read(_TYPES))
+    endings = {entry.get("Extension", "").lower(): entry.get("ContentType", "") for entry in listed.iter("{*}Default")}
+    members = (name for name in package.archive.namelist() if name != _TYPES)
+    types = {name: endings.get(name.rpartition(".")[2].lower(), "") for name in members}
+    for entry in listed.iter("{*}Override"):
+        types[entry.get("PartName", "").lstrip("/")] = entry.get("ContentType", "")
+    for name, type_ in types.items():
+        found.setdefault(type_, []).append(name)
+    if kind.main not in found:
+        raise FileRefused.wrong_type(ending, f"no {kind.program} document, or one with macros")
+    return {type_: sorted(names, key=lambda name: (len(name), name)) for type_, names in found.items()}

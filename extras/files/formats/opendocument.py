@@ -1,0 +1,63 @@
+"""OpenDocument texts, presentations and tables: paragraphs of the body, text boxes, notes, headers and footers.
+
+Deleted text of tracked changes, document properties, charts and scripts are copied as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from extras.files.bounds import FileRefused
+from extras.files.formats.archive import Package, encrypted, package_format
+from extras.files.formats.encoding import Text
+from extras.files.formats.passages import Parts
+from extras.files.formats.xml import Element, XmlRules, decode_xml, read_xml
+
+_KINDS = {"odt": "text", "odp": "presentation", "ods": "spreadsheet"}
+_TYPE = "application/vnd.oasis.opendocument."
+_MANIFEST = "META-INF/manifest.xml"
+_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+_VALUE = re.compile(r"""\soffice:string-value\s*=\s*(?:"[^"]*"|'[^']*')""")
+_RULES = XmlRules(
+    paragraphs=frozenset(("text:p", "text:h")),
+    inline=frozenset(("text:span", "text:a", "text:meta", "text:meta-field", "text:ruby", "text:ruby-base")),
+    borders=frozenset(("text:tab", "text:line-break")),
+    skipped=frozenset(("text:tracked-changes", "office:binary-data", "office:scripts")),
+    readings=frozenset(("text:ruby-text",)),
+)
+
+
+def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
+    ending = package.source.ending
+    kind = package.archive.read("mimetype")[:200].decode("latin-1").strip() if package.has("mimetype") else ""
+    if not package.has("content.xml") or not (kind or _TYPE).startswith(_TYPE):
+        raise FileRefused.wrong_type(ending, "no OpenDocument file")
+    if kind and kind.removesuffix("-template") != _TYPE + _KINDS[ending]:
+        raise FileRefused.wrong_type(ending, f"a file of the type {kind}")
+    if package.has(_MANIFEST) and b"encryption-data" in package.read(_MANIFEST):
+        raise encrypted()
+    for name in filter(package.has, ("content.xml", "styles.xml")):
+        text = decode_xml(package.read(name), ending)
+        root = read_xml(text.characters)
+        if not any(element.token.attributes.get("xmlns:text") == _TEXT for element in root.elements):
+            raise FileRefused.broken("the document's XML has unusual prefixes; save it again with its own program")
+        _drop_values(root)
+        yield name, text, tuple(_RULES.parts(root))
+
+
+read, write = package_format(_members)
+"""The document with its paragraphs translated; everything else stays."""
+
+
+def _drop_values(root: Element) -> None:
+    """Leave out what a cell says that its text is: programs would show that instead."""
+    left = [root]
+    while left:
+        element = left.pop()
+        left += element.elements
+        given = element.token.attributes
+        if "office:string-value" in given and "table:formula" not in given:
+            shown = "".join(child.text for child in element.elements if child.name == "text:p")
+            if "".join(shown.split()) == "".join(given["office:string-value"].split()):
+                element.token = element.token._replace(raw=_VALUE.sub("", element.token.raw))
