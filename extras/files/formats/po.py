@@ -6,6 +6,9 @@ the plural's. A template, and a catalogue of another language, gets as many as t
 here. Entries are marked ``fuzzy`` where people must look: more than two forms, and messages whose unnumbered
 placeholders changed places. Comments, references, order and obsolete entries come back byte for byte.
 
+Where most messages are keys (``home.title``), their translations are the text: those of a catalogue in another language
+are translated, and what has none yet stays empty.
+
 Read here and not by polib, which writes every entry anew: wrapped otherwise, and without what it does not know.
 """
 
@@ -18,7 +21,16 @@ from typing import NamedTuple
 
 from extras.files.bounds import FileRefused, Segment, SourceFile
 from extras.files.formats.encoding import Text, read_text
-from extras.files.formats.passages import Following, Part, Parts, Passage, message, segments_of, text_format
+from extras.files.formats.passages import (
+    Following,
+    Part,
+    Parts,
+    Passage,
+    is_prose,
+    message,
+    segments_of,
+    text_format,
+)
 from service.text.languages import bare_code, base_code
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -67,16 +79,25 @@ read, write = text_format(_document)
 
 def _parts(characters: str, source: SourceFile) -> Iterator[Part]:
     anew, forms = False, 0
-    for statements in _entries(characters):
-        entry = _Entry.of(statements, forms)
-        if entry.texts == [""]:
+    entries = list(_entries(characters))
+    keyed = _has_keys(entries)
+    for statements in entries:
+        entry = _Entry.of(statements, forms, keyed)
+        if statements[0].name == "msgid" and not statements[0].value:
             named = _LANGUAGE.search(entry.raw)
             language = named[2].strip() if named else ""
             anew = bool(language) and base_code(language) != base_code(source.target)
             header, forms = _with_plurals(_header(entry.raw, source.target), source.target, anew=anew)
             yield header
         else:
-            yield entry if anew or not entry.finished else entry.raw
+            yield entry if anew or not (keyed or entry.finished) else entry.raw
+
+
+def _has_keys(entries: Sequence[Sequence[_Statement]]) -> bool:
+    """Whether the messages of a catalogue are keys, and its texts the translations: most messages read like code."""
+    messages = [one.value for statements in entries for one in statements if one.name == "msgid"]
+    keys = [text for text in messages if text and not is_prose(text)]
+    return 2 * len(keys) > sum(map(bool, messages))
 
 
 def _entries(characters: str) -> Iterator[list[_Statement]]:
@@ -132,12 +153,21 @@ class _Entry:
     forms: list[str]
 
     @classmethod
-    def of(cls, statements: Sequence[_Statement], count: int) -> _Entry:
-        """An entry; ``count``: forms that it is to have where it has a plural; 0 = as many as it has."""
+    def of(cls, statements: Sequence[_Statement], count: int, keyed: bool = False) -> _Entry:
+        """An entry.
+
+        Args:
+            statements: of it.
+            count: forms that it is to have where it has a plural; 0 = as many as it has.
+            keyed: whether its message is a key; what is translated is its translation then, if it has one.
+        """
         raw = _joined(statements)
+        given = [one.value for one in statements if one.name.startswith("msgstr")]
         if count and any(one.name == "msgid_plural" for one in statements):
             statements = _with_forms(statements, count)
         texts = [one.value for one in statements if one.name in ("msgid", "msgid_plural")]
+        if keyed and any(texts):
+            texts = [given[0], given[-1]] if len(texts) > 1 else given
         forms = [one.value for one in statements if one.name.startswith("msgstr")]
         return cls(raw, statements, texts[-1:] if len(forms) == 1 else texts, forms)
 

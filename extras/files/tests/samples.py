@@ -317,7 +317,10 @@ SAMPLES: dict[str, tuple[bytes, list[str]]] = {
     "html": (b"<p>guten <b>morgen</b></p>\n<p>das haus</p>", ["guten <b>morgen</b>", "das haus"]),
     "json": (
         STRINGS.encode(),
-        ["guten morgen", 'wo ist <code id="o1">{{name}}</code>?', 'eins\nzwei "drei"'],
+        [
+            "guten morgen", 'wo ist <code id="o1">{{name}}</code>?', "ein haus", '<code id="o0">#</code> häuser',
+            'eins\nzwei "drei"',
+        ],
     ),
     "md": (
         MARKDOWN.encode(),

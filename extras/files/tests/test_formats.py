@@ -380,6 +380,8 @@ UNIT = '<xliff version="1.2"><file target-language="en"><trans-unit><source>{}</
         pytest.param("srt", f"{SRT[2:]}12\n\n{SRT[2:]}wo ist das",
                      f"{SRT[2:]}12\n\n{SRT[2:]}WO IST DAS", id="subtitles without numbers"),
         pytest.param("csv", '"a b\r\nc";"=IF(A1;""x y"")"\r\n', '"A B\r\nC";"=IF(A1;""x y"")"\r\n', id="cells"),
+        pytest.param("csv", '"das haus" ist alt|der "hund"\n2|x\n', '"DAS HAUS" IST ALT|DER "HUND"\n2|X\n',
+                     id="quotes in cells"),
         pytest.param("po", '#, x\n#, fuzzy\nmsgid "a"\nmsgstr "b"\n', '#, x\nmsgid "a"\nmsgstr "A"\n', id="flags"),
         pytest.param("vtt", f"WEBVTT x\nX: y\n{VTT[8:]}wo ist das\n", f"WEBVTT x\nX: y\n{VTT[8:]}WO IST DAS\n",
                      id="cue in the header"),
