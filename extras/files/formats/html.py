@@ -13,6 +13,7 @@ from pathlib import Path
 
 from extras.files.bounds import Bounds, FileRefused, Segment, SourceFile
 from extras.files.formats.encoding import Text, read_text
+from extras.files.formats.proofing import in_page
 from service.text.html import HtmlDocument
 from service.text.inline import MarkupBlock
 from service.text.markup import MarkupError, MarkupOptions
@@ -44,7 +45,8 @@ def write(source: SourceFile, translations: Sequence[str], result: Path) -> None
     document = _document(text)
     pairs = zip(document.blocks, translations, strict=True)
     blocks = [new if _as_markup(block, source.bounds) else block.render(new) for block, new in pairs]
-    result.write_bytes(text.bytes_of(document.render(blocks), "xmlcharrefreplace"))
+    page = in_page(document.render(blocks), source.target)
+    result.write_bytes(text.bytes_of(page, "xmlcharrefreplace"))
 
 
 def _as_markup(block: MarkupBlock, bounds: Bounds) -> bool:
