@@ -192,7 +192,8 @@ def test_another_program_reads_the_same_document(tmp_path: Path, ending: str, re
     before = [unit.source for unit in reader.parsestring(content).units]
     after = [unit.source for unit in reader.parsestring(in_capitals(tmp_path, ending, content)).units]
     assert [text.lower() for text in after] == [text.lower() for text in before]
-    assert sum(new != old for new, old in zip(after, before, strict=True)) == len(texts)
+    changed = sum(new != old for new, old in zip(after, before, strict=True))
+    assert changed == len(texts) - (ending == "md")  # of which a paragraph with a line break is two texts
 
 
 def office(folder: Path, file: Path, kind: str, *options: str) -> bytes:
