@@ -44,7 +44,6 @@ COPY models models
 COPY training training
 COPY service service
 COPY deploy deploy
-COPY benchmarks benchmarks
 COPY extras extras
 # This project, with the build back end that the lock brought; then what only building needed leaves again.
 RUN pip --python /opt/tandem/bin/python install --no-deps --no-index --no-build-isolation --no-cache-dir . \

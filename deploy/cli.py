@@ -22,23 +22,13 @@ from service.ports import extras, load
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 _OWN: dict[str, tuple[str, str]] = {
-    "corpus": ("training.corpora.command:corpus", "Prepare a corpus of the papers from files that you fetched"),
-    "new": ("deploy.new:new", "Begin with text of your own"),
     "prepare": ("training.loop.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("training.loop.commands:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
-    "import": ("deploy.importing:import_model", "Make a bundle of a public model that you have downloaded"),
-    "pull": ("deploy.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
-    "bundles": ("deploy.bundles:bundles", "Bundles of a server: list, check and remove them"),
     "verify": ("deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
     "lexicon": ("training.export.commands:lexicon", "Give a bundle a lexicon"),
-    "distil": ("deploy.bulk.synthesis:distil", "Have a teacher translate the training text"),
-    "backtranslate": (
-        "deploy.bulk.synthesis:backtranslate",
-        "Make sources for text of which only the target side exists",
-    ),
     "describe": ("training.describe:describe", "Show architecture, configuration and parameter counts"),
     "evaluate": ("deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
     "calibrate": (
@@ -46,18 +36,9 @@ _OWN: dict[str, tuple[str, str]] = {
         "Learn how sure a bundle is of its sentences and words",
     ),
     "compare": ("deploy.evaluation.comparison:compare", "Decode one test set with several bundles"),
-    "analyse": ("deploy.evaluation.analysis:analyse", "Draw what the papers plot"),
     "curve": ("training.loop.curve:curve", "Print how a run learnt, as Markdown"),
-    "robustness": ("deploy.evaluation.robustness:robustness", "Show what a bundle makes of untidy text"),
-    "translate": (
-        "deploy.bulk.command:translate",
-        "Translate (or summarize) files of any size line by line, without a server",
-    ),
     "serve": ("service.commands:serve", "Serve bundles over HTTP"),
     "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
-    "keys": ("service.access.commands:keys", "Keys of a server: make, list, limit, rotate and revoke them"),
-    "backup": ("service.storage.backup:backup", "Copy what a server keeps"),
-    "bench": ("benchmarks.cli:bench", "Measure speed, beside other programs in the same run"),
     "loadtest": ("deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }
 
@@ -67,8 +48,6 @@ _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serv
         *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
     ),
     "[loadtest]": ("aiohttp",),
-    "[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers"),
-    "[ray]": ("pyarrow", "ray"),
 }
 
 
@@ -152,8 +131,9 @@ def main() -> None:
 
 def extra_of(package: str) -> str:
     """The extra of this distribution that brings a package, in the words that a user is told."""
-    known = reduce(or_, (extra.packages for extra in extras()), _PACKAGES)
-    return next((name for name, packages in known.items() if package in packages), "[serve]")
+    tables = [_PACKAGES, *(extra.packages for extra in extras())]
+    known = (name for table in tables for name, packages in table.items() if package in packages)
+    return next(known, "[serve]")
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -1,7 +1,7 @@
 """Writes what the reference pages take from the code: ``python -m deploy.reference``.
 
 A page is written by hand but for its blocks, which lie between two lines with "written by python -m deploy.reference"
-and "until here"; ``docs/corpora.md`` is written whole. A test fails where a page no longer matches the code.
+and "until here". A test fails where a page no longer matches the code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from service.configuration import flag_of, is_secret, plain_default, variable_of
 from service.http.openapi import FORM
 from service.http.ports import dialect_of
 from service.settings import Settings
-from training.corpora.page import corpora_page
 from training.data.config import (
     AugmentationConfig,
     CorpusConfig,
@@ -264,7 +263,7 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    for name, text in (pages() | {"docs/corpora.md": corpora_page()}).items():
+    for name, text in pages().items():
         (ROOT / name).write_text(text, encoding="utf-8")
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from rich.table import Table
 
 from deploy.outputs import check_file
+from models.command import AsJson
 from models.command import console as console
 from models.command import say as say
 from models.errors import ConfigError
@@ -22,6 +26,8 @@ from models.folders import write_text
 from service.telemetry.cgroups import ROOT, usable_cores
 
 Out = Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")]
+Measured = TypeVar("Measured")
+Arguments = ParamSpec("Arguments")
 _PACKAGES = (
     "tandem",
     "numpy",
@@ -37,6 +43,14 @@ _PACKAGES = (
 _X86 = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 FEATURES = (*_X86, "asimddp", "i8mm", "bf16")
 """What matters to matrix products, by the Linux kernel's names; on x86 those of x86, on ARM those of ARM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What every measurement is asked."""
+
+    as_json: AsJson = False
+    out: Out = None
 
 
 def as_json(result: Mapping[str, Any]) -> str:
@@ -74,6 +88,17 @@ def run_measurement(
         show(result)
     if status := result.get("exit_status", 0 if result.get("met", True) else 1):
         raise typer.Exit(status)
+
+
+def in_own_process(
+    function: Callable[Arguments, Measured], *arguments: Arguments.args, **named: Arguments.kwargs
+) -> Measured:
+    """Call a function in a process that nothing else has run in: in a shared one nobody could tell whose memory it is.
+
+    It is spawned, not forked: a fork would begin with everything that this process holds.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        return process.submit(function, *arguments, **named).result()
 
 
 def numbers(text: str, option: str, largest: int = 10**9) -> tuple[int, ...]:

@@ -1,15 +1,18 @@
-"""What runs a bundle where nobody waits: the options that commands which decode have in common."""
+"""What runs a bundle where nobody waits: what commands that decode have in common, options and checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 from models.bundle import Bundle
 from models.command import MaxBatchSentences, Precision, RuntimeThreads, UsedDevice, UsedRuntime
-from models.errors import ConfigError
+from models.errors import ConfigError, CorpusError
 from models.search import Graphs
+from models.search.shortlist import Shortlist
+from models.search.start import slots_of
 from service.runtimes import Placement, open_graphs, resolve_device
 from service.telemetry.cgroups import usable_cores
 
@@ -62,3 +65,38 @@ class RuntimeOptions:
         own = self.placed()
         precision = own.precision if own.runtime == "onnx" or own.device != "cpu" else "float32"
         return f"{own.runtime} {precision}" + (f" on {own.device}" if own.device != "cpu" else "")
+
+
+def directed(bundle: Bundle, language: str = "", target: str = "") -> Bundle:
+    """A bundle of several directions as one of that which the languages name, empty for any.
+
+    Raises:
+        ConfigError: it has none such.
+    """
+    manifest = bundle.manifest
+    if not manifest.pairs and target in ("", manifest.target_language):
+        return bundle
+    found = [(read, into) for read, into in manifest.pairs if language in ("", read) and target in ("", into)]
+    if found:
+        return bundle.direction(*found[0])
+    pairs = manifest.pairs or tuple((read, manifest.target_language) for read in manifest.source_languages)
+    known = ", ".join("-".join(pair) for pair in pairs)
+    asked = f"{language or '…'}-{target or '…'}"
+    raise ConfigError(f"--language and --target must be of {known}, which {manifest.name} translates, not {asked}")
+
+
+def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:
+    """Raises CorpusError where there is not one file for each of the bundle's sources."""
+    if len(sources) != len(bundle.sources):
+        raise CorpusError(f"{bundle.path} has {len(bundle.sources)} sources, but {len(sources)} are given")
+
+
+def check_shortlist(bundle: Bundle, graphs: Graphs) -> Shortlist:
+    """The bundle's shortlist. Raises ConfigError where it has none, no graph reads one, or the search uses none."""
+    if bundle.shortlist is None:
+        raise ConfigError(f"{bundle.path} has no shortlist: build one with `tandem shortlist`")
+    if "step_shortlist" not in graphs.specs:
+        raise ConfigError(f"{bundle.path} has a shortlist, but these graphs read none: export them again")
+    if slots_of(graphs):
+        raise ConfigError("the search of the runtime torch uses no shortlist: leave it out, or take --runtime onnx")
+    return bundle.shortlist

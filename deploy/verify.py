@@ -12,8 +12,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.bulk import BulkOptions
-from deploy.runtime import RuntimeOptions
+from deploy.runtime import RuntimeOptions, directed
 from models.bundle import Bundle, extend_bundle
 from models.command import AsJson, BundleFolder, Without, WrittenLanguage, command_line, report
 from models.errors import ConfigError
@@ -48,8 +47,7 @@ def verify(
     """
     whole = Bundle.load(path, weights=True)
     searched = replace(gpu, runtime="torch", precision="float32", device=device or "cpu").placed()
-    way = BulkOptions(target=target)
-    bundle = way.directed(whole)
+    bundle = directed(whole, target=target)
     if record and bundle.manifest.target_language != whole.manifest.target_language:
         raise ConfigError(f"--record keeps the proof into {whole.manifest.target_language!r}: leave it or --target out")
     lines, gold = _proving_text(bundle, texts or [], references)
@@ -58,7 +56,7 @@ def verify(
         shutil.copytree(path, copy, ignore=shutil.ignore_patterns("float32", TORCHSCRIPT))
         for precision in ("float32", TORCHSCRIPT):
             add_precision(copy, precision, report=report)
-        own = way.directed(Bundle.load(copy))
+        own = directed(Bundle.load(copy), target=target)
         exact = {
             "onnx float32": partial(open_graphs, own, "onnx", "float32"),
             "torchscript float32": partial(open_graphs, own, "torchscript", "float32"),

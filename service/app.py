@@ -15,14 +15,15 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from models.command import installed_version
-from service.access.access import Access
+from models.errors import ConfigError
 from service.bundles.loading import build_engine
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
+from service.callers import Accounts, OpenAccess
 from service.engine import Engine
 from service.http import openapi
 from service.http.connections import ConnectionLimit
-from service.http.dependencies import Opener, Parts
+from service.http.dependencies import AccountsOpener, Opener, Parts
 from service.http.dialects import libretranslate
 from service.http.errors import invalid_parameters
 from service.http.headers import SecurityHeaders
@@ -31,12 +32,9 @@ from service.http.intake import JsonBounds
 from service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
 from service.http.ports import http_parts
 from service.http.routes import languages, models, operations, page, texts
-from service.http.routes import memory as memory_routes
 from service.http.tracing import OFF, TraceContext, open_tracing
 from service.ports import extras, load
 from service.settings import Settings
-from service.storage.glossaries import Glossaries
-from service.storage.memory import TranslationMemory
 from service.telemetry.metrics import TEXT_ROUTES, Metrics
 from service.translation.texts import TextService
 
@@ -47,10 +45,8 @@ ROUTERS = (
     operations.router,
     page.router,
     libretranslate.router,
-    memory_routes.router,
 )
 
-_BOUNDS = (memory_routes.body_bounds,)
 _EXPOSED = ("X-Request-ID", "Retry-After", "Location", "Content-Disposition")
 
 _log = structlog.get_logger("tandem.app")
@@ -100,7 +96,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         max_bytes=settings.max_body_bytes,
         timeout=settings.request_timeout,
         json_bounds=JsonBounds(settings.max_json_depth, settings.max_number_length),
-        others=[bounds(settings) for bounds in (*_BOUNDS, *(part.bodies for part in brought)) if bounds is not None],
+        others=[bounds(settings) for bounds in (part.bodies for part in brought) if bounds is not None],
     )
     app.add_middleware(LoadShedding, paths=decoding)
     app.add_middleware(ConnectionLimit)
@@ -127,12 +123,35 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
 @asynccontextmanager
 async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -> AsyncIterator[Parts]:
     engine = await asyncio.to_thread(build_engine, settings) if given is None else given
+    async with _accounts(settings, metrics) as accounts, AsyncExitStack() as brought:
+        parts = await _parts(settings, engine, metrics, accounts)
+        metrics.watch(engine, parts.readiness)
+        metrics.watch_texts(parts.texts)
+        engine.start()
+        try:
+            for opener in _openers():
+                resource = await brought.enter_async_context(opener(parts))
+                parts.resources[type(resource)] = resource
+            faults = await parts.readiness.faults()
+            options: dict[str, Any] = {"workers": engine.options.workers, "limits": asdict(engine.options.limits)}
+            options |= {"data": settings.data is not None, "keys": settings.asks_for_keys}
+            _log.info("started", version=installed_version(), models=list(engine.bundles), **options, not_ready=faults)
+            yield parts
+        finally:
+            engine.close()
+            await parts.models.close()
+            finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
+            await brought.aclose()
+            parts.texts.close()
+            counts = {name: getattr(engine.counters, name) for name in ("finished", "cancelled", "expired", "failed")}
+            _log.info("stopped", everything_finished=finished, sentences=counts)
+
+
+async def _parts(settings: Settings, engine: Engine, metrics: Metrics, accounts: Accounts) -> Parts:
     text_service = TextService(engine, settings)
-    glossaries = await asyncio.to_thread(Glossaries, settings)
-    memory = await asyncio.to_thread(TranslationMemory, settings)
-    access = await asyncio.to_thread(Access, settings)
+    access, glossaries, memory = accounts.access, accounts.glossaries, accounts.memory
     manager = await asyncio.to_thread(ModelManager, engine, settings)
-    parts = Parts(
+    return Parts(
         engine,
         text_service,
         Readiness(engine, settings.probe_timeout, settings.probe_interval),
@@ -142,33 +161,22 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
         memory,
         access,
         manager,
+        {type(one): one for one in (access, glossaries, memory)},
     )
-    metrics.watch(engine, parts.readiness)
-    metrics.watch_texts(text_service, memory)
-    metrics.watch_access(access)
-    engine.start()
-    access.start()
-    brought = AsyncExitStack()
-    try:
-        for opener in _openers():
-            resource = await brought.enter_async_context(opener(parts))
-            parts.resources[type(resource)] = resource
-        faults = await parts.readiness.faults()
-        options: dict[str, Any] = {"workers": engine.options.workers, "limits": asdict(engine.options.limits)}
-        options |= {"data": settings.data is not None, "keys": settings.require_key}
-        _log.info("started", version=installed_version(), models=list(engine.bundles), **options, not_ready=faults)
-        yield parts
-    finally:
-        engine.close()
-        await manager.close()
-        finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
-        await brought.aclose()
-        parts.texts.close()
-        glossaries.close()
-        memory.close()
-        await access.close()
-        counts = {name: getattr(engine.counters, name) for name in ("finished", "cancelled", "expired", "failed")}
-        _log.info("stopped", everything_finished=finished, sentences=counts)
+
+
+@asynccontextmanager
+async def _accounts(settings: Settings, metrics: Metrics) -> AsyncIterator[Accounts]:
+    """Those that an extra brings, or none. Raises ConfigError where several bring them, and what opening raises."""
+    places = [extra.accounts for extra in extras() if extra.accounts is not None]
+    if len(places) > 1:
+        raise ConfigError(f"one extra may know callers, but {len(places)} do: {', '.join(places)}; remove all but one")
+    if not places:
+        yield Accounts(OpenAccess(settings.admin_key))
+        return
+    opener: AccountsOpener = load(places[0])
+    async with opener(settings, metrics) as accounts:
+        yield accounts
 
 
 def _openers() -> Iterator[Opener]:

@@ -6,8 +6,8 @@
     │   ├── TooLarge           over a limit of size
     │   ├── LanguageNotServed, PairNotServed, ModelNotFound
     │   ├── ModelInUse, ModelRefused      a change of what is loaded
-    │   ├── GlossaryNotFound, GlossaryLimit
-    │   └── MemoryEntryNotFound, MemoryLimit
+    │   ├── KeyMissing, KeyInvalid, AdminRequired
+    │   └── GlossaryNotFound
     ├── OptionError            of a search option (``models.errors``)
     └── Overloaded, Draining, DeadlinePassed, DecodingFailed, ...      (``service.engine.errors``)
 
@@ -80,25 +80,25 @@ class ModelRefused(ServiceError):
         super().__init__(f"{name} was not loaded, and nothing has changed: {reason}", {"model": name, "reason": reason})
 
 
+class KeyMissing(ServiceError):
+    """A key is asked for, and there is none."""
+
+    def __init__(self, place: str = "") -> None:
+        """``place``: where the field must stand, if that matters."""
+        field = f"the field api_key {place}".rstrip()
+        super().__init__(f"this server asks for a key; send it as 'Authorization: Bearer KEY', or as {field}")
+
+
+class KeyInvalid(ServiceError):
+    """Unknown, revoked or expired; which of them is nobody's business."""
+
+    def __init__(self) -> None:
+        super().__init__("this key is not valid, or not any more; ask those who run this server for one")
+
+
+class AdminRequired(ServiceError):
+    """The route is for administrators."""
+
+
 class GlossaryNotFound(ServiceError):
     """The caller has stored no such glossary, or it has no dictionary for that language pair."""
-
-
-class MemoryEntryNotFound(ServiceError):
-    """The caller's translation memory has no such entry."""
-
-
-class StoreFull(ServiceError):
-    """The caller stores as much as it may; names the bound and the value."""
-
-    def __init__(self, what: str, bound: int, value: int) -> None:
-        message = f"a caller may store at most {bound} {what}, and this would make {value}; delete some first"
-        super().__init__(message, {"bound": bound, "value": value})
-
-
-class GlossaryLimit(StoreFull):
-    """Of glossaries."""
-
-
-class MemoryLimit(StoreFull):
-    """Of the translation memory."""

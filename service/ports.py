@@ -6,6 +6,7 @@ port names what it brings as ``module:attribute``, as entry points do, so that l
 types of what stands there are the core's, beside their use:
 
     settings    pydantic model          its fields are settings of the service (``service.settings``)
+    accounts    ``AccountsOpener``      who calls, and what they have stored (``service.callers``)
     resources   ``Opener``              opened and closed with the running service (``service.http.dependencies``)
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.ports``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
@@ -33,9 +34,11 @@ class Extra:
     Attributes:
         name: its folder's, or its entry point's.
         commands: of `tandem`, by name: where they are, and their lines in the list.
+        measurements: of `tandem bench`, by name: where the record of their options is, and their module.
         packages: those that its commands need, by the extra of the distribution that brings them.
         stages: makers of text stages, by the names that bundles ask for them with.
         settings: its record of settings; None = it has none.
+        accounts: opener of what knows callers; one extra at most brings it. None = it does not.
         resources: openers, in the order in which they open; those that close last are the first.
         http: what it brings to the HTTP side, each with the names of the other extras that it needs: where one of
             these is missing, that part is not there.
@@ -43,9 +46,11 @@ class Extra:
 
     name: str
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    measurements: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
     settings: str | None = None
+    accounts: str | None = None
     resources: tuple[str, ...] = ()
     http: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

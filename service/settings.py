@@ -124,29 +124,10 @@ class CoreSettings(BaseSettings):
         " does.",
     )
 
-    require_key: bool = Field(
-        default=False, description="Refuse requests for text without a key of `tandem keys`; needs `data`."
-    )
     admin_key: SecretStr | None = Field(
         default=None,
         min_length=20,
         description="A key for the admin routes, besides those of `tandem keys add --admin`; at least 20 characters.",
-    )
-    anonymous_rate: int = Field(
-        default=0, ge=0, description="Requests a minute of all callers without a key together; 0 = without bound."
-    )
-    anonymous_quota: int = Field(
-        default=0,
-        ge=0,
-        description="Characters a month of all callers without a key together; 0 = without bound, and not counted.",
-    )
-    limits_url: SecretStr | None = Field(
-        default=None,
-        description="Store of rate limits and quotas that several replicas share, such as redis://host:6379/0; none ="
-        " SQLite in `data`.",
-    )
-    limits_failure: Literal["open", "closed"] = Field(
-        default="open", description="While that store is down: answer requests uncounted, or refuse them with 503."
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
@@ -226,17 +207,6 @@ class CoreSettings(BaseSettings):
         default=2_000,
         ge=1,
         description="Requests with more characters count as bulk, unless they say otherwise.",
-    )
-
-    max_glossaries: int = Field(default=1_000, ge=0, le=100_000, description="Glossaries that a caller may store.")
-    max_glossary_characters: int = Field(
-        default=20_000_000, ge=0, le=1 << 30, description="Characters of all glossaries that a caller may store."
-    )
-    max_memory_entries: int = Field(
-        default=100_000, ge=0, le=10_000_000, description="Sentences in the translation memory of a key."
-    )
-    max_memory_characters: int = Field(
-        default=20_000_000, ge=0, le=1 << 30, description="Characters of these sentences and their translations."
     )
 
     shortlist: bool = Field(
@@ -345,6 +315,11 @@ class CoreSettings(BaseSettings):
         if not isinstance(self, kind):
             raise TypeError(f"there are no settings {kind.__name__}: the extra that brings them is not here")
         return self
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether callers without a key are refused; an extra that knows keys says otherwise in its record."""
+        return False
 
     @property
     def decode_workers(self) -> int:

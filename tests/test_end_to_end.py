@@ -145,20 +145,6 @@ def test_evaluate_scores_the_test_set(bundle: Path, runtime: str) -> None:
     assert bleu > 90
 
 
-def test_analyse_writes_tables_and_figures(bundle: Path, runtime: str) -> None:
-    folder = bundle.parent.parent
-    arguments = ("--source", "test.de", "--limit", "20", "--heat-maps", "1", "--runtime", runtime)
-    output = tandem(folder, "analyse", "bundles/copy", *arguments)
-    written = output.split()
-    assert written[0] == "analysis/copy/analysis.json"
-    assert all((folder / name).stat().st_size > 0 for name in written)
-    assert "analysis/copy/sentence-1/cnn-san.svg" in written
-    result = json.loads((folder / written[0]).read_text(encoding="utf-8"))
-    assert {(row["path"], row["over"]) for row in result["entropy"]} == {
-        (path, over) for path in ("cnn", "san") for over in ("cnn", "san")
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["onnx"], indirect=True)
 def test_verify_proves_the_bundle(bundle: Path) -> None:

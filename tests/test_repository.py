@@ -25,7 +25,7 @@ from tests.hiding import hiding
 
 pytestmark = pytest.mark.xdist_group("repository")  # they share what is parsed
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("models", "training", "service", "deploy", "benchmarks", "extras")
+PACKAGES = ("models", "training", "service", "deploy", "extras")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -52,8 +52,14 @@ def modules_under(*names: str) -> list[str]:
     return found
 
 
+def modules_of(package: str) -> list[Path]:
+    """The files of a package; tests of extras are of ``tests``."""
+    own = [path for path in (ROOT / package).rglob("*.py") if package == "tests" or "tests" not in path.parts]
+    return sorted([*own, *(ROOT.glob("extras/*/tests/**/*.py") if package == "tests" else ())])
+
+
 def test_a_class_name_stands_for_one_concept() -> None:
-    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    files = [path for package in PACKAGES for path in modules_of(package)]
     classes = [re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.M) for path in files]
     counted = Counter(name for names in classes for name in names)
     assert not {name for name, count in counted.items() if count > 1}
@@ -101,8 +107,7 @@ def test_modules_load_without(modules: list[str], blocked: tuple[str, ...]) -> N
 @cache
 def sources(package: str) -> list[tuple[Path, ast.Module]]:
     """The modules of a package."""
-    files = sorted((ROOT / package).rglob("*.py"))
-    return [(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))) for path in files]
+    return [(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))) for path in modules_of(package)]
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -138,6 +143,42 @@ def test_no_circle_of_modules() -> None:
     trees = {dotted(path): tree for package in PACKAGES for path, tree in sources(package)}
     graph = {name: {*imported_modules(tree, trees)} & trees.keys() - {name} for name, tree in trees.items()}
     TopologicalSorter(graph).prepare()  # a CycleError names the modules
+
+
+OF_ALL = {Path("tests/deploy/test_reference.py"), Path("tests/docker/test_files.py")}
+"""Tests of pages that describe every extra, and of the image, which has them all."""
+
+
+def test_the_tests_of_the_core_import_no_extra() -> None:
+    """They pass where an extra is deleted, with its tests."""
+    importing = {path for path, names in imports("tests").items() if path.parts[0] == "tests" and "extras" in names}
+    assert importing <= OF_ALL
+
+
+EXTRAS = [path.parent.name for path in sorted(ROOT.glob("extras/*/port.py"))]
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_the_commands_are_listed_where_an_extra_is_deleted(extra: str, tmp_path: Path) -> None:
+    from service.ports import extras
+
+    for path in (ROOT / "extras").glob("[!_]*"):
+        if path.name != extra and path.is_dir():
+            (tmp_path / "extras").mkdir(exist_ok=True)
+            (tmp_path / "extras" / path.name).symlink_to(path)
+    for package in PACKAGES:
+        if package != "extras":
+            (tmp_path / package).symlink_to(ROOT / package)
+    # Isolated, and without any other copy of the project, such as an editable install.
+    program = (
+        f"import os, sys; sys.path = [{str(tmp_path)!r}, *(path for path in sys.path if not"
+        f" os.path.isdir(os.path.join(path, 'deploy')))]; from deploy.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", program, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    gone = {name for one in extras() if one.name == extra for name in one.commands}
+    listed = set(re.findall(r"^\W+([a-z]+) {2,}", done.stdout, re.M))
+    assert {"prepare", "train", "export", "serve"} <= listed and not listed & gone
 
 
 distributions = cache(packages_distributions)
@@ -219,8 +260,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("training", declared("train")),
         ("service", declared("http", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
-        ("benchmarks", declared("http", "serve", "train", "bench", "loadtest")),
-        ("extras", declared("http", "mcp", "dev")),
+        ("extras", declared("http", "mcp", "serve", "train", "bench", "loadtest", "ray", "dev")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

@@ -2,7 +2,8 @@
 
 Tensors: ``model.<name>``, ``optimiser.<parameter index>.<name>``, ``random.cpu`` and ``random.cuda``, with ``.<rank>``
 for further processes; where the recipe asks for them ``ema.<name>`` and ``ema_updates``, the moving average of the
-weights, and ``scaler.<name>``, the loss scale of fp16. Metadata: the progress and the recipe as JSON.
+weights, and ``scaler.<name>``, the loss scale of fp16. Metadata: the progress and the recipe as JSON, and checksums of
+these and of every tensor, which are compared where they are read; files of earlier versions have none.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from models.architectures.registry import stored_keys
 from models.errors import CheckpointError
 from models.folders import complete_file
 from models.steps.loading import fill, model_tensors
+from training.checksums import tensor_checksum, text_checksum
 
 EMA = "ema."
 _MODEL = "model."
 _FURTHER = ("ema_", "random.", "scaler.")
 _NOTHING: Mapping[str, Tensor] = {}
+_CHECKSUMS = "checksums"  # in the metadata
+_METADATA = ""  # the metadata's own among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class TrainingProgress:
         best: best validation value so far, higher is better; None before the first validation.
         stale: validations since the best one.
         target_tokens: target symbols trained on.
-        seconds: time spent training.
+        seconds: time spent training, without validations and checkpoints.
         skipped: updates that changed nothing, since their gradient was not finite.
         skipped_last: how many of the last updates in a row those are.
         vocabularies: SHA-256 of those that the weights belong to; empty in checkpoints of earlier versions.
@@ -107,6 +111,9 @@ def save_weights(
 def _save(path: Path, tensors: dict[str, Tensor], progress: TrainingProgress, recipe: Mapping[str, Any]) -> None:
     """Write a file; what could be written of it is removed where there is no room for all. Raises CheckpointError."""
     metadata = {"progress": json.dumps(asdict(progress)), "recipe": json.dumps(recipe), "format": "1"}
+    checksums = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
+    checksums[_METADATA] = text_checksum(metadata["progress"], metadata["recipe"])
+    metadata[_CHECKSUMS] = json.dumps(checksums)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".partial")
     try:
@@ -139,6 +146,7 @@ def read_progress(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             metadata, names = file.metadata(), file.keys()
+        _check(path, metadata, {})
         stored, recipe = json.loads(metadata["progress"]), json.loads(metadata["recipe"])
         progress = TrainingProgress(**{**stored, "shards": tuple(stored.get("shards", ()))})
         model = stored_keys(recipe.get("architecture", ""), recipe.get("model", {}), names)
@@ -174,7 +182,24 @@ def _named(path: Path, prefix: str, *, whole: bool = False) -> dict[str, Tensor]
     """The tensors whose names begin so, by what follows or by the whole name; the others are not read."""
     with safe_open(path, framework="pt") as file:
         names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
-        return {name if whole else name.removeprefix(prefix): file.get_tensor(name) for name in names}
+        tensors = {name: file.get_tensor(name) for name in names}
+        _check(path, file.metadata(), tensors)
+    return tensors if whole else {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+
+
+def _check(path: Path, metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+    """Refuse what is no longer what was written. Raises CheckpointError."""
+    checksums = json.loads(metadata.get(_CHECKSUMS, "null"))
+    if checksums is None:
+        return
+    found = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
+    found[_METADATA] = text_checksum(metadata["progress"], metadata["recipe"])
+    if wrong := [name or "its progress and recipe" for name, one in found.items() if checksums.get(name) != one]:
+        raise CheckpointError(
+            f"{path} is damaged: {wrong[0]}{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''} has another"
+            " checksum than when it was written. Delete it: --resume then goes on from the checkpoint before it, or"
+            " copy it again from where it is whole; and look at the disk that it lies on"
+        )
 
 
 def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
@@ -194,7 +219,7 @@ def restore(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> T
         CheckpointError: the checkpoint is damaged or belongs to another model.
     """
     progress, _ = read_progress(path)
-    tensors = load_file(path)
+    tensors = _named(path, "", whole=True)
     load_into(model, {k.removeprefix(_MODEL): v for k, v in tensors.items() if k.startswith(_MODEL)}, str(path))
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():

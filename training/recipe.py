@@ -13,7 +13,7 @@ another architecture. A base may have a base. What is kept in checkpoints and bu
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from models.search.options import SearchOptions
 from training.data.config import FEATURES, NO_LANGUAGE, DataConfig
 from training.data.directions import translated_pairs
 from training.data.summary import PreparedSummary
+from training.experiment import with_settings
 from training.optimisation.optim import OptimiserConfig
 from training.optimisation.precision import AskedPrecision
 
@@ -58,7 +59,7 @@ class TrainingConfig:
         seed: of initialisation, batches and dropout.
         validate_every: updates between validations.
         validation_sentences: sentences decoded for the validation metric (0 = validate by loss only).
-        metric: what decides which checkpoint is best: "loss", "bleu" or "rouge".
+        metric: what decides which checkpoint is best: "loss", "bleu", "chrf" or "rouge".
         patience: validations without improvement after which training stops (0 = never).
         save_every: updates between checkpoints.
         keep: checkpoints kept, the best one not counted.
@@ -69,6 +70,8 @@ class TrainingConfig:
         start_share: share of the weights that the run began from (``start``) in those that are exported: what that
             bundle knew then suffers less from text of another kind. (Wortsman et al. 2022, "Robust fine-tuning of
             zero-shot models", equation 1, with alpha = 1 - start_share.)
+        freeze: parts of the model that stay as they are: names of parts or parameters, such as "encoder" or
+            "*embedding*". For fine-tuning.
         log_every: updates between log lines.
     """
 
@@ -87,13 +90,14 @@ class TrainingConfig:
     seed: int = bounded(1, at_least=0, at_most=2**32 - 1)  # sentencepiece's has 32 bits
     validate_every: int = bounded(1000, at_least=1)
     validation_sentences: int = bounded(500, at_least=0)
-    metric: Literal["loss", "bleu", "rouge"] = "loss"
+    metric: Literal["loss", "bleu", "chrf", "rouge"] = "loss"
     patience: int = bounded(0, at_least=0)
     save_every: int = bounded(500, at_least=1)
     keep: int = bounded(5, at_least=1)
     average: int = bounded(1, at_least=1)
     ema_decay: float = bounded(0.0, at_least=0.0, at_most=0.999999)
     start_share: float = bounded(0.0, at_least=0.0, at_most=1.0)
+    freeze: tuple[str, ...] = ()
     log_every: int = bounded(50, at_least=1)
 
     def __post_init__(self) -> None:
@@ -149,7 +153,7 @@ class Recipe:
     published: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        metrics = ("loss", "rouge" if self.task == "summarize" else "bleu")
+        metrics = ("loss", "rouge") if self.task == "summarize" else ("loss", "bleu", "chrf")
         if self.training.metric not in metrics:
             raise ConfigError(
                 f"training metric must be one of {', '.join(metrics)} for the task {self.task!r},"
@@ -221,14 +225,20 @@ class Recipe:
         return tuple(0 if matrix else source for matrix in self.data.feature_sources), target
 
 
-def load_recipe(path: Path) -> Recipe:
-    """Read and check a recipe, merged with its bases.
+def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
+    """Read and check a recipe, merged with its bases, with fields set as ``--set`` has them.
 
     Raises:
         ConfigError: the file or a base is missing, is not TOML, or the bases form a circle; or a key is unknown,
             missing, ill-typed or out of bounds.
     """
-    return recipe_from_mapping(merged_mapping(path), str(path))
+    return set_recipe(merged_mapping(path), settings, str(path))
+
+
+def set_recipe(mapping: Mapping[str, Any], settings: Sequence[str], where: str) -> Recipe:
+    """A recipe from its parsed form, with fields set as ``--set`` has them; messages name them too."""
+    named = f" ({' '.join(f'--set {setting}' for setting in settings)})" if settings else ""
+    return recipe_from_mapping(with_settings(mapping, settings), f"{where}{named}")
 
 
 def merged_mapping(path: Path) -> dict[str, Any]:

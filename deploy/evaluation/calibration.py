@@ -17,8 +17,8 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from deploy.bulk import BulkOptions
 from deploy.evaluation.decoding import Decoding
+from deploy.runtime import directed
 from models.bundle import Bundle, extend_bundle
 from models.command import AsJson, BundleFolder, command_line, console, report
 from models.errors import ConfigError, CorpusError
@@ -131,7 +131,7 @@ def calibrated(valid: tuple[Judged, Judged], test: tuple[Judged, Judged], comman
 
 def _calibrable(path: Path, target: str) -> Bundle:
     """The bundle, as one into one language. Raises ConfigError where confidence in what it writes has no measure."""
-    bundle = BulkOptions(target=target).directed(Bundle.load(path))
+    bundle = directed(Bundle.load(path), target=target)
     manifest = bundle.manifest
     if manifest.task == "summarize" or manifest.target_form != "text" or any(bundle.feature_widths):
         raise ConfigError(f"{path}: confidence is of translations that are written as text and read from text")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -22,8 +23,8 @@ from deploy.evaluation.systems import (
     read_tests,
 )
 from deploy.outputs import check_file
-from models.bundle import Bundle, Score, extend_bundle
-from models.command import AsJson, BundleFolder, command_line, console, say
+from models.bundle import MANIFEST, Bundle, Score, extend_bundle
+from models.command import AsJson, command_line, console, say
 from models.errors import ConfigError, CorpusError
 from models.folders import write_text
 from models.search.shortlist import WITH_SHORTLIST
@@ -51,6 +52,9 @@ class EvaluationOptions:
     heat_maps: Annotated[int, typer.Option(min=0, help="Segments there whose attention is drawn.")] = 3
     record: Annotated[str, typer.Option(help="Store the scores in the manifest under this test set's name.")] = ""
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Also with the bundle's shortlist.")] = False
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Of a run, this one instead of those that `tandem export` would take.")
+    ] = None
     rerank: Annotated[
         Path | None,
         typer.Option(metavar="BUNDLE", help="Also with this bundle, which translates back, choosing the hypotheses."),
@@ -59,7 +63,7 @@ class EvaluationOptions:
 
 
 def evaluate(
-    bundle: BundleFolder,
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE|RUN", help="A bundle, or the folder of a run.")],
     sources: Annotated[
         list[str],
         typer.Option(
@@ -79,13 +83,50 @@ def evaluate(
     the beginning of their text, post-edited translations beside the translation as it is (the last source), and all
     beside another system with `--against`: with differences and p-values of the paired bootstrap. Of several references
     (NIST's and DUC's test sets have four) all count, and the first is shown. The report shows examples, sorted by gain
-    and loss where there is another system, with heat maps of attention.
+    and loss where there is another system, with heat maps of attention. A run needs no export: PyTorch decodes with the
+    weights that its bundle would have. `--against` may be a run too.
 
     Example: tandem evaluate bundles/de-en --source test.de --references test.en --against bundles/old --report new.html
     """
     check_file(wanted.out, "--out")
     check_file(wanted.report, "--report")
-    done = _evaluate(bundle, SourceFiles.parse(sources), references, decoding, wanted)
+    with TemporaryDirectory() as folder:
+        bundle, decoding, wanted = _with_bundles(bundle, decoding, wanted, Path(folder))
+        _evaluate_and_show(bundle, SourceFiles.parse(sources), references, decoding, wanted)
+
+
+def _with_bundles(
+    path: Path, decoding: Decoding, wanted: EvaluationOptions, folder: Path
+) -> tuple[Path, Decoding, EvaluationOptions]:
+    """The same with bundles in the place of runs; these have no graphs, so that PyTorch decodes.
+
+    Raises:
+        ConfigError: an option does not go with what is evaluated.
+    """
+    own, against = _is_run(path), wanted.against if wanted.against and _is_run(wanted.against) else None
+    if own and wanted.record:
+        raise ConfigError(f"--record: {path} is a run, which has no manifest: tandem export makes a bundle of it")
+    if wanted.checkpoint is not None and not own:
+        raise ConfigError(f"--checkpoint is for a run, but {path} is none")
+    if not own and against is None:
+        return path, decoding, wanted
+    from training.export.commands import bundle_without_graphs  # here: bundles need no torch
+
+    if own:
+        path = bundle_without_graphs(path, folder / "own", wanted.checkpoint).path
+    if against is not None:
+        wanted = replace(wanted, against=bundle_without_graphs(against, folder / "against").path)
+    return path, replace(decoding, runtime="torch"), wanted
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "checkpoints").is_dir() and not (path / MANIFEST).exists()
+
+
+def _evaluate_and_show(
+    path: Path, files: SourceFiles, references: Sequence[Path], decoding: Decoding, wanted: EvaluationOptions
+) -> None:
+    done = _evaluate(path, files, references, decoding, wanted)
     own = done.systems[done.name]
     if wanted.out is not None:
         write_text(wanted.out, "".join(f"{text}\n" for text in own.texts))

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from deploy.bulk import BulkOptions
-from deploy.bulk.translator import check_shortlist
 from deploy.evaluation.decoding import Decoding, timed_lines
+from deploy.runtime import check_shortlist, directed
 from models.bundle import Bundle, Manifest
 from models.errors import ConfigError
 from models.translation.reranking import Reranker
@@ -144,7 +143,7 @@ def load_systems(paths: Sequence[Path], target: str = "", languages: Sequence[st
 
 def _directed(bundle: Bundle, target: str, languages: Sequence[str]) -> Bundle:
     read = (source for source, into in bundle.manifest.pairs if source in languages and target in ("", into))
-    return BulkOptions(language=next(read, ""), target=target).directed(bundle)
+    return directed(bundle, next(read, ""), target)
 
 
 def read_tests(

@@ -1,1 +1,1 @@
-"""`tandem loadtest`, which finds the load that a service bears; its client and servers are the benchmarks', too."""
+"""`tandem loadtest`, which finds the load that a service bears; its client and servers are the laboratory's, too."""

@@ -1,7 +1,7 @@
 """Sentences and documents for load tests, with the lengths of real text.
 
-Lengths in tokens are log-normal as those of ``benchmarks.workload``, whose vocabularies the client of a service does
-not have; what sentences are made of stands in ``grammar.toml``. The same seed gives the same texts. Sentences
+Lengths in tokens are log-normal as those of the laboratory, whose vocabularies the client of a service does not have;
+what sentences are made of stands in ``grammar.toml``. The same seed gives the same texts. Sentences
 hardly ever come twice, but for the shortest, so that no cache answers in the service's place. Packages that make text
 (Faker, lorem) were left out: their sentences are salads of words, to which a translation model answers with text of any
 length.

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from models.command import installed_version
-from service.access.access import Caller
+from service.callers import Caller
 from service.http.credentials import caller_of, counted_caller, sender_of
 from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, invalid_fields, reply_for

@@ -9,8 +9,8 @@ EXTRA = Extra(
     settings="extras.dialects.settings:DialectSettings",
     resources=("extras.dialects.mcp:serving",),
     http={
-        "extras.dialects.deepl.port:TEXTS": (),
-        "extras.dialects.deepl.port:GLOSSARIES": (),
+        "extras.dialects.deepl.port:HTTP": (),
+        "extras.dialects.deepl.glossaries:HTTP": ("accounts",),
         "extras.dialects.deepl.documents:HTTP": ("files",),
         "extras.dialects.openai.port:HTTP": (),
         "extras.dialects.mcp:HTTP": (),

@@ -26,12 +26,10 @@ from extras.files.slices import Slice, read_slices, sample_of
 from extras.files.store import JobStore
 from models.errors import ConfigError
 from models.folders import hold
-from service.access.access import ANONYMOUS, Access, Caller
+from service.callers import ANONYMOUS, Access, Caller, Memories, StoredGlossaries
+from service.database import Database, StorageError
 from service.engine import Draining, Engine
 from service.settings import Settings
-from service.storage.database import Database, StorageError
-from service.storage.glossaries import Glossaries
-from service.storage.memory import TranslationMemory
 from service.text.markup import MarkupOptions
 from service.translation.plans import guessed_route
 from service.translation.requests import TranslateTask
@@ -58,8 +56,8 @@ class FileJobs:
         texts: TextService,
         engine: Engine,
         access: Access,
-        glossaries: Glossaries,
-        memory: TranslationMemory,
+        glossaries: StoredGlossaries,
+        memory: Memories,
         explain: Explain,
         clock: Callable[[], float] = time.time,
         retry_seconds: float = 1.0,

@@ -18,8 +18,8 @@ from extras.files.replies import FileStatus, FileUrl
 from extras.files.serving import FilesDep
 from extras.files.settings import FileSettings
 from extras.files.uploads import FORM_BYTES, read_upload
-from service.access.access import Access
 from service.api.replies import DetectedLanguage
+from service.callers import Access
 from service.engine import Draining
 from service.http.credentials import counted_caller
 from service.http.dependencies import PartsDep

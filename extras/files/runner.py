@@ -18,8 +18,8 @@ from extras.files.sandbox import Sandbox
 from extras.files.slices import Slice
 from extras.files.store import JobStore
 from models.folders import complete_file
+from service.database import StorageError
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
-from service.storage.database import StorageError
 
 _log = structlog.get_logger("tandem.files")
 _ATTEMPTS = 3  # at a slice that fails, not counting those that were refused for want of room

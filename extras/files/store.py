@@ -23,7 +23,7 @@ from extras.files.disk import remove, whole
 from extras.files.records import OPEN, FileJob, Holdings
 from extras.files.slices import Slice, joined
 from models.folders import sync_folder
-from service.storage.database import Database, StorageError
+from service.database import Database, StorageError
 
 _COLUMNS = tuple(column.name for column in fields(FileJob))
 

@@ -19,8 +19,8 @@ from starlette.requests import Request
 from extras.files.bounds import FileRefused
 from extras.files.disk import Upload
 from extras.files.formats import FORMATS
-from service.access.access import Access, Caller
-from service.access.errors import KeyMissing
+from service.callers import Access, Caller
+from service.errors import KeyMissing
 from service.http.credentials import counted_caller, key_before_body
 from service.http.errors import BadRequest, HttpError, InvalidFields, unsupported_media
 from service.http.intake import content_type

@@ -57,11 +57,11 @@ class SentencePieceVocabulary(StoredVocabulary):
         found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if found != (PAD, UNK, BOS, EOS):
             raise VocabularyError(
-                f"pad, unk, bos and eos must be {PAD}, {UNK}, {BOS}, {EOS}, but are {found}; "
-                "train it with train_sentencepiece"
+                f"pad, unk, bos and eos must be {PAD}, {UNK}, {BOS}, {EOS}, but are {found}: train it with"
+                f" --pad_id={PAD} --unk_id={UNK} --bos_id={BOS} --eos_id={EOS}"
             )
         if -1 in self._bytes:
-            raise VocabularyError("the sentencepiece model has no byte fallback; train it with train_sentencepiece")
+            raise VocabularyError("the sentencepiece model has no byte fallback: train it with --byte_fallback")
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Self:

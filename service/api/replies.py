@@ -5,7 +5,6 @@ Records of the text service that the replies hold as they are stand in its ``res
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -156,35 +155,6 @@ class SummaryEvent(BaseModel):
     text: int = Field(description="Which of the texts, from 0.")
     source: CharacterRange = Field(description="What of the text sent was read, after Unicode NFC.")
     summary: str
-
-
-class RememberedSentence(BaseModel):
-    """An entry of a translation memory."""
-
-    id: str = Field(examples=["0b3f1c52-8d7e-4a35-9c2f-6f1f5a0c9d11"])
-    source: str = Field(examples=["de"])
-    target: str = Field(examples=["en"])
-    text: str = Field(examples=["Wo ist der Bahnhof?"])
-    translation: str = Field(examples=["Where is the station, please?"])
-    changed: datetime = Field(examples=["2030-01-31T12:00:00Z"])
-
-
-class MemoryPage(BaseModel):
-    """Some entries, those that were changed last first, and how many there are in all."""
-
-    entries: list[RememberedSentence]
-    total: int = Field(examples=[1])
-
-
-class MemoryImport(BaseModel):
-    """What came of a TMX."""
-
-    stored: int = Field(examples=[2], description="Pairs that are entries now.")
-    replaced: int = Field(examples=[0], description="Of these, those that took the place of an entry.")
-    repeated: int = Field(examples=[0], description="Pairs in whose place a later one of the same text was stored.")
-    skipped: int = Field(
-        examples=[0], description="Pairs that were left out: empty, or over 5,000 characters on a side."
-    )
 
 
 class SourceCombination(BaseModel):

@@ -78,7 +78,7 @@ STREAM = (
 )
 
 
-def _shown(**fields: str | int) -> ConfigDict:
+def example_of(**fields: str | int) -> ConfigDict:
     """The example of a request that the OpenAPI document shows; invented."""
     return ConfigDict(json_schema_extra={"examples": [{**fields}]})
 
@@ -142,7 +142,7 @@ class DecodingFields(BaseModel):
 class TranslateRequest(DecodingFields):
     """Text to translate."""
 
-    model_config = _shown(q="Wo ist der Bahnhof?", source="de", target="en")
+    model_config = example_of(q="Wo ist der Bahnhof?", source="de", target="en")
 
     source: str = Field(
         default="auto",
@@ -200,7 +200,7 @@ class TranslateRequest(DecodingFields):
 class PosteditRequest(DecodingFields):
     """A text and its machine translation, which is to be corrected."""
 
-    model_config = _shown(q="Click the OK button.", translation="Klicken auf die OK Schaltfläche.", target="de")
+    model_config = example_of(q="Click the OK button.", translation="Klicken auf die OK Schaltfläche.", target="de")
 
     translation: Texts = Field(
         description="The machine translation of `q`; a string or, where `q` is one, a list as long as `q`."
@@ -219,7 +219,7 @@ class PosteditRequest(DecodingFields):
 class SummarizeRequest(DecodingFields):
     """Text to summarize."""
 
-    model_config = _shown(q="We study how ... Our experiments show that ...", max_length=30)
+    model_config = example_of(q="We study how ... Our experiments show that ...", max_length=30)
 
     language: str | None = Field(
         default=None,
@@ -249,16 +249,4 @@ class DetectRequest(BaseModel):
         validation_alias=AliasChoices("q", "text"),
         description="The text; `text` is an alias of `q`.",
     )
-    api_key: ApiKey = None
-
-
-class SuggestRequest(BaseModel):
-    """A translation that is to take the place of the model's."""
-
-    model_config = _shown(q="Wo ist der Bahnhof?", s="Where's the station?", source="de", target="en")
-
-    q: str = Field(description="The text.")
-    s: str = Field(description="How it is to be translated.")
-    source: str = Field(max_length=35, description="Language code of `q`; `auto` = detected.")
-    target: str = Field(max_length=35, description="Language code of `s`.")
     api_key: ApiKey = None

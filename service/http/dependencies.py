@@ -11,16 +11,14 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel
 
-from service.access.access import ANONYMOUS, Access, Caller
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
 from service.bundles.readiness import Readiness
+from service.callers import ANONYMOUS, Access, Accounts, Caller, Memories, StoredGlossaries
 from service.engine import Engine, Priority
 from service.http.credentials import Sender, admin_of, caller_of, sender_of
 from service.http.intake import read_fields
 from service.settings import Settings
-from service.storage.glossaries import Glossaries
-from service.storage.memory import TranslationMemory
 from service.telemetry.metrics import Metrics
 from service.translation.requests import Recall, priority_of
 from service.translation.texts import TextService
@@ -42,8 +40,8 @@ class Parts:
     readiness: Readiness
     metrics: Metrics
     settings: Settings
-    glossaries: Glossaries
-    memory: TranslationMemory
+    glossaries: StoredGlossaries
+    memory: Memories
     access: Access
     models: ModelManager
     resources: dict[type[object], object] = field(default_factory=dict)
@@ -55,6 +53,8 @@ class Parts:
         return found
 
 
+AccountsOpener: TypeAlias = Callable[[Settings, Metrics], AbstractAsyncContextManager[Accounts]]
+"""Opens what knows callers, and registers what it counts with the metrics."""
 Opener: TypeAlias = Callable[[Parts], AbstractAsyncContextManager[object]]
 """Opens what an extra brings to the running service, and registers what it counts with the metrics."""
 

@@ -19,16 +19,16 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from models.errors import OptionError, TandemError
-from service.access.errors import AdminRequired, KeyInvalid, KeyMissing, LimitsUnavailable, QuotaExceeded, RateLimited
 from service.api.wording import bound_of, quoted, shown
+from service.database import StorageError, StorageFull
 from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from service.errors import (
-    GlossaryLimit,
+    AdminRequired,
     GlossaryNotFound,
     InvalidOption,
+    KeyInvalid,
+    KeyMissing,
     LanguageNotServed,
-    MemoryEntryNotFound,
-    MemoryLimit,
     ModelInUse,
     ModelNotFound,
     ModelRefused,
@@ -36,7 +36,6 @@ from service.errors import (
     TooLarge,
 )
 from service.http.ports import ErrorReply, ErrorRule, ReplyRule, http_parts
-from service.storage.database import StorageError, StorageFull
 
 _SOON = 5.0  # seconds
 _LONGEST_NAME = 80
@@ -48,15 +47,9 @@ _REPLIES: Mapping[type[BaseException], ErrorRule] = {
     ModelRefused: ReplyRule(422, "model_refused"),
     TooLarge: ReplyRule(413, "too_large"),
     GlossaryNotFound: ReplyRule(404, "glossary_not_found"),
-    GlossaryLimit: ReplyRule(400, "glossary_limit"),
-    MemoryEntryNotFound: ReplyRule(404, "memory_entry_not_found"),
-    MemoryLimit: ReplyRule(400, "memory_limit"),
     KeyMissing: ReplyRule(401, "key_missing", {"WWW-Authenticate": 'Bearer realm="tandem"'}),  # which a 401 has to have
     KeyInvalid: ReplyRule(403, "key_invalid"),
     AdminRequired: ReplyRule(403, "admin_required"),
-    RateLimited: ReplyRule(429, "rate_limited"),
-    QuotaExceeded: ReplyRule(429, "quota_exceeded"),
-    LimitsUnavailable: ReplyRule(503, "limits_unavailable"),
     UnknownModel: ReplyRule(404, "model_not_found"),
     Overloaded: ReplyRule(503, "overloaded"),
     Draining: ReplyRule(503, "draining"),

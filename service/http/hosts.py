@@ -58,7 +58,7 @@ class CrossSiteCheck:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        self._checks = not settings.require_key and _ANY not in settings.cors_origins
+        self._checks = not settings.asks_for_keys and _ANY not in settings.cors_origins
         self._allowed = frozenset(settings.cors_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,7 +79,7 @@ class CrossSiteCheck:
 def _names(settings: Settings) -> frozenset[str] | None:
     """Public names that a server answers for; None = whatever it is called, as servers do that ask for keys."""
     listed = {name.lower().rstrip(".") for name in settings.allowed_hosts}
-    if _ANY in listed or (settings.require_key and not listed):
+    if _ANY in listed or (settings.asks_for_keys and not listed):
         return None
     return frozenset({settings.host.lower(), socket.gethostname().lower(), *listed})
 

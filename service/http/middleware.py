@@ -16,7 +16,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.access.access import Access
+from service.callers import Access
+from service.database import StorageError
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import TooLarge
 from service.http.connections import OPERATIONS
@@ -25,7 +26,6 @@ from service.http.dialects.errors import in_dialect
 from service.http.errors import NotReady, body_timeout, reply_for
 from service.http.intake import IN_THREAD, JsonBounds
 from service.http.ports import BodyBounds
-from service.storage.database import StorageError
 from service.telemetry.metrics import CLIENT_GONE, Metrics
 
 _log = structlog.get_logger("tandem.http")

@@ -20,7 +20,6 @@ from service.api.schemas import (
     OBJECT_FIELDS,
     DetectRequest,
     PosteditRequest,
-    SuggestRequest,
     SummarizeRequest,
     TranslateRequest,
 )
@@ -32,7 +31,6 @@ FORM = "Form"
 
 _TAGS: list[dict[str, str]] = [
     {"name": "text", "description": "Translate, post-edit, summarize, detect languages."},
-    {"name": "memory", "description": "Corrections that a key's callers have stored; these routes need a key."},
     {"name": "information", "description": "What is served."},
     {"name": "models", "description": "The loaded models; changing them takes an admin key."},
     {"name": "operations", "description": "For those who run the service."},
@@ -65,7 +63,6 @@ _BODIES: tuple[type[BaseModel], ...] = (
     PosteditRequest,
     SummarizeRequest,
     DetectRequest,
-    SuggestRequest,
 )
 """What our routes read by themselves, so that the document would not have them."""
 _EVENTS: tuple[type[BaseModel], ...] = (SentenceEvent, SummaryEvent)
@@ -253,7 +250,8 @@ def _security(path: str, operation: Document) -> list[Document]:
     keys: list[Document] = [{"bearer": []}, *({scheme.name: []} for scheme in _schemes())]
     if "models" in tags:
         return keys[:1]
-    return keys if "memory" in tags else [{}, *keys]
+    needed = {tag for part in http_parts() for tag in part.needs_key}
+    return keys if needed.intersection(tags) else [{}, *keys]
 
 
 def _schemes() -> Iterator[KeyScheme]:

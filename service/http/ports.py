@@ -108,6 +108,7 @@ class HttpPart:
         exposed_headers: of replies, for pages of other origins (CORS).
         keys: schemes of keys, which every route takes.
         tags: of the OpenAPI document.
+        needs_key: those of these tags whose routes answer nobody without a key.
         models: of the bodies that routes read by themselves, so that the document would not have them.
         file_endings: of the names of files that its routes translate; pages are told of them.
     """
@@ -120,6 +121,7 @@ class HttpPart:
     exposed_headers: tuple[str, ...] = ()
     keys: tuple[KeyScheme, ...] = ()
     tags: tuple[dict[str, str], ...] = ()
+    needs_key: tuple[str, ...] = ()
     models: tuple[type[BaseModel], ...] = ()
     file_endings: tuple[str, ...] = ()
 

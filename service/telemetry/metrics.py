@@ -25,11 +25,9 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from service.access.access import Access
 from service.bundles.readiness import Readiness
 from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
 from service.engine.counters import SECONDS
-from service.storage.memory import TranslationMemory
 from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
 from service.translation.texts import TextService
 
@@ -168,13 +166,9 @@ class Metrics:
         """Add an engine's counters to the registry, and whether it is ready."""
         self.registry.register(_EngineCollector(engine, self.refused, readiness))
 
-    def watch_texts(self, texts: TextService, memory: TranslationMemory) -> None:
-        """Add what the text service and the memories count to the registry."""
-        self.registry.register(_TextCollector(texts, memory))
-
-    def watch_access(self, access: Access) -> None:
-        """Add how often the stores of keys and limits have failed to the registry."""
-        self.registry.register(_AccessCollector(access))
+    def watch_texts(self, texts: TextService) -> None:
+        """Add what the text service counts to the registry."""
+        self.registry.register(_TextCollector(texts))
 
     def register(self, collector: Collector) -> None:
         """Add what an extra counts to the registry."""
@@ -186,8 +180,8 @@ class Metrics:
 
 
 class _TextCollector(Collector):
-    def __init__(self, texts: TextService, memory: TranslationMemory) -> None:
-        self._texts, self._memory = texts, memory
+    def __init__(self, texts: TextService) -> None:
+        self._texts = texts
 
     def collect(self) -> Iterator[Metric]:
         text = "Sentences that went through a third language, as no model translates the pair."
@@ -195,17 +189,6 @@ class _TextCollector(Collector):
         for languages, count in dict(self._texts.pivoted).items():
             pivoted.add_metric(languages, count)
         yield pivoted
-        text = "Times that texts were translated without the memory of their key, as it could not be read."
-        yield CounterMetricFamily("tandem_memory_failures", text, value=self._memory.failures)
-
-
-class _AccessCollector(Collector):
-    def __init__(self, access: Access) -> None:
-        self._access = access
-
-    def collect(self) -> Iterator[Metric]:
-        text = "Times that keys could not be read, or requests and characters not be counted."
-        yield _labelled("tandem_access_failures", text, "store", self._access.store_failures)
 
 
 class _MachineCollector(Collector):

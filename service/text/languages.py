@@ -61,6 +61,11 @@ def base_code(code: str) -> str:
     return _widened(code)[-1]
 
 
+def base_language(code: str) -> str:
+    """A language code without region or script, in lower case."""
+    return bare_code(code).split("-")[0]
+
+
 def match_language(code: str, known: Collection[str]) -> str | None:
     """The known code that a client means.
 

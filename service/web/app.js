@@ -5,14 +5,12 @@ import { closeDialogs, KeyDialog, TermsDialog } from "./dialogs.js";
 import { byId, forThisTab, make, remembered } from "./dom.js";
 import { FilesTab } from "./files.js";
 import { History } from "./history.js";
-import { directions, Languages } from "./languages.js";
+import { Languages } from "./languages.js";
+import { Origin } from "./origin.js";
 import { Problem } from "./problems.js";
-import { fill, language, languageName, LANGUAGES, t } from "./strings.js";
+import { fill, language, LANGUAGES, t } from "./strings.js";
 import { SummarizeTab } from "./summarize.js";
 import { TranslateTab } from "./translate.js";
-
-/** Directions of a model that are listed one by one. */
-const MOST_PAIRS = 6;
 
 document.documentElement.lang = language;
 document.title = t("title");
@@ -35,13 +33,12 @@ async function start() {
   const models = server.models.filter(({ task }) => task); // the others are not loaded
   const languages = new Languages(server.languages, models);
   const keys = new KeyDialog(settings.keyRequired === true || settings.apiKeys === true);
-  const shared = { settings, languages, askForKey: (then) => keys.open(then) };
+  const shared = { settings, languages, origin: new Origin(models), askForKey: (then) => keys.open(then) };
   const summarizers = models.filter(({ task }) => task === "summarize");
   new TranslateTab({ ...shared, terms: new TermsDialog(languages), history: new History() });
   if (summarizers.length) new SummarizeTab({ ...shared, models: summarizers });
   const files = await FilesTab.offered(shared);
   tabs({ translate: true, summarize: summarizers.length > 0, files });
-  attribution(models);
   document.body.dataset.ready = key.get() ? "key" : "open";
 }
 
@@ -110,38 +107,4 @@ function languageSwitch() {
     forThisTab.set("typed", fields.map(({ value }) => value));
     location.reload();
   });
-}
-
-/** A text, or its beginning and the rest of it when somebody asks for that. */
-function folded(text, shown = 200) {
-  if (text.length <= shown) return make("span", {}, text);
-  return make("details", {}, make("summary", {}, `${text.slice(0, shown)} …`), `… ${text.slice(shown)}`);
-}
-
-/** What a model does, in words. Each direction by itself, unless there are many: a public model may have thousands. */
-function purpose(model) {
-  const task = { translate: "modelPair", summarize: "modelSummary", postedit: "modelPostedit" }[model.task];
-  if (!task) return model.name;
-  const pairs = model.task === "translate" ? directions(model) : [];
-  if (pairs.length > 0 && pairs.length <= MOST_PAIRS) {
-    return pairs.map(({ source, target }) => t(task, { source: languageName(source), target: languageName(target) })).join(", ");
-  }
-  const target = languageName(model.target_language);
-  return t(task, { source: model.source_languages.map(languageName).join(", "), target });
-}
-
-/** Whose text the models were trained on, and under which licence they may be used. */
-function attribution(models) {
-  const list = byId("models-list");
-  const entries = models.map((model) => {
-    return make(
-      "li",
-      {},
-      make("strong", {}, purpose(model)),
-      make("span", { class: "name" }, model.name),
-      folded(t("modelTrained", { attribution: model.attribution.join("; ") || "–" })),
-      make("span", {}, t("modelLicence", { licence: model.licence })),
-    );
-  });
-  list.replaceChildren(...(entries.length ? entries : [make("li", {}, t("modelNone"))]));
 }

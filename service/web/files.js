@@ -1,6 +1,6 @@
 // The files tab: send a file, watch its translation, stop it, fetch the result.
 
-import { getBlob, getJson, key, remove, superseded, upload } from "./api.js";
+import { ApiError, getBlob, getJson, key, remove, superseded, upload } from "./api.js";
 import { announce, byId, forThisTab, icon, make } from "./dom.js";
 import { inWords, Problem } from "./problems.js";
 import { language, t } from "./strings.js";
@@ -10,7 +10,7 @@ const ENDED = ["done", "failed", "cancelled", "expired"];
 
 export class FilesTab {
   #languages;
-  #problem;
+  #askForKey;
   #list = byId("files-list");
   #input = byId("file-input");
 
@@ -24,7 +24,7 @@ export class FilesTab {
 
   constructor({ languages, askForKey }) {
     this.#languages = languages;
-    this.#problem = new Problem(byId("file-problem"), askForKey);
+    this.#askForKey = askForKey;
   }
 
   #start(jobs, settings) {
@@ -51,24 +51,11 @@ export class FilesTab {
   }
 
   #sendAll(files) {
-    this.#problem.clear();
-    for (const file of files) this.#send(file);
-  }
-
-  #send(file) {
-    const form = new FormData();
-    for (const [name, value] of Object.entries(this.#languages.pair)) if (value) form.append(name, value);
-    form.append("file", file);
-    const entry = this.#entry(file.name);
-    entry.upload(form).catch((error) => {
-      entry.remove();
-      if (superseded(error)) return;
-      this.#problem.show(error, () => this.#sendAll([file]), { ...this.#languages.pair, name: file.name });
-    });
+    for (const file of files) this.#entry(file.name).send(file, () => this.#languages.pair);
   }
 
   #entry(name) {
-    const entry = new FileEntry(name, () => this.#showEmpty(), (error) => this.#problem.show(error, () => {}));
+    const entry = new FileEntry(name, () => this.#showEmpty(), this.#askForKey);
     this.#list.prepend(entry.element);
     this.#showEmpty();
     return entry;
@@ -79,7 +66,7 @@ export class FilesTab {
   }
 }
 
-/** One file in the list. */
+/** One file in the list, with its own errors. */
 class FileEntry {
   #name;
   #state = make("span", { class: "state" });
@@ -88,12 +75,13 @@ class FileEntry {
   #timer = 0;
   #sending = null;
   #gone;
-  #failed;
+  #problem;
 
-  constructor(name, gone, failed) {
+  constructor(name, gone, askForKey) {
+    const problem = make("div", { class: "problem", hidden: true });
     this.#name = name;
     this.#gone = gone;
-    this.#failed = failed;
+    this.#problem = new Problem(problem, askForKey);
     this.#bar.setAttribute("aria-label", t("fileProgress", { name }));
     this.element = make(
       "li",
@@ -102,11 +90,27 @@ class FileEntry {
       this.#state,
       this.#actions,
       this.#bar,
+      problem,
     );
   }
 
-  /** Send the file, then watch what becomes of it. Raises what `upload` does. */
-  async upload(form) {
+  /** Send the file, then watch what becomes of it. `pairOf()`: its languages, as they are chosen when it is sent. */
+  async send(file, pairOf) {
+    const pair = pairOf();
+    try {
+      await this.#upload(file, pair);
+    } catch (error) {
+      if (superseded(error)) return this.remove();
+      this.#refused(t("fileFailed"));
+      this.#problem.show(error, () => this.send(file, pairOf), { ...pair, file: this.#name });
+    }
+  }
+
+  async #upload(file, pair) {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(pair)) if (value) form.append(name, value);
+    form.append("file", file);
+    this.#problem.clear();
     this.#show(t("fileUploading", { percent: 0 }), 0);
     this.#offer(this.#button("cancel", "close", "fileCancelOne", () => this.#sending.abort()));
     this.#sending = upload("files", form, (share) => this.#show(t("fileUploading", { percent: Math.floor(share * 100) }), share));
@@ -128,6 +132,7 @@ class FileEntry {
 
   remove() {
     clearTimeout(this.#timer);
+    this.#problem.clear();
     this.element.remove();
     this.#gone();
   }
@@ -141,10 +146,15 @@ class FileEntry {
         this.#show(inWords(error), null);
         this.#timer = setTimeout(() => this.#ask(id, asked), wait);
       } else {
-        this.#show(error.status === 404 ? t("fileExpired") : inWords(error), undefined);
-        this.#offer(this.#button("remove", "close", "fileRemoveOne", () => this.remove()));
+        this.#refused(error.status === 404 ? t("fileExpired") : inWords(error));
       }
     }
+  }
+
+  /** Show that nothing will become of it; all that can be done is to take it off the list. */
+  #refused(text) {
+    this.#show(text, undefined);
+    this.#offer(this.#button("remove", "close", "fileRemoveOne", () => this.remove()));
   }
 
   #ended(job, state) {
@@ -152,9 +162,11 @@ class FileEntry {
     const remove = this.#button("remove", "close", "fileRemoveOne", () => this.#delete(job.id));
     const download = this.#button("fileDownload", "download", "fileDownloadOne", () => this.#download(job));
     this.#offer(...(state.name === "done" ? [download, remove] : [remove]));
+    if (state.name === "failed" && job.code) this.#tell(new ApiError(422, { error: job.error, code: job.code }));
   }
 
   async #download(job) {
+    this.#problem.clear();
     try {
       // Fetched by script and not by a link, because a link cannot carry the key.
       const url = URL.createObjectURL(await getBlob(`files/${encodeURIComponent(job.id)}/result`));
@@ -162,7 +174,7 @@ class FileEntry {
       link.click();
       setTimeout(() => URL.revokeObjectURL(url), 10_000);
     } catch (error) {
-      this.#failed(error);
+      this.#tell(error, () => this.#download(job));
     }
   }
 
@@ -170,10 +182,14 @@ class FileEntry {
     try {
       await remove(`files/${encodeURIComponent(id)}`);
     } catch (error) {
-      if (error.status !== 404) return this.#failed(error);
+      if (error.status !== 404) return this.#tell(error, () => this.#delete(id));
     }
     forThisTab.set("files", forThisTab.get("files", []).filter((one) => one !== id));
     this.remove();
+  }
+
+  #tell(error, again) {
+    this.#problem.show(error, again, { file: this.#name });
   }
 
   /** `share`: 0 to 1; null = unknown, still going on; undefined = nothing goes on. */
@@ -219,7 +235,7 @@ function stateOf(job) {
     case "done":
       return { name: "done", text: t("fileDone") + until, share: undefined };
     case "failed":
-      return { name: "failed", text: job.error ? `${t("fileFailed")}: ${job.error}` : t("fileFailed"), share: undefined };
+      return { name: "failed", text: t("fileFailed"), share: undefined };
     case "cancelled":
       return { name: "cancelled", text: t("fileCancelled"), share: undefined };
     case "expired":

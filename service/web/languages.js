@@ -67,6 +67,21 @@ export class Languages {
     return [...new Set([...first, ...codes])];
   }
 
+  /** The names of the languages that can be typed: the chosen one, else all of them. */
+  get typed() {
+    const { source } = this.pair;
+    return source === AUTO ? this.#languages.map(({ code }) => languageName(code)) : [languageName(source)];
+  }
+
+  /** The pair for a text in that language: into the present target, else into the language chosen as the text's, else
+   * the first there is. null = that language is not translated here. */
+  pairFrom(code) {
+    const { source, target } = this.pair;
+    const found = this.#languages.find((language) => language.code === code);
+    const into = [target, source, found?.targets[0]].find((one) => this.#serves(code, one));
+    return into === undefined ? null : { source: code, target: into };
+  }
+
   /** `listener(swapped)` is called after a change by the user. */
   onChange(listener) {
     this.#listeners.push(listener);

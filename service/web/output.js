@@ -1,6 +1,6 @@
 // The translation on the page: sentences that can be chosen, and words that show what they come from.
 
-import { announce, byId, make } from "./dom.js";
+import { announce, byId, icon, make } from "./dom.js";
 import { t } from "./strings.js";
 import { partnersOf, wordsOf } from "./translation.js";
 
@@ -13,6 +13,7 @@ export class Output {
   #parts = []; // per sentence {element, source, targets: Map, sources: Map} of its elements
   #current = null; // {number, side, word} of what is shown as linked
   #frame = 0;
+  #unfinished = false;
 
   /** `onChoose(number, element)`: a sentence was chosen. `needLinks(number)`: its words are wanted and unknown. */
   constructor(onChoose, needLinks) {
@@ -25,6 +26,11 @@ export class Output {
     return this.#translation;
   }
 
+  /** Whether what is shown is the beginning of a translation. */
+  get unfinished() {
+    return this.#unfinished;
+  }
+
   /** The sentence that was last pointed at; the first one where none was. */
   get sentence() {
     return this.#current?.number ?? 0;
@@ -33,6 +39,7 @@ export class Output {
   /** Show a translation; null = none. */
   show(translation, language = "") {
     this.#translation = translation;
+    this.#unfinished = false;
     this.#current = null;
     this.#place.lang = language;
     this.#place.replaceChildren();
@@ -53,6 +60,7 @@ export class Output {
   draft(text, language) {
     this.show(null, language);
     this.#place.textContent = text;
+    this.#unfinished = true;
   }
 
   /** Draw one sentence anew, after its text or its links changed. */
@@ -75,8 +83,8 @@ export class Output {
       nodes.push(typed.slice(cursor, sentence.at[0]), this.#sourceSentence(sentence, number));
       cursor = sentence.at[1];
     }
-    // The space keeps a last empty line as high as the field shows it.
-    this.#mirror.replaceChildren(...nodes, `${typed.slice(cursor)} `);
+    // The space keeps a last empty line as high as the field shows it; an empty field shows what may be typed.
+    this.#mirror.replaceChildren(...nodes, `${typed.slice(cursor) || (typed ? "" : this.#field.placeholder)} `);
     if (!shown.length) this.unlink();
   }
 
@@ -95,15 +103,16 @@ export class Output {
       role: "button",
       tabIndex: number === 0 ? 0 : -1,
       "aria-haspopup": "dialog",
-      "aria-describedby": "sentence-help",
       "data-number": String(number),
     });
   }
 
   #drawTarget(number) {
-    const { text, links, doubtful } = this.#translation.sentences[number];
+    const { text, links, doubtful, weak } = this.#translation.sentences[number];
     const part = this.#parts[number];
     part.targets = drawWords(part.element, text, wordsOf(links, "target", doubtful));
+    part.element.setAttribute("aria-describedby", weak ? "weak-help sentence-help" : "sentence-help");
+    if (weak) part.element.append(make("span", { class: "weak", title: t("weakSentence"), "aria-hidden": "true" }, icon("warning")));
     for (const span of doubtful) {
       const word = part.targets.get(span.join());
       word?.classList.add("doubtful");

@@ -4,26 +4,54 @@ import { key } from "./api.js";
 import { icon, make } from "./dom.js";
 import { languageName, t } from "./strings.js";
 
-/** What an error says to people. `asked`: {source, target} of a text, {name} of a file, or what it is {about}. */
+/** What is said of an error with that code, whatever else it says of itself in the server's language. */
+const BY_CODE = {
+  body_timeout: "errorNetwork",
+  broken_file: "errorFileBroken",
+  deadline: "errorDeadline",
+  decoding_failed: "errorServer",
+  draining: "errorDraining",
+  file_gone: "fileExpired",
+  file_too_complex: "errorFileComplex",
+  file_too_large: "errorFileTooLarge",
+  files_full: "errorFilesFull",
+  internal: "errorServer",
+  memory_limit: "errorMemory",
+  model_not_found: "errorModel",
+  overloaded: "errorBusy",
+  quota_exceeded: "errorQuota",
+  storage_unavailable: "errorServer",
+  too_many_files: "errorTooManyFiles",
+};
+/** What is said of the others, where they come with that status. */
+const BY_STATUS = { 0: "errorNetwork", 403: "errorForbidden", 429: "errorRate", 456: "errorQuota", 503: "errorBusy", 504: "errorDeadline" };
+
+/** What an error says to people. `asked`: {source, target} of a text, {summarized} languages, the {file}, or {about}. */
 export function inWords(error, asked = {}) {
-  const words = sentence(error, asked);
-  const about = asked.name ?? asked.about;
-  return about ? `${about}: ${words}` : words;
+  const words = sentence(error, asked) ?? t("errorOther");
+  return asked.about ? `${asked.about}: ${words}` : words;
 }
 
+/** The same without what it is about; null = no more than that it was refused. */
 function sentence(error, asked) {
-  const { status, code, detail, message } = error;
-  if (status === 0) return t("errorNetwork");
+  const { status, code, detail } = error;
   if (status === 401 || (error.wantsKey && !key.get())) return t("errorKeyMissing");
-  if (status === 403) return error.wantsKey ? t("errorKeyInvalid") : t("errorForbidden");
-  if (status === 413) return asked.name ? t("errorFileTooLarge") : tooLarge(detail);
-  if (status === 429) return code === "quota_exceeded" ? t("errorQuota") : t("errorRate");
-  if (status === 456) return t("errorQuota");
-  if (status === 503) return code === "draining" ? t("errorDraining") : t("errorBusy");
-  if (status === 504) return t("errorDeadline");
-  if ((code === "pair_not_served" || code === "language_not_served") && asked.target) return notServed(error, asked);
-  if (status >= 500) return t("errorServer");
-  return t("errorOther", { message });
+  if (error.wantsKey) return t("errorKeyInvalid");
+  if (Object.hasOwn(BY_CODE, code)) return t(BY_CODE[code]);
+  if (code === "unsupported_file") return detail?.endings ? t("errorFileKind") : t("errorFileContent");
+  if (code === "invalid_field") return badField(detail?.[0]?.field ?? "", asked);
+  if (status === 413) return asked.file ? t("errorFileTooLarge") : tooLarge(detail);
+  if (Object.hasOwn(BY_STATUS, status)) return t(BY_STATUS[status]);
+  if (code === "pair_not_served" || code === "language_not_served") return notServed(detail, asked);
+  return status >= 500 ? t("errorServer") : null;
+}
+
+/** The page keeps all bounds but those that it cannot know: which texts a model summarizes, and terms of a glossary. */
+function badField(field, { summarized }) {
+  if (field === "q" && summarized) {
+    return t("errorNotSummarized", { languages: summarized.map(languageName).join(", "), method: t("sumAuto") });
+  }
+  return field.startsWith("glossary") ? t("errorTerms") : null;
 }
 
 function tooLarge(detail) {
@@ -31,11 +59,14 @@ function tooLarge(detail) {
   return t("errorTooLargePlain");
 }
 
-function notServed(error, { source, target }) {
-  const found = error.detail?.detected?.language;
-  const names = { source: languageName(found ?? source), target: languageName(target) };
+function notServed(detail, { source, target }) {
+  if (!target) return null;
+  const names = { source: languageName(source), target: languageName(target) };
   if (source !== "auto") return t("errorPair", names);
-  return found ? t("errorDetectedPair", names) : t("errorOther", { message: error.message });
+  const found = detail?.detected?.language;
+  if (!found) return null;
+  const language = languageName(found);
+  return language === found ? t("errorDetectedUnknown", names) : t("errorDetectedPair", { ...names, source: language });
 }
 
 /** The place where one part of the page shows its error. */
@@ -59,7 +90,9 @@ export class Problem {
   /** Show an error; `again` sends the request once more. */
   show(error, again, asked) {
     this.clear();
-    const text = make("p", { role: "alert" }, inWords(error, asked));
+    // Beside its file an error need not name it, but who only hears it has to know.
+    const about = asked?.file ? make("span", { class: "offscreen" }, `${asked.file}: `) : null;
+    const text = make("p", { role: "alert" }, about, inWords(error, asked));
     const actions = make("p", { class: "actions" });
     if (error.wantsKey) {
       actions.append(this.#button(t("keyEnter"), () => this.#askForKey(again)));
@@ -69,7 +102,8 @@ export class Problem {
       actions.append(this.#button(t("again"), again));
     }
     const id = error.status >= 500 && !error.passes && error.id ? make("small", {}, t("errorId", { id: error.id })) : null;
-    this.#fill(text, actions, id);
+    const said = sentence(error, asked ?? {}) === null && error.message ? this.#said(error.message) : null;
+    this.#fill(text, said, actions, id);
   }
 
   /** Say something that no request caused. */
@@ -82,6 +116,11 @@ export class Problem {
     const body = make("div", {}, ...parts.filter((part) => part && (part.tagName !== "P" || part.childNodes.length)));
     this.#place.append(icon("warning"), body);
     this.#place.hidden = false;
+  }
+
+  /** The server's own words, for whoever asks for them: they are in English, and about fields of a request. */
+  #said(message) {
+    return make("details", {}, make("summary", {}, t("errorSaid")), make("span", { lang: "en" }, message));
   }
 
   #button(label, work) {

@@ -54,6 +54,11 @@ export function languageName(code) {
   }
 }
 
+/** Names as a choice: "German, English or French". */
+export function oneOf(words) {
+  return new Intl.ListFormat(language, { type: "disjunction" }).format(words);
+}
+
 /** Fill the page's fixed texts: `data-t` names an element's text, `data-t-*` an attribute's. */
 export function fill(root = document) {
   for (const element of root.querySelectorAll("[data-t]")) element.textContent = t(element.dataset.t);

@@ -17,12 +17,14 @@ export class SummarizeTab {
   #language = byId("sum-language");
   #limit;
   #problem;
+  #origin;
   #running = null;
   #versions = [];
   #shown = 0;
 
   /** `models`: those of GET /models that summarize. */
-  constructor({ models, settings, askForKey }) {
+  constructor({ models, settings, origin, askForKey }) {
+    this.#origin = origin;
     this.#limit = settings.summaryCharLimit > 0 ? settings.summaryCharLimit : null;
     this.#problem = new Problem(byId("sum-problem"), askForKey);
     const codes = [...new Set(models.flatMap((model) => model.source_languages))];
@@ -75,7 +77,7 @@ export class SummarizeTab {
     counter.classList.toggle("over", over);
     byId("sum-clear").hidden = text === "";
     byId("sum-example").hidden = text !== "" || ![...this.#language.options].some(({ value }) => value === "en");
-    byId("sum-mirror").textContent = `${text} `;
+    byId("sum-mirror").textContent = `${text || this.#field.placeholder} `;
     if (!text) {
       this.#running?.abort();
       this.#problem.clear();
@@ -97,13 +99,14 @@ export class SummarizeTab {
       // With one language there is no choice: what is in another is answered with its own sentences.
       const language = this.#language.options.length > 1 ? { language: this.#language.value } : {};
       const method = byId("sum-method").value;
-      const fields = { q, method, sentences: SENTENCES[length], ...language, ...LENGTHS[length] };
+      const fields = { q, method, details: true, sentences: SENTENCES[length], ...language, ...LENGTHS[length] };
       const reply = await postJson("summarize", { ...fields, ...OTHERS }, running.signal);
       this.#show([reply.summary, ...(reply.alternatives ?? [])], reply);
     } catch (error) {
       if (superseded(error) || running !== this.#running) return;
       this.#show([]);
-      this.#problem.show(error, () => this.#summarize());
+      const summarized = [...this.#language.options].map(({ value }) => value);
+      this.#problem.show(error, () => this.#summarize(), { summarized });
     } finally {
       if (running === this.#running) this.#busy(false);
     }
@@ -120,6 +123,7 @@ export class SummarizeTab {
     byId("sum-empty").hidden = this.#versions.length > 0;
     byId("sum-extracted").textContent = reply?.method === "extract" ? t("sumExtracted") : "";
     byId("sum-truncated").textContent = reply?.truncated ? t("sumTruncated") : "";
+    this.#origin.show(byId("sum-origin"), reply?.method === "extract" ? null : reply?.model);
     const time = byId("sum-time");
     time.hidden = !reply?.time;
     if (reply?.time) time.textContent = t("seconds", { seconds: Number(reply.time.total.toPrecision(2)) });

@@ -25,6 +25,7 @@ export default {
   swapNot: "Die Sprachen lassen sich nicht tauschen: Dieser Server übersetzt nicht {source} → {target}",
   sourceText: "Text, der übersetzt werden soll",
   sourcePlaceholder: "Text eingeben oder einfügen",
+  sourcePlaceholderIn: "Text auf {languages} eingeben oder einfügen",
   example: "Beispiel ausprobieren",
   targetText: "Übersetzung",
   targetEmpty: "Hier erscheint die Übersetzung, während Sie schreiben.",
@@ -34,6 +35,8 @@ export default {
   wordAlone: "{word}, ohne Entsprechung",
   doubtful: "Unterstrichene Wörter sollten geprüft werden: Das Modell war sich ihrer nicht sicher.",
   doubtfulWord: "Bitte prüfen: Das Modell war sich dieses Wortes nicht sicher.",
+  weak: "Sätze mit einem Warnzeichen können falsch sein.",
+  weakSentence: "Dieser Satz kann falsch sein: Das Modell war sich seiner nicht sicher.",
   announced: "Übersetzung: {text}",
   clear: "Text löschen",
   copy: "Kopieren",
@@ -58,6 +61,8 @@ export default {
   correctText: "Ihre Übersetzung dieses Satzes",
   remembered: "Ein Satz ist so übersetzt, wie Sie ihn verbessert haben.",
 
+  seemsIn: "Dieser Text scheint in einer anderen Sprache zu sein: {language}.",
+  translateFrom: "{source} → {target} übersetzen",
   already: "Dieser Text scheint schon in der Zielsprache zu sein ({language}).",
   through: "Kein Modell übersetzt hier dieses Paar unmittelbar: Zwischensprache war {language}.",
   notKept: "Nicht unverändert geblieben: {texts}",
@@ -147,6 +152,8 @@ export default {
   modelPostedit: "Nachbearbeitung, {source} → {target}",
   modelTrained: "Trainiert mit: {attribution}",
   modelLicence: "Lizenz: {licence}",
+  originModel: "Modell: {models}",
+  originMore: "Trainingstexte",
   modelNone: "Der Server nennt keine Modelle.",
   apiDocs: "Dokumentation der Schnittstelle",
 
@@ -156,10 +163,24 @@ export default {
   errorNetwork: "Der Server ist nicht erreichbar. Prüfen Sie die Verbindung.",
   errorKeyMissing: "Dieser Server verlangt einen API-Schlüssel.",
   errorKeyInvalid: "Der Server nimmt diesen API-Schlüssel nicht an.",
+  errorModel: "Dieses Modell gibt es auf dem Server nicht mehr.",
   errorForbidden: "Dieser Schlüssel erlaubt das nicht.",
   errorTooLarge: "Der Text ist zu lang: Höchstens {bound} gehen auf einmal, dieser hat {value}.",
   errorTooLargePlain: "Der Text ist zu lang für eine Anfrage. Schicken Sie ihn in Teilen.",
   errorFileTooLarge: "Die Datei ist zu groß für diesen Server.",
+  errorFileKind: "Dateien dieser Art werden hier nicht übersetzt. Welche es werden, steht oben.",
+  errorFileContent:
+    "Die Datei enthält nicht, was ihr Name sagt. Benennen Sie sie nach ihrer Art oder speichern Sie sie neu.",
+  errorFileBroken:
+    "Die Datei ist nicht lesbar. Sie kann beschädigt sein oder Text, der nicht als UTF-8 gespeichert ist.",
+  errorFileComplex:
+    "Die Datei ist zu verwickelt für diesen Server. Schicken Sie sie in Teilen oder in einfacherer Form.",
+  errorTooManyFiles: "Zu viele Dateien auf einmal. Entfernen Sie fertige oder warten Sie, bis einige fertig sind.",
+  errorFilesFull: "Der Server hat gerade keinen Platz für weitere Dateien.",
+  errorTerms: "Der Server nimmt die Begriffe so nicht an. Prüfen Sie sie.",
+  errorMemory: "Mit diesem Schlüssel können keine weiteren Verbesserungen aufbewahrt werden.",
+  errorNotSummarized:
+    "Das Modell fasst nur Text in diesen Sprachen zusammen: {languages}. „{method}“ antwortet mit Sätzen aus dem Text selbst.",
   errorRate: "Zu viele Anfragen in kurzer Zeit.",
   errorQuota: "Das Kontingent dieses Schlüssels ist aufgebraucht.",
   errorBusy: "Der Server ist ausgelastet.",
@@ -169,7 +190,10 @@ export default {
   errorPair: "Dieser Server übersetzt nicht {source} → {target}.",
   errorDetectedPair:
     "Die erkannte Sprache ist {source}; dieser Server übersetzt nicht {source} → {target}. Stimmt das nicht, wählen Sie die Sprache selbst.",
-  errorOther: "Der Server hat das abgelehnt: {message}",
+  errorDetectedUnknown:
+    "Dieser Text scheint in einer Sprache zu sein, die dieser Server nicht übersetzt (Ziel: {target}). Stimmt das nicht, wählen Sie die Sprache selbst.",
+  errorOther: "Der Server hat das abgelehnt.",
+  errorSaid: "Was der Server sagte",
   errorId: "Nennen Sie dabei diese Kennung: {id}",
   errorNothing: "Auf diesem Server ist kein Übersetzungsmodell geladen.",
 };

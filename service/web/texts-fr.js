@@ -25,6 +25,7 @@ export default {
   swapNot: "Impossible d’inverser les langues : ce serveur ne traduit pas {source} → {target}",
   sourceText: "Texte à traduire",
   sourcePlaceholder: "Saisissez ou collez un texte",
+  sourcePlaceholderIn: "Saisissez ou collez un texte en {languages}",
   example: "Essayer un exemple",
   targetText: "Traduction",
   targetEmpty: "La traduction s’affiche ici pendant la saisie.",
@@ -34,6 +35,8 @@ export default {
   wordAlone: "{word}, sans correspondance",
   doubtful: "Les mots soulignés sont à vérifier : le modèle n’en était pas sûr.",
   doubtfulWord: "À vérifier : le modèle n’était pas sûr de ce mot.",
+  weak: "Les phrases avec un signe d’avertissement peuvent être fausses.",
+  weakSentence: "Cette phrase peut être fausse : le modèle n’en était pas sûr.",
   announced: "Traduction : {text}",
   clear: "Effacer le texte",
   copy: "Copier",
@@ -58,6 +61,8 @@ export default {
   correctText: "Votre traduction de cette phrase",
   remembered: "Une phrase est traduite comme vous l’avez corrigée.",
 
+  seemsIn: "Ce texte semble être dans une autre langue : {language}.",
+  translateFrom: "Traduire {source} → {target}",
   already: "Ce texte semble déjà être dans la langue demandée ({language}).",
   through: "Aucun modèle ne traduit directement cette paire ici : langue intermédiaire, {language}.",
   notKept: "Non conservé tel quel : {texts}",
@@ -147,6 +152,8 @@ export default {
   modelPostedit: "Post-édition, {source} → {target}",
   modelTrained: "Entraîné sur : {attribution}",
   modelLicence: "Licence : {licence}",
+  originModel: "Modèle : {models}",
+  originMore: "Textes d’entraînement",
   modelNone: "Le serveur ne nomme aucun modèle.",
   apiDocs: "Documentation de l’API",
 
@@ -156,10 +163,23 @@ export default {
   errorNetwork: "Le serveur est injoignable. Vérifiez la connexion.",
   errorKeyMissing: "Ce serveur demande une clé d’API.",
   errorKeyInvalid: "Le serveur n’accepte pas cette clé d’API.",
+  errorModel: "Ce modèle n’est plus sur le serveur.",
   errorForbidden: "Cette clé ne le permet pas.",
   errorTooLarge: "Le texte est trop long : {bound} au plus à la fois, et celui-ci en a {value}.",
   errorTooLargePlain: "Le texte est trop long pour une requête. Envoyez-le en plusieurs parties.",
   errorFileTooLarge: "Le fichier est trop grand pour ce serveur.",
+  errorFileKind: "Les fichiers de ce type ne sont pas traduits ici. Les types acceptés sont indiqués plus haut.",
+  errorFileContent:
+    "Le fichier ne contient pas ce que dit son nom. Donnez-lui le nom de son type ou enregistrez-le à nouveau.",
+  errorFileBroken: "Le fichier est illisible. Il est peut-être endommagé, ou son texte n’est pas enregistré en UTF-8.",
+  errorFileComplex:
+    "Le fichier est trop complexe pour ce serveur. Envoyez-le en plusieurs parties ou sous une forme plus simple.",
+  errorTooManyFiles: "Trop de fichiers à la fois. Retirez ceux qui sont terminés ou attendez que certains le soient.",
+  errorFilesFull: "Le serveur n’a plus de place pour d’autres fichiers.",
+  errorTerms: "Le serveur n’accepte pas les termes tels quels. Vérifiez-les.",
+  errorMemory: "Cette clé ne peut plus conserver de corrections.",
+  errorNotSummarized:
+    "Le modèle ne résume que des textes dans ces langues : {languages}. « {method} » répond par des phrases du texte lui-même.",
   errorRate: "Trop de requêtes en peu de temps.",
   errorQuota: "Le quota de cette clé est épuisé.",
   errorBusy: "Le serveur est occupé.",
@@ -169,7 +189,10 @@ export default {
   errorPair: "Ce serveur ne traduit pas {source} → {target}.",
   errorDetectedPair:
     "La langue détectée est : {source}. Ce serveur ne la traduit pas vers : {target}. Si c’est une erreur, choisissez la langue vous-même.",
-  errorOther: "Le serveur a refusé : {message}",
+  errorDetectedUnknown:
+    "Ce texte semble être dans une langue que ce serveur ne traduit pas (cible : {target}). Si c’est une erreur, choisissez la langue vous-même.",
+  errorOther: "Le serveur a refusé.",
+  errorSaid: "Ce qu’a dit le serveur",
   errorId: "Signalez-le avec cet identifiant : {id}",
   errorNothing: "Aucun modèle de traduction n’est chargé sur ce serveur.",
 };

@@ -4,9 +4,11 @@ import { postForEvents, postJson, superseded } from "./api.js";
 import { Alternatives } from "./alternatives.js";
 import { announce, byId, copyText, countCharacters, debounced } from "./dom.js";
 import { HeatMap } from "./heatmap.js";
+import { notesOf } from "./notes.js";
+import { LanguageOffer } from "./offer.js";
 import { Output } from "./output.js";
 import { Problem } from "./problems.js";
-import { EXAMPLES, languageName, t } from "./strings.js";
+import { EXAMPLES, oneOf, t } from "./strings.js";
 import { Draft, Translation } from "./translation.js";
 
 const PAUSE = 400; // milliseconds without a key before a text is sent
@@ -14,6 +16,7 @@ const ALIGNED_AT_ONCE = 2000; // characters up to which all words are aligned at
 const STREAMED_FROM = 600; // characters from which on finished sentences are shown before the rest is there
 const MAX_PREFIX = 1000; // characters, of the field `prefix`
 const READ_OUT = 300; // characters of a translation that are read out
+const MOST_NAMED = 5; // languages that the empty field names
 
 export class TranslateTab {
   #field = byId("source-text");
@@ -24,13 +27,17 @@ export class TranslateTab {
   #output;
   #heat = new HeatMap();
   #alternatives;
+  #offer;
+  #origin;
   #running = null; // AbortController of the request under way
   #later = debounced(() => this.#translate(), PAUSE);
   #history;
   #pair = null; // of the translation that is shown, with the language that was detected
 
-  constructor({ languages, settings, terms, history, askForKey }) {
+  constructor({ languages, settings, terms, history, origin, askForKey }) {
     this.#languages = languages;
+    this.#offer = new LanguageOffer(languages);
+    this.#origin = origin;
     this.#terms = terms;
     this.#limit = settings.charLimit > 0 ? settings.charLimit : null;
     this.#problem = new Problem(byId("problem"), askForKey);
@@ -64,6 +71,7 @@ export class TranslateTab {
     });
     this.#languages.onChange((swapped) => {
       if (swapped && this.#output.translation) field.value = this.#output.translation.text;
+      this.#offer.clear();
       this.#typed();
       this.#later.now();
     });
@@ -97,6 +105,9 @@ export class TranslateTab {
     const counter = byId("count");
     counter.textContent = this.#limit === null ? plain(count) : t("countOf", { count, limit: this.#limit });
     counter.classList.toggle("over", over > 0);
+    const languages = this.#languages.typed;
+    const named = languages.length > 0 && languages.length <= MOST_NAMED;
+    this.#field.placeholder = named ? t("sourcePlaceholderIn", { languages: oneOf(languages) }) : t("sourcePlaceholder");
     byId("clear").hidden = text === "";
     byId("example").hidden = text !== "" || this.#example === "";
     this.#output.drawSource(text);
@@ -110,7 +121,7 @@ export class TranslateTab {
     this.#problem.clear();
     const text = this.#field.value;
     const count = countCharacters(text);
-    if (!text.trim()) return this.#show(null, {});
+    if (!text.trim()) return this.#offer.clear(), this.#show(null, {});
     if (this.#languages.none) return this.#refuse(t("errorNothing"));
     if (this.#limit !== null && count > this.#limit) return this.#refuse(t("tooLong", { over: count - this.#limit }));
     const running = (this.#running = new AbortController());
@@ -123,6 +134,7 @@ export class TranslateTab {
       const reply = await this.#ask(fields, running.signal, count >= STREAMED_FROM && this.#drafting(text, pair.target));
       if (this.#languages.redirect(reply.detectedLanguage?.language)) return void this.#later.now();
       this.#show(new Translation(text, reply), reply, pair);
+      this.#offer.judge(text, pair.source);
       // Only now the language is known, and with it the terms.
       if (!glossary && this.#terms.fields(this.#languages.knownPair).glossary) this.#later.now();
     } catch (error) {
@@ -149,6 +161,7 @@ export class TranslateTab {
       const written = draft.add(data);
       if (!written) return;
       byId("output-empty").hidden = true;
+      byId("notes").textContent = ""; // of the translation before
       byId("output-pane").classList.remove("stale");
       this.#showActions(null);
       this.#alternatives.close();
@@ -157,7 +170,8 @@ export class TranslateTab {
   }
 
   #fail(error, pair) {
-    this.#show(null, {});
+    // What has come of a long text stays.
+    if (!this.#output.unfinished) this.#show(null, {});
     this.#problem.show(error, () => this.#translate(), pair);
   }
 
@@ -180,7 +194,8 @@ export class TranslateTab {
     byId("output-empty").hidden = translation !== null;
     this.#showActions(translation);
     this.#showTime(translation?.time ?? null);
-    this.#showNotes(reply, translation);
+    this.#origin.show(byId("origin"), translation ? reply.model : null);
+    byId("notes").textContent = notesOf(reply, translation, this.#pair);
     if (!translation) return;
     announce(t("announced", { text: translation.text.slice(0, READ_OUT) }));
     const { source, target } = this.#pair;
@@ -196,23 +211,6 @@ export class TranslateTab {
     const place = byId("time");
     place.hidden = seconds === null;
     if (seconds !== null) place.textContent = t("seconds", { seconds: Number(seconds.toPrecision(2)) });
-  }
-
-  /** What the server could not do as it was asked: terms, things to be kept, loops. */
-  #showNotes(reply, translation) {
-    const lost = (reply.protected ?? []).filter(({ kept }) => !kept).map(({ text }) => text);
-    const missing = (reply.glossary ?? []).filter(({ found }) => !found).map(({ target }) => target);
-    const already = this.#pair && reply.detectedLanguage?.language === this.#pair.target;
-    const notes = [
-      already ? t("already", { language: languageName(this.#pair.target) }) : "",
-      reply.via ? t("through", { language: languageName(reply.via) }) : "",
-      lost.length ? t("notKept", { texts: lost.join(", ") }) : "",
-      missing.length ? t("notFound", { terms: missing.join(", ") }) : "",
-      translation?.sentences.some(({ repetition }) => repetition) ? t("repetition") : "",
-      translation?.sentences.some(({ reworded }) => reworded) ? t("remembered") : "",
-      translation?.sentences.some(({ doubtful }) => doubtful.length) ? t("doubtful") : "",
-    ];
-    byId("notes").textContent = notes.filter(Boolean).join(" ");
   }
 
   #busy(busy) {
@@ -239,7 +237,7 @@ export class TranslateTab {
   #reword(sentence, text) {
     const number = this.#place(sentence);
     if (number < 0) return; // another translation came meanwhile
-    if (sentence.text !== text) Object.assign(sentence, { text, links: null, tokens: null, doubtful: [], reworded: true });
+    if (sentence.text !== text) Object.assign(sentence, { text, links: null, tokens: null, doubtful: [], weak: false, reworded: true });
     this.#output.redraw(number);
     this.#output.focus(number);
     announce(t("chosen", { text }));

@@ -2,6 +2,7 @@
 
 import { offsetsOf } from "./dom.js";
 
+const WEAK = 0.5; // confidence below which a sentence is marked
 const DOUBTFUL = 1 / 3; // confidence below which a word is worth checking: two of three are not what a person wrote
 
 /**
@@ -13,6 +14,7 @@ const DOUBTFUL = 1 / 3; // confidence below which a word is worth checking: two 
  * @property {Link[]|null} links words that belong together; null = not asked for yet
  * @property {object|null} tokens {source, target, weights} of the attention
  * @property {[number, number][]} doubtful words worth checking, in UTF-16 units of the translation
+ * @property {boolean} weak whether the model was not sure of the sentence as a whole
  * @property {string[]|null} wordings the other translations, once they were asked for
  * @property {boolean} reworded whether the text is no longer the model's: chosen, or of the user's own corrections
  */
@@ -45,6 +47,7 @@ export class Translation {
         links: linksOf(detail.alignment, places, ends, at[0], start),
         tokens: detail.alignment?.tokens ?? null,
         doubtful: doubtfulOf(detail.words, ends, start),
+        weak: detail.confidence < WEAK,
         wordings: null,
         reworded: detail.match === 100,
         repetition: detail.repetition === true,

@@ -65,6 +65,27 @@ def test_words_worth_checking(visit: Visit) -> None:
     expect(page.locator("#live")).to_contain_text("shunting, aligned with nothing. Worth checking")
 
 
+@pytest.mark.parametrize("visit", [LIGHT, SLOW_DARK], indirect=True, ids=["light", "dark"])
+def test_sentences_worth_checking(visit: Visit) -> None:
+    """They have a sign, which is explained once, and who does not see it is told."""
+    confidences = (0.5, 0.499, None)
+    sentences = []
+    for number, confidence in enumerate(confidences):
+        place = {"start": 5 * number, "end": 5 * number + 4}
+        known = {} if confidence is None else {"confidence": confidence}
+        sentences.append({"source": place, "target": place, "tokens": [], **known})
+    visit.mock("translate", body={"translatedText": "Yes. No!! Why?", "details": [{"sentences": sentences}]})
+    page = visit.translate("Ja!! Nein Wie?")
+    shown = page.locator("#output .sentence")
+    assert [one.locator(".weak").count() for one in shown.all()] == [0, 1, 0]
+    expect(page.locator("#output")).to_have_text("Yes. No!! Why?")
+    expect(page.locator("#notes")).to_have_text("Sentences with a warning sign may be wrong.")
+    expect(shown.nth(1)).to_have_accessible_name("No!!")
+    expect(shown.nth(1)).to_have_accessible_description(re.compile("This sentence may be wrong.* Enter shows"))
+    expect(shown.nth(0)).to_have_accessible_description(re.compile("^Enter shows"))
+    assert not findings(page)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("visit", [LIGHT, DARK], indirect=True, ids=["light", "dark"])
 def test_nor_in_what_opens(visit: Visit) -> None:
@@ -209,7 +230,14 @@ def test_right_to_left(visit: Visit) -> None:
     expect(page.locator("#output")).to_have_text("أين المحطة؟")
     assert page.locator("#output").evaluate("element => getComputedStyle(element).direction") == "rtl"
     assert page.locator("#output").get_attribute("lang") == "ar"
-    assert page.locator("#source-text").evaluate("element => getComputedStyle(element).direction") == "ltr"
+    field = page.locator("#source-text")
+    assert field.evaluate("element => getComputedStyle(element).direction") == "ltr"
+    field.fill("أين المحطة؟")
+    assert field.evaluate("element => getComputedStyle(element).direction") == "rtl"
+    box, button = field.bounding_box(), page.locator("#clear").bounding_box()
+    assert box and button
+    padding = field.evaluate("element => parseFloat(getComputedStyle(element).paddingRight)")
+    assert box["x"] + box["width"] - padding <= button["x"]  # the text does not run under the button
 
 
 def test_results_are_read_out(visit: Visit) -> None:

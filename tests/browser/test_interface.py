@@ -49,6 +49,31 @@ def test_the_page_offers_its_own_language_first(visit: Visit) -> None:
     expect(page.locator("#source-text")).to_have_value("Where is the station? I am waiting for my friends.")
 
 
+@pytest.mark.parametrize(
+    ("visit", "all_of_them", "one"),
+    [
+        ({"locale": "en"}, "Type or paste text in German, English, or French", "Type or paste text in German"),
+        ({**GERMAN_BROWSER, "viewport": {"width": 360, "height": 740}},
+         "Text auf Deutsch, Englisch oder Französisch eingeben oder einfügen",
+         "Text auf Deutsch eingeben oder einfügen"),
+        ({"locale": "fr"}, "Saisissez ou collez un texte en allemand, anglais ou français",
+         "Saisissez ou collez un texte en allemand"),
+    ],
+    indirect=["visit"],
+    ids=["en", "de", "fr"],
+)  # fmt: skip
+def test_the_empty_field_says_what_can_be_typed(visit: Visit, all_of_them: str, one: str) -> None:
+    codes = {"de": "German", "en": "English", "fr": "French"}
+    visit.mock(
+        "languages", body=[{"code": code, "name": codes[code], "targets": [*{*codes} - {code}]} for code in codes]
+    )
+    field = visit.open().locator("#source-text")
+    expect(field).to_have_attribute("placeholder", all_of_them)
+    assert field.evaluate("element => element.scrollHeight <= element.clientHeight")  # all of it is seen
+    visit.page.select_option("#source-language", "de")
+    expect(field).to_have_attribute("placeholder", one)
+
+
 def test_a_model_is_chosen_where_a_pair_has_several(visit: Visit) -> None:
     expect(visit.open(source="de").locator("#model-field")).to_be_hidden()
     visit.mock("models", body=[{**DESCRIBED, "name": name} for name in ("de-en@1", "de-en@2")])

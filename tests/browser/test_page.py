@@ -39,6 +39,8 @@ def test_a_strict_policy_holds(visit: Visit) -> None:
 def test_models_and_their_training_text_are_named(visit: Visit) -> None:
     page = visit.open()
     models = page.request.get(f"{visit.address}/models").json()
+    expect(page.locator("#models-list")).to_be_hidden()
+    page.click("#models > summary")
     long = page.locator("#models-list summary")
     for number in range(long.count()):
         long.nth(number).click()
@@ -56,12 +58,24 @@ def test_a_model_of_several_directions_names_each(visit: Visit) -> None:
     expect(visit.open().locator("#models-list strong")).to_have_text("French to English, English to French")
 
 
+def test_whose_model_answered_is_said_beside_the_result(visit: Visit) -> None:
+    page = visit.translate("Guten Tag, wo ist der Bahnhof?")
+    expect(page.locator("#origin")).to_contain_text("Model: de-en · Licence: CC-BY-4.0")
+    page.locator("#origin").get_by_role("link", name="Training text").click()
+    expect(page.locator("#models-list")).to_be_visible()
+    expect(page.locator("#models > summary")).to_be_focused()
+    assert page.url.endswith("#translate")
+    page.click("#clear")
+    expect(page.locator("#origin")).to_be_empty()
+
+
 def test_a_summary(visit: Visit) -> None:
     page = visit.open("summarize")
     page.click("#sum-example")
     expect(page.locator("#sum-output")).not_to_be_empty()
     first = page.locator("#sum-output").inner_text()
     expect(page.locator("#sum-truncated")).to_be_empty()
+    expect(page.locator("#sum-origin")).to_contain_text("arxiv-title")
     page.click("#sum-other")
     expect(page.locator("#sum-output")).not_to_have_text(first)
     page.get_by_label("Long").check()
@@ -86,6 +100,7 @@ def test_the_summary_of_a_long_text_is_in_sight_and_says_that_it_is_an_extract(v
     expect(page.locator("#sum-extracted")).to_contain_text("Sentences of the text itself")
     expect(page.locator("#sum-output")).to_contain_text("renew the old swimming pool")
     expect(page.locator("#sum-output")).to_be_in_viewport(ratio=0.5)
+    expect(page.locator("#sum-origin")).to_be_empty()  # no model answered
     page.select_option("#sum-method", "model")
     expect(page.locator("#sum-extracted")).to_be_empty()
 
@@ -107,6 +122,21 @@ def test_a_cut_text_is_said_to_be_cut(visit: Visit) -> None:
     page.fill("#sum-text", "We study the depth of scenes from single images without labels. " * 20)
     page.press("#sum-text", "Control+Enter")
     expect(page.locator("#sum-truncated")).to_contain_text("only its beginning was summarized")
+
+
+@pytest.mark.parametrize("visit", [{"locale": "fr"}], indirect=True, ids=["fr"])
+def test_a_text_that_the_model_does_not_summarize(visit: Visit) -> None:
+    visit.expected.add(422)
+    page = visit.open("summarize")
+    page.select_option("#sum-method", "model")
+    page.fill(
+        "#sum-text", "Le conseil municipal a décidé lundi de rénover la piscine. Elle était fermée depuis deux ans."
+    )
+    page.click("#sum-button")
+    expect(page.locator("#sum-problem")).to_have_text(
+        "Le modèle ne résume que des textes dans ces langues : anglais. "
+        "« Automatique » répond par des phrases du texte lui-même."
+    )
 
 
 @pytest.mark.slow
@@ -155,16 +185,69 @@ def test_a_file_comes_back_translated(visit: Visit, tmp_path: Path) -> None:
     expect(page.locator("#files-empty")).to_be_visible()
 
 
-@pytest.mark.slow
-def test_a_file_that_cannot_be_read_says_so(visit: Visit, tmp_path: Path) -> None:
+@pytest.mark.parametrize("visit", [{"locale": "de"}], indirect=True, ids=["de"])
+def test_each_file_that_cannot_be_read_says_so_itself(visit: Visit, tmp_path: Path) -> None:
     page = visit.open("files", source="de")
     if page.locator("#panel-files").is_hidden():
         pytest.skip("the server takes no files")
-    visit.expected |= {400, 413, 415, 422}
-    broken = tmp_path / "broken.docx"
-    broken.write_bytes(b"no zip")
-    page.set_input_files("#file-input", broken)
-    expect(page.locator("#file-problem")).to_contain_text("broken.docx: The server refused this")
+    visit.expected |= {415, 422}
+    reasons = {
+        "kaputt.docx": "Die Datei enthält nicht, was ihr Name sagt.",
+        "bild.png": "Dateien dieser Art werden hier nicht übersetzt.",
+        "latein.txt": "Die Datei ist nicht lesbar.",
+    }
+    for name in reasons:
+        (tmp_path / name).write_bytes("Grüße".encode("latin-1"))
+    page.set_input_files("#file-input", [tmp_path / name for name in reasons])
+    for name, reason in reasons.items():
+        row = page.locator("#files-list li").filter(has=page.locator(".name", has_text=name))
+        expect(row.get_by_role("alert")).to_contain_text(f"{name}: {reason}")
+    page.get_by_role("button", name="bild.png entfernen").click()
+    expect(page.locator("#files-list li")).to_have_count(2)
+
+
+def test_a_file_is_sent_again_from_its_own_row(visit: Visit, tmp_path: Path) -> None:
+    visit.expected.add(503)
+    sent: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if route.request.method == "GET":
+            return route.fulfill(json=[])
+        sent.append(route)
+        if len(sent) == 1:
+            return route.fulfill(status=503, json=error("files_full"), headers={"Retry-After": "600"})
+        return route.fulfill(
+            json={"id": "a1", "name": "a.txt", "status": "failed", "code": "broken_file", "error": "no"}
+        )
+
+    visit.mock("frontend/settings", body={"filesTranslation": True, "supportedFilesFormat": [".txt"]})
+    visit.route("files", answer)
+    page = visit.open("files", source="de")
+    (tmp_path / "a.txt").write_text("Guten Morgen.", encoding="utf-8")
+    page.set_input_files("#file-input", tmp_path / "a.txt")
+    row = page.locator("#files-list li")
+    expect(row.get_by_role("alert")).to_contain_text("no room for more files")
+    row.get_by_role("button", name="Try now").click()
+    expect(row.get_by_role("alert")).to_contain_text("The file cannot be read.")
+    expect(row).to_have_count(1)
+
+
+def test_a_result_that_cannot_be_fetched_is_asked_for_again(visit: Visit, tmp_path: Path) -> None:
+    job = {"id": "a1", "name": "a.txt", "status": "done", "result_name": "a.en.txt"}
+    visit.mock("frontend/settings", body={"filesTranslation": True, "supportedFilesFormat": [".txt"]})
+    visit.route("files", lambda route: route.fulfill(json=[] if route.request.method == "GET" else job))
+    visit.mock("files/a1/result", 500, error("internal"))
+    page = visit.open("files", source="de")
+    (tmp_path / "a.txt").write_text("Guten Morgen.", encoding="utf-8")
+    page.set_input_files("#file-input", tmp_path / "a.txt")
+    row = page.locator("#files-list li")
+    row.get_by_role("button", name="Download").click()
+    expect(row.get_by_role("alert")).to_contain_text("Something went wrong on the server.")
+    visit.route("files/a1/result", lambda route: route.fulfill(body="Good morning."))
+    with page.expect_download() as download:
+        row.get_by_role("button", name="Try again").click()
+    assert download.value.suggested_filename == "a.en.txt"
+    expect(row.get_by_role("alert")).to_have_count(0)
 
 
 def test_progress_of_a_file_is_shown_and_can_be_stopped(visit: Visit, tmp_path: Path) -> None:

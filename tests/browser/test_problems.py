@@ -97,6 +97,38 @@ def test_a_fault_of_the_server_has_an_id_and_a_second_try(visit: Visit) -> None:
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize(
+    ("visit", "refused", "said"),
+    [
+        ({"locale": "de"}, "Der Server hat das abgelehnt.", "Was der Server sagte"),
+        ({"locale": "fr"}, "Le serveur a refusé.", "Ce qu’a dit le serveur"),
+    ],
+    ids=["de", "fr"],
+    indirect=["visit"],
+)
+def test_the_servers_own_words_are_for_whoever_asks(visit: Visit, refused: str, said: str) -> None:
+    """They are English, and about the fields of a request."""
+    visit.mock(
+        "translate", 422, error("invalid_field", "beam_size: must be at most 10", detail=[{"field": "beam_size"}])
+    )
+    page = send(visit)
+    expect(page.get_by_role("alert")).to_have_text(refused)
+    expect(page.get_by_text("beam_size")).to_be_hidden()
+    page.get_by_text(said).click()
+    expect(page.get_by_text("beam_size")).to_be_visible()
+    expect(page.get_by_text("beam_size")).to_have_attribute("lang", "en")
+
+
+@pytest.mark.parametrize(("found", "words"), [("it", "looks like Italian"), ("xyz", "looks like a language that this")])
+def test_a_language_is_never_named_by_its_code(visit: Visit, found: str, words: str) -> None:
+    detail = {"pairs": [], "detected": {"language": found, "confidence": 99.0}}
+    visit.mock("translate", 404, error("language_not_served", f"does not know {found!r}", detail=detail))
+    page = visit.open(source="auto")
+    page.fill("#source-text", TEXT)
+    expect(page.get_by_role("alert")).to_contain_text(words)
+    assert found not in page.get_by_role("alert").inner_text().split()
+
+
 @pytest.mark.slow
 def test_a_server_that_is_away(visit: Visit) -> None:
     visit.route("translate", lambda route: route.abort())

@@ -84,6 +84,122 @@ def test_a_long_text_appears_sentence_by_sentence(visit: Visit) -> None:
     assert seen[0] < seen[-1]
 
 
+def events(*parts: tuple[str, dict[str, object]]) -> str:
+    """Server-sent events."""
+    return "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in parts)
+
+
+def test_a_streamed_translation_has_its_layout_and_its_words(visit: Visit) -> None:
+    line = "Wo ist der nächste Bahnhof?"
+    page = visit.open(source="de")
+    page.fill("#source-text", f"{line}\n\n\t{line}\n" + "Guten Morgen. " * 50)
+    with page.expect_request("**/translate") as asked:
+        page.press("#source-text", "Control+Enter")
+    assert asked.value.headers["accept"] == "text/event-stream"
+    expect(page.locator("#output .sentence")).to_have_count(52)
+    first, second = texts_of(page, "#output .sentence")[:2]
+    written = page.locator("#output").evaluate("element => element.textContent")
+    assert written.startswith(f"{first}\n\n\t{second}\n")
+    page.locator("#output .sentence").nth(1).locator(".word", has_text="station").hover()
+    assert linked(page, "#mirror") == ["Bahnhof"]
+
+
+def test_what_has_come_of_a_translation_stays_where_the_rest_fails(visit: Visit) -> None:
+    sentence = {"text": 0, "sentence": 0, "source": {"start": 0, "end": 13}, "translation": "Good morning."}
+    body = events(("sentence", sentence), ("error", {"error": "too late", "code": "deadline"}))
+    visit.route("translate", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
+    page = visit.open(source="de")
+    page.fill("#source-text", "Guten Morgen. " * 50)
+    expect(page.locator("#problem")).to_contain_text("took too long")
+    expect(page.locator("#output")).to_have_text("Good morning.")
+    expect(page.locator("#copy")).to_be_hidden()
+    page.click("#clear")
+    expect(page.locator("#output")).to_be_empty()
+
+
+class Detection:
+    """Lets a page ask which language a text is in, and counts that; the server's models are not asked."""
+
+    def __init__(self, visit: Visit, **guess: object) -> None:
+        self.asked: list[str] = []
+        self.translated: list[tuple[str, str]] = []
+        self.guess = guess
+        visit.mock("languages", body=[*TURNED, {"code": "fr", "name": "French", "targets": ["en"]}])
+        visit.route("detect", self._detect)
+        visit.route("translate", self._translate)
+
+    def _detect(self, route: Route) -> None:
+        self.asked.append(json.loads(route.request.post_data or "")["q"])
+        if self.guess:
+            route.fulfill(json=[self.guess])
+        else:
+            route.continue_()
+
+    def _translate(self, route: Route) -> None:
+        fields = json.loads(route.request.post_data or "")
+        self.translated.append((fields["source"], fields["target"]))
+        route.fulfill(json={"translatedText": f"<{fields['q']}>", "details": []})
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "pair"),
+    [
+        ("Ich hätte gern ein Zimmer mit Blick aufs Meer.", "en", ("de", "en")),  # it is the target: turned around
+        ("Je voudrais une chambre avec vue sur la mer.", "de", ("fr", "en")),  # into what was chosen
+    ],
+)
+def test_another_language_than_was_chosen_is_noticed(
+    visit: Visit, text: str, source: str, pair: tuple[str, str]
+) -> None:
+    detection = Detection(visit)
+    page = visit.open(source=source)
+    page.fill("#source-text", text)
+    offer = page.locator("#offer")
+    expect(offer).to_contain_text("This text seems to be in another language: ")
+    page.locator("#source-text").press_sequentially(" ...")
+    expect(page.locator("#output")).to_have_text(f"<{text} ...>")
+    expect(offer).not_to_be_empty()
+    assert detection.asked == [text]  # not again for what goes on from it
+    offer.get_by_role("button").click()
+    expect(offer).to_be_empty()
+    expect(page.locator("#source-language")).to_have_value(pair[0])
+    expect(page.locator("#target-language")).to_have_value(pair[1])
+    expect(page.locator("#source-text")).to_have_value(f"{text} ...")
+    expect(page.locator("#source-text")).to_be_focused()
+    expect(page.locator("#output-pane.busy")).to_have_count(0)
+    assert detection.translated[-1] == pair
+
+
+@pytest.mark.parametrize(
+    ("text", "guess", "asked"),
+    [
+        ("Guten Morgen, Welt", {}, 0),  # too short to tell
+        ("I would like a room with a view of the sea.", {}, 1),
+        ("Ein Zimmer with a view of the sea", {"language": "de", "confidence": 89.0}, 1),  # not sure
+    ],
+)
+def test_nothing_is_offered_where_it_may_be_right(
+    visit: Visit, text: str, guess: dict[str, object], asked: int
+) -> None:
+    detection = Detection(visit, **guess)
+    page = visit.open(source="en")
+    with page.expect_response("**/detect" if asked else "**/translate"):
+        page.fill("#source-text", text)
+    expect(page.locator("#output")).to_have_text(f"<{text}>")
+    page.evaluate("new Promise(requestAnimationFrame)")  # in which the page has read the reply
+    assert len(detection.asked) == asked
+    expect(page.locator("#offer")).to_be_empty()
+
+
+def test_a_language_that_is_not_translated_is_named_without_an_offer(visit: Visit) -> None:
+    Detection(visit)
+    page = visit.open(source="de")
+    page.fill("#source-text", "Questa sera andiamo tutti insieme a mangiare una pizza.")
+    expect(page.locator("#offer")).to_have_text("This text seems to be in another language: Italian.")
+    page.click("#clear")
+    expect(page.locator("#offer")).to_be_empty()
+
+
 def test_languages_are_swapped_with_their_texts(visit: Visit) -> None:
     visit.mock("languages", body=TURNED)
     asked: list[dict[str, object]] = []

@@ -45,6 +45,8 @@ OF_EXTRAS: Known = dict.fromkeys(
         "tandem_file_oldest_timestamp_seconds",
         "tandem_disk_free_bytes",
         "tandem_disk_bytes",
+        "tandem_access_failures_total",
+        "tandem_memory_failures_total",
     )
 )
 """What extras expose where they are here; that these names are theirs is tested beside them."""
@@ -137,8 +139,6 @@ class _Nothing:
 
     ready = False
     pivoted = {("fr", "en", "de"): 1}  # noqa: RUF012
-    failures = 0
-    store_failures: dict[str, int] = {"keys": 0}  # noqa: RUF012
 
 
 def own_metrics() -> Known:
@@ -146,8 +146,7 @@ def own_metrics() -> Known:
     nothing: Any = _Nothing()
     metrics = Metrics()
     metrics.watch(Engine(), nothing)
-    metrics.watch_texts(nothing, nothing)
-    metrics.watch_access(nothing)
+    metrics.watch_texts(nothing)
     metrics.note("/translate", "POST", 200, "", 0.0)
     return {**OF_EXTRAS, **exposition(metrics.render()[0].decode())}
 

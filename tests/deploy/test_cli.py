@@ -86,7 +86,7 @@ def test_a_missing_recipe_is_named() -> None:
 
 
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
-    assert "manifest.json" in fails("translate", tmp_path, status=1)
+    assert "manifest.json" in fails("verify", tmp_path, status=1)
 
 
 def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:

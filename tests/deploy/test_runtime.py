@@ -1,23 +1,12 @@
-"""What runs a bundle where nobody waits: on a device with its own search, and what a lost device means for files."""
+"""What runs a bundle where nobody waits, and where."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from deploy.bulk import BulkOptions, BulkTranslator
 from deploy.runtime import RuntimeOptions
-from models.bundle import Bundle
-from models.device import DeviceGraphs
-from models.errors import ConfigError, DeviceLost
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import TorchGraphs
-from service.runtimes import Placement, open_graphs
-from tests.deploy.small import WORDS, Make, make
-
-__all__ = ["make"]
-LINES = [" ".join(WORDS[(start * step) % 8] for step in range(1, 2 + start % 7)) for start in range(40)]
+from models.errors import ConfigError
+from service.runtimes import Placement
 
 
 def test_a_gpu_has_precisions_and_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +19,7 @@ def test_a_gpu_has_precisions_and_processes_of_its_own(monkeypatch: pytest.Monke
         ("torch", "bf16", "cuda"): ("torch bf16 on cuda:0", 1),
     }
     for (runtime, precision, device), expected in shown.items():
-        options = BulkOptions(runtime=runtime, precision=precision, device=device)  # type: ignore[arg-type]
+        options = RuntimeOptions(runtime=runtime, precision=precision, device=device)  # type: ignore[arg-type]
         assert (str(options), options.processes(0)) == expected
         assert options.processes(3) == 3
 
@@ -51,35 +40,3 @@ def test_a_gpu_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match="device 'cuda:77' is no GPU of this machine"):
         RuntimeOptions("torch", device="cuda:77").placed()
     assert RuntimeOptions("onnx", device="auto").placed().device == "cpu"
-
-
-def test_lines_are_decoded_by_the_search_of_the_device(make: Make) -> None:
-    """More than there are slots for, in the hypotheses of the general search."""
-    opened: list[DeviceGraphs] = []
-
-    def searching(bundle: Bundle, *how: Any) -> DeviceGraphs:
-        opened.append(open_graphs(bundle, *how))  # type: ignore[arg-type]
-        return opened[0]
-
-    path, options = make("one", "de"), BulkOptions(runtime="torch", device="cpu", sentences=False)
-    found = BulkTranslator(path, options, searching).translate_block(LINES)
-    general = BulkTranslator(path, options, lambda bundle, *_: TorchGraphs(load_bundle_model(bundle)))
-    assert [one.data for one in found] == [one.data for one in general.translate_block(LINES)]
-    assert len({one.data for one in found}) > 1
-    assert opened[0].counters.sentences == len(LINES) > 2 * opened[0].slots and not opened[0].counters.routed
-
-
-def test_a_lost_device_ends_the_work(make: Make) -> None:
-    """Lines that could not be decoded for it are not bad lines."""
-
-    class Lost:
-        def __init__(self, bundle: Bundle, *_: object) -> None:
-            self.specs = TorchGraphs(load_bundle_model(bundle)).specs
-
-        def start_batch(self, *_: object, **__: object) -> None:
-            raise DeviceLost("cuda:0 does not work any more")
-
-        run = start_batch
-
-    with pytest.raises(DeviceLost):
-        BulkTranslator(make("one", "de"), BulkOptions(sentences=False), Lost).translate_block(LINES)  # type: ignore[arg-type]

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.bulk import BulkOptions, BulkTranslator
-from deploy.bulk.run import Request, translate_files
-from deploy.evaluation.decoding import Decoding
+from deploy.evaluation.decoding import Decoding, decode_lines
 from deploy.evaluation.evaluation import EvaluationOptions, evaluate
-from deploy.runtime import RuntimeOptions
+from deploy.runtime import RuntimeOptions, check_count
 from deploy.verify import verify as verify_command
 from models.bundle import Bundle
 from models.config import to_mapping
@@ -143,12 +141,10 @@ def sources(folder: Path) -> list[Path]:
     return [folder / "corpora/toy" / f"test.{side}" for side in ("de", "npy", "fr")]
 
 
-def test_every_source_tells_its_words(folder: Path, shipped: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_every_source_tells_its_words(folder: Path, shipped: tuple[Path, dict[str, Any]]) -> None:
     """Features alone determine the two words in the middle."""
-    bundle, runtime = shipped
-    translator = BulkTranslator(bundle, BulkOptions(**runtime))
-    translate_files(translator, Request(tuple(sources(folder)), tmp_path / "out.en"))
-    found = (tmp_path / "out.en").read_text(encoding="utf-8").splitlines()
+    bundle, graphs, options = Decoding(**shipped[1]).open(shipped[0])
+    found = decode_lines(bundle, graphs, options, read_columns(sources(folder), bundle.feature_widths))
     expected = (folder / "corpora/toy/test.en").read_text(encoding="utf-8").splitlines()
     assert len(found) == len(expected) == 30
     assert sum(one == other for one, other in zip(found, expected, strict=True)) >= 28
@@ -190,17 +186,17 @@ def test_verify_takes_matrices(folder: Path, eight_bit: Path) -> None:
 
 def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
     german, features, french = sources(folder)
+    bundle = Bundle.load(folder / "bundle")
     with pytest.raises(CorpusError, match="has 3 sources, but 2 are given"):
-        translate_files(BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((german, features)))
-    with pytest.raises(CorpusError, match=r"test\.npy: text is expected here, not feature vectors"):
-        translate_files(BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((features, german, french)))
-    with pytest.raises(CorpusError, match=r"test\.fr: not a readable .npy array"):
-        translate_files(BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((german, french, german)))
+        check_count(bundle, (german, features))
     np.save(folder / "wide.npy", np.zeros((30, 2, 8), np.float32))
-    with pytest.raises(CorpusError, match=r"wide\.npy: feature vectors must have the width 7, but have 8"):
-        translate_files(
-            BulkTranslator(folder / "bundle", BulkOptions(**TORCH)), Request((german, folder / "wide.npy", french))
-        )
+    for files, fault in (
+        ((features, german, french), r"test\.npy: text is expected here, not feature vectors"),
+        ((german, french, german), r"test\.fr: not a readable .npy array"),
+        ((german, folder / "wide.npy", french), r"wide\.npy: feature vectors must have the width 7, but have 8"),
+    ):
+        with pytest.raises(CorpusError, match=fault):
+            read_columns(files, bundle.feature_widths)
     with pytest.raises(ConfigError, match="reads feature matrices: give --text for each source"):
         verify_command(folder / "bundle", RuntimeOptions())
 

@@ -17,7 +17,6 @@ from fastapi import FastAPI
 from models.bundle import Bundle, Limits, VocabularyFile, write_bundle
 from models.search import Array, GraphSpec, GraphSpecs, SearchOptions, TensorSpec
 from models.vocabulary import SentencePieceVocabulary, train_sentencepiece
-from service.access.counters import SqliteCounters
 from service.app import create_app
 from service.engine import Engine, EngineOptions, SchedulerLimits
 from service.settings import Settings
@@ -229,15 +228,7 @@ async def served(
     async with running(app) as client:
         graphs.entered.clear()  # the probes at the start have stepped
         graphs.together.clear()
-        stop_minutes(app)
         yield Served(app, client, engine, graphs, bundle)
-
-
-def stop_minutes(app: FastAPI) -> None:
-    """No minute of a rate ends from here on: one that begins between two requests would let one more pass."""
-    counters = app.state.parts.access.meter._storage
-    if isinstance(counters, SqliteCounters):
-        counters._clock = Clock()
 
 
 def copying(bundle: Bundle) -> CopyGraphs:

@@ -74,11 +74,11 @@ def test_an_empty_variable_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Compose passes on names that have no value."""
     path = tmp_path / "tandem.toml"
     path.write_text("port = 8123\n", encoding="utf-8")
-    for name in ("PORT", "LIMITS_URL", "ADMIN_KEY", "BUNDLES"):
+    for name in ("PORT", "TRACES_ENDPOINT", "ADMIN_KEY", "BUNDLES"):
         monkeypatch.setenv(f"TANDEM_{name}", "")
     found = read_configuration({"config": path})
     assert (found.settings.port, found.origins["port"]) == (8123, str(path))
-    assert (found.settings.limits_url, found.settings.admin_key) == (None, None)
+    assert (found.settings.traces_endpoint, found.settings.admin_key) == (None, None)
     assert (found.settings.bundles, found.origins["bundles"]) == ((Path("bundles"),), "default")
 
 

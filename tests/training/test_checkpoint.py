@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -103,7 +103,8 @@ def test_a_checkpoint_goes_from_the_cpu_to_a_device_and_back(
     read, written, model = load_file(path), dict[str, Tensor](), CASE.build(torch.float32)
     monkeypatch.setattr(checkpoint, "_save", lambda file, tensors, *_: (file.touch(), written.update(tensors)))
     with posing(model) as mode:
-        monkeypatch.setattr(checkpoint, "load_file", lambda _: {k: mode.from_tensor(x) for k, x in read.items()})
+        posed = {name: mode.from_tensor(x) for name, x in read.items()}
+        monkeypatch.setattr(checkpoint, "_named", lambda path, prefix, *, whole: posed)
         random = {"random.cpu": mode.from_tensor(read["random.cpu"])}  # generators are no tensors, and stay real
         monkeypatch.setattr(checkpoint, "random_states", lambda: random)
         monkeypatch.setattr(checkpoint, "set_random_states", lambda _: None)
@@ -311,3 +312,58 @@ def test_a_checkpoint_can_be_read_by_whom_the_users_other_files_can(tmp_path: Pa
     finally:
         os.umask(before)
     assert (tmp_path / "c.safetensors").stat().st_mode & 0o777 == 0o644
+
+
+def flipped(path: Path, place: int) -> None:
+    """One bit of a file, as a disk may have it."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["model.", "optimiser.", "random.cpu"])
+def test_a_flipped_bit_in_a_tensor_is_found_before_anything_is_restored(kind: str, tmp_path: Path) -> None:
+    model, optimiser = trained(CASE)
+    path = tmp_path / "checkpoint-7.safetensors"
+    save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    content = path.read_bytes()
+    header = int.from_bytes(content[:8], "little")
+    places = json.loads(content[8 : 8 + header])
+    name, place = next((name, one) for name, one in places.items() if name.startswith(kind))
+    flipped(path, 8 + header + place["data_offsets"][0])
+    other, other_optimiser = trained(CASE, seed=2)
+    before = state_of(other)
+    with pytest.raises(CheckpointError, match="is damaged") as raised:
+        restore(path, other, other_optimiser)
+    assert f"{name} has another checksum than when it was written. Delete it: --resume then goes on" in str(
+        raised.value
+    )
+    assert_equal(state_of(other), before)
+    if kind == "model.":
+        with pytest.raises(CheckpointError, match="is damaged"):
+            load_model_tensors(path)
+
+
+@pytest.mark.parametrize("kind", ["progress", "recipe"])
+def test_a_flipped_bit_in_progress_or_recipe_is_found(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint-7.safetensors"
+    save_checkpoint(path, *trained(CASE), PROGRESS, RECIPE)
+    content = path.read_bytes()
+    value = {"progress": b'"target_tokens\\": ', "recipe": b'"recipe":"{'}[kind]
+    flipped(path, content.index(value) + len(value) + (0 if kind == "progress" else 3))
+    with pytest.raises(CheckpointError, match="damaged: its progress and recipe has another checksum"):
+        read_progress(path)
+
+
+def test_a_checkpoint_of_an_earlier_version_has_none(tmp_path: Path) -> None:
+    """And is gone on from as before."""
+    model, optimiser = trained(CASE)
+    path, old = tmp_path / "checkpoint-7.safetensors", tmp_path / "checkpoint-6.safetensors"
+    save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
+    with safe_open(path, framework="pt") as file:
+        metadata = {name: value for name, value in file.metadata().items() if name != "checksums"}
+    assert metadata.keys() == {"progress", "recipe", "format"}
+    save_file(load_file(path), old, metadata)
+    other, other_optimiser = trained(CASE, seed=2)
+    assert restore(old, other, other_optimiser) == PROGRESS
+    assert_equal(state_of(other), state_of(model))

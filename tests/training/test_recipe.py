@@ -91,7 +91,7 @@ def test_defaults(tmp_path: Path) -> None:
         ),
         (
             TEXT + "[training]\nmetric = 'rouge'",
-            "r.toml: training metric must be one of loss, bleu for the task 'trans",
+            "r.toml: training metric must be one of loss, bleu, chrf for the task 'trans",
         ),
         (
             TEXT + "[optimiser]\nlearning_rate = inf",
@@ -284,3 +284,56 @@ def test_a_seed_fits_every_generator(tmp_path: Path) -> None:
     assert "seed must be at most 4294967295, but is 4294967296" in refused(
         tmp_path, TEXT + f"[training]\nseed = {2**32}"
     )
+
+
+def with_set(tmp_path: Path, *settings: str) -> Recipe:
+    path = tmp_path / "r.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    return load_recipe(path, settings)
+
+
+def test_any_field_is_set_as_the_file_sets_it(tmp_path: Path) -> None:
+    recipe = with_set(
+        tmp_path,
+        "optimiser.learning_rate=5e-4",
+        "optimiser.learning_rate = 1e-4",  # the last counts
+        "training.metric=bleu",
+        "model.width=64",
+        "data.corpora.c.repeat=3",
+        'data.corpora.0.target="d/{split}.en"',
+        "about=Of C: better.",
+    )
+    assert recipe.optimiser.learning_rate == 1e-4
+    assert (recipe.training.metric, recipe.about) == ("bleu", "Of C: better.")
+    assert recipe.model["width"] == 64
+    assert (recipe.data.corpora[0].repeat, recipe.data.corpora[0].target) == (3, "d/{split}.en")
+
+
+def test_another_architecture_leaves_the_model_behind(tmp_path: Path) -> None:
+    assert with_set(tmp_path, "architecture=transformer", "model.width=16").model == {"width": 16}
+    assert with_set(tmp_path, "architecture=dpn").model == {"width": 32}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("optimiser.rat=1", "(--set optimiser.rat=1) optimiser has no key 'rat': known keys are anneal, beta1,"),
+        ("optimiser.lerning_rate=1", "optimiser has no key 'lerning_rate': did you mean 'learning_rate'?"),
+        ("optimizer.learning_rate=1", "has no key 'optimizer': did you mean 'optimiser'?"),
+        ("model.widht=1", "has no key 'widht': did you mean 'width'?"),
+        ("optimiser.learning_rate=fast", "learning_rate must be of type float, but is 'fast'"),
+        ("training.label_smoothing=0.95", "label_smoothing must be at most 0.9, but is 0.95"),
+        ("training.metric=chr", "metric must be one of 'loss', 'bleu', 'chrf', 'rouge', but is 'chr'"),
+        (
+            "training.updates",
+            "--set must be KEY=VALUE, such as optimiser.learning_rate=5e-4, but is 'training.updates'",
+        ),
+        ("training..updates=3", "--set must be KEY=VALUE"),
+        ("name.first=3", "--set name.first=3: name is 'r', which has no fields"),
+        ("data.corpora.d.repeat=2", "--set data.corpora.d.repeat=2: 'd' must be one of c, or a number below 1"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_with_what_could(tmp_path: Path, setting: str, said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        with_set(tmp_path, setting)
+    assert said in str(raised.value)

@@ -17,8 +17,7 @@ import training
 from models.architectures.protocol import ModelConfig
 from models.architectures.registry import build_model
 from models.config import to_mapping
-from training.corpora.specs import CORPORA, CorpusSpec
-from training.data.config import CorpusConfig, VocabularyConfig
+from training.data.config import VocabularyConfig
 from training.optimisation.optim import OptimiserConfig
 from training.recipe import Recipe, merged_mapping, recipe_from_mapping, recipe_mapping
 from training.recipe import load_recipe as read_recipe
@@ -47,8 +46,6 @@ def test_every_shipped_recipe(path: Path) -> None:
     assert all(corpus.licence and corpus.attribution for corpus in recipe.data.corpora)
     assert recipe.licence
     check_published(recipe.published)
-    for corpus in recipe.data.corpora:
-        check_prepared(corpus)
 
 
 @pytest.mark.parametrize(
@@ -66,28 +63,6 @@ def test_every_shipped_recipe_builds(path: Path) -> None:
     training_size, final_size = sizes_of(recipe.architecture, recipe.model_config(*recipe.vocabulary_sizes()))
     assert training_size >= final_size > 0
     assert recipe.published.get("parameters", final_size) in (training_size, final_size)
-
-
-def prepared_corpus(corpus: CorpusConfig) -> CorpusSpec | None:
-    """The corpus of `tandem corpus` that it is, if it is one."""
-    folder = Path(corpus.target).parts[0]
-    return next((known for known in CORPORA if known.name == folder), None)
-
-
-def test_recipes_take_what_the_command_prepares() -> None:
-    assert any(prepared_corpus(corpus) for path in SHIPPED for corpus in load_recipe(path).data.corpora)
-
-
-def check_prepared(corpus: CorpusConfig) -> None:
-    """Every file of a corpus that `tandem corpus` prepares is one that it writes, on the terms that it states."""
-    known = prepared_corpus(corpus)
-    if known is not None:
-        splits = [name for name, _ in known.outputs]
-        written = {f"{known.name}/{split}.{field}{known.suffix}" for split in splits for field in known.fields}
-        if known.features:
-            written |= {f"{known.name}/{split}.{known.features.name}.npy" for split, _ in known.features.splits}
-        assert {name for split in corpus.splits for name in corpus.paths(split)} <= written
-        assert (corpus.licence, corpus.attribution) == (known.licence, known.attribution)
 
 
 def sizes_of(architecture: str, config: ModelConfig) -> tuple[int, int]:

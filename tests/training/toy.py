@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from models.steps.torch_graphs import AnyModel, graph_modules
 from training.checkpoint import TrainingProgress
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from training.data.plans import BatchPlan
+from training.loop.reporting import ShownSentence
 from training.loop.trainer import Trainer, Validator
 from training.loop.validation import TextValidator
 from training.optimisation.optim import OptimiserConfig
@@ -93,13 +94,25 @@ class Recorder:
     when: Mapping[int, Callable[[], None]] = field(default_factory=dict)
     updates: list[tuple[int, dict[str, float]]] = field(default_factory=list)
     validations: list[tuple[TrainingProgress, dict[str, float]]] = field(default_factory=list)
+    first: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    moves: list[int] = field(default_factory=list)
+    examples: list[tuple[ShownSentence, ...]] = field(default_factory=list)
+
+    def moved(self, progress: TrainingProgress) -> None:
+        self.moves.append(progress.update)
+
+    def begun(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+        self.first.append((progress.update, dict(values)))
 
     def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         self.updates.append((progress.update, dict(values)))
         self.when.get(progress.update, lambda: None)()
 
-    def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+    def validation(
+        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
+    ) -> None:
         self.validations.append((progress, dict(values)))
+        self.examples.append(tuple(examples))
 
 
 def toy_trainer(

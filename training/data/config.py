@@ -189,6 +189,10 @@ class VocabularyConfig:
         alphabets: sets of characters that are pieces even where the text hardly has them, so that a model copies them
             instead of spelling them in bytes: some of ``"ascii"``, ``"latin"``, ``"greek"``, ``"cyrillic"`` and
             ``"signs"`` (typography, currencies, mathematics, bullets, arrows). Word vocabularies ignore them.
+        model: a sentencepiece model of your own instead of one that is trained, a path like those of corpora: for all
+            sides, or for the sources where not joint. It decides size and algorithm, must have byte fallback and pad,
+            unk, bos and eos as 0, 1, 2 and 3, and should have ``⟨ph0⟩`` to ``⟨ph15⟩`` as user defined symbols.
+        target_model: the target's, where not joint.
     """
 
     kind: Literal["sentencepiece", "word"] = "sentencepiece"
@@ -197,12 +201,25 @@ class VocabularyConfig:
     joint: bool = True
     model_type: Literal["bpe", "unigram"] = "bpe"
     alphabets: tuple[Literal["ascii", "latin", "greek", "cyrillic", "signs"], ...] = ()
+    model: str = ""
+    target_model: str = ""
 
     def __post_init__(self) -> None:
         if self.target_size < 8 and self.target_size:
             raise ConfigError(f"vocabulary: target_size must be at least 8, but is {self.target_size}")
         if self.joint and self.target_size not in (0, self.size):
             raise ConfigError("vocabulary: target_size needs joint = false")
+        if self.model and self.kind != "sentencepiece":
+            raise ConfigError(f"vocabulary: model needs kind = 'sentencepiece', but it is {self.kind!r}")
+        if bool(self.target_model) != (bool(self.model) and not self.joint):
+            raise ConfigError(
+                "vocabulary: with joint = false model and target_model go together, else model is for all"
+            )
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that are given: of the sources, and of the target; none where they are trained."""
+        return (self.model, self.target_model or self.model) if self.model else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,3 +123,9 @@ def file_digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def file_names(languages: tuple[str, str]) -> tuple[str, str]:
+    """How the two sides' files end: with their languages, where these differ."""
+    source, target = languages
+    return (source, target) if source != target else ("source", "target")

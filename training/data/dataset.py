@@ -3,8 +3,8 @@
 For every split and side (``source0``, …, ``target``) a folder holds ``<split>.<side>.tokens.npy`` with all tokens in
 a row and ``<split>.<side>.offsets.npy`` with one more offset than there are pairs. Sources end with EOS; targets have
 neither BOS nor EOS. Feature vectors stay where they are; ``<split>.rows.npy`` names file and row of every pair.
-Vocabularies lie beside them as ``<side>.model`` or ``<side>.words``, and for word vocabularies a
-``dictionary.tsv``.
+Vocabularies lie beside them as ``<side>.model`` or ``<side>.words`` (public models' own as ``<side>.mapped.json`` or
+``<side>.byte-pairs.json``), and for word vocabularies a ``dictionary.tsv``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from models.bundle import by_source
 from models.errors import CorpusError
-from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
+from models.vocabulary import KINDS, Vocabulary, VocabularyKind
 from models.vocabulary.dictionary import Dictionary
 from training.data.features import FeatureArray, map_features
 from training.data.summary import FeatureSide, PreparedSummary
@@ -248,9 +248,23 @@ def text_rows_path(folder: Path, corpus: str, split: str) -> Path:
     return folder / "text" / corpus / f"{split}.rows.npy"
 
 
+def save_vocabulary(folder: Path, side: str, vocabulary: Vocabulary) -> None:
+    """Write a vocabulary of whatever kind beside the arrays of a side."""
+    kind = next(kind for kind, (of_kind, _) in KINDS.items() if type(vocabulary) is of_kind)
+    (folder / _vocabulary_file(side, kind)).write_bytes(vocabulary.to_bytes())
+
+
 def _load_vocabulary(folder: Path, side: str) -> Vocabulary:
-    words = folder / f"{side}.words"
-    return WordVocabulary.load(words) if words.exists() else SentencePieceVocabulary.load(folder / f"{side}.model")
+    present = [kind for kind in KINDS if (folder / _vocabulary_file(side, kind)).exists()]
+    kind: VocabularyKind = present[0] if present else "sentencepiece"
+    return KINDS[kind][0].load(folder / _vocabulary_file(side, kind))
+
+
+def _vocabulary_file(side: str, kind: VocabularyKind) -> str:
+    """Kinds whose files end alike are told apart by their names."""
+    endings = [ending for _, ending in KINDS.values()]
+    ending = KINDS[kind][1]
+    return f"{side}.{ending}" if endings.count(ending) == 1 else f"{side}.{kind}.{ending}"
 
 
 def _open_side(folder: Path, split: str, side: str) -> TokenArray:

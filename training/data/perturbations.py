@@ -1,7 +1,7 @@
 """What untidy text looks like: lower case, missing punctuation, typing errors.
 
 The noise of training (``[data.noise]``) and the suite that shows what a bundle makes of such text
-(:mod:`training.quality.robustness`) use the same functions. Placeholders and language tags (``⟨ph3⟩``) are left alone.
+(:mod:`extras.bulk.conditions`) use the same functions. Placeholders and language tags (``⟨ph3⟩``) are left alone.
 Written here and not taken from a library of augmentations: those bring models and word lists, and draw from global
 random numbers, which a run that is to be resumed bit for bit cannot have.
 """

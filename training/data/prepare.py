@@ -18,12 +18,13 @@ from models.bundle import Corpus
 from models.errors import ConfigError, CorpusError
 from models.folders import is_vacant, whole_folder
 from models.text import as_read
-from models.vocabulary import EDITS, Vocabulary, WordVocabulary, untagged
+from models.vocabulary import EDITS, SentencePieceVocabulary, Vocabulary, WordVocabulary, untagged
 from models.vocabulary.dictionary import Dictionary
+from training.checksums import folder_checksums
 from training.data.alignment import build_dictionary
 from training.data.config import SPLITS, CorpusConfig, DataConfig
 from training.data.corpus import CHUNK, clean_line, file_digest, iterate_lines, parallel_chunks
-from training.data.dataset import DICTIONARY, TokenWriter, side_names, text_path, text_rows_path
+from training.data.dataset import DICTIONARY, TokenWriter, save_vocabulary, side_names, text_path, text_rows_path
 from training.data.directions import BACK_TRANSLATED, Directed, directed_corpora, reserved_languages
 from training.data.encoder import PairEncoder
 from training.data.features import FeatureSelection
@@ -97,11 +98,13 @@ def prepare(
         selection = FeatureSelection(matrices, dict(enumerate(features)))
         work = _Preparation(config, tuple(languages), root, partial, seed, progress, selection)
         splits, corpora, used = work.run(tuple(map(untagged, vocabularies)) if vocabularies else None)
-        files = {name: file_digest(root / name) for corpus in config.corpora for name in _files(corpus)}
+        names = [*(name for corpus in config.corpora for name in _files(corpus)), *config.vocabulary.models]
+        files = {name: file_digest(root / name) for name in names}
         seconds = round(time.monotonic() - started, 1)
         own = iter(used)
         sizes = {side: 0 if side in matrices.values() else next(own).size for side in sides}
-        summary = PreparedSummary(FORMAT, identity, files, splits, corpora, sizes, seconds, selection.summary())
+        sums, sides_of_features = folder_checksums(partial), selection.summary()
+        summary = PreparedSummary(FORMAT, identity, files, splits, corpora, sizes, seconds, sides_of_features, sums)
         summary.save(partial)
     return summary
 
@@ -139,8 +142,7 @@ class _Preparation:
         self.progress("vocabulary", 0, 1)
         vocabularies = given or self._vocabularies(train)
         for side, vocabulary in zip(self._sides, vocabularies, strict=True):
-            suffix = "words" if isinstance(vocabulary, WordVocabulary) else "model"
-            (self.folder / f"{side}.{suffix}").write_bytes(vocabulary.to_bytes())
+            save_vocabulary(self.folder, side, vocabulary)
         if isinstance(vocabularies[-1], WordVocabulary):
             self.progress("dictionary", 0, 1)
             dictionary = self._dictionary(train)
@@ -151,6 +153,9 @@ class _Preparation:
         return splits, corpora, vocabularies
 
     def _vocabularies(self, columns: Columns) -> tuple[Vocabulary, ...]:
+        if models := self.config.vocabulary.models:
+            source, target = (SentencePieceVocabulary.load(self.root / model) for model in models)
+            return (*[source] * (len(columns) - 1), target)
         further: tuple[str, ...] = EDITS if self.config.target_form == "edits" else ()
         further += (BACK_TRANSLATED,) * any(corpus.back_translated for corpus in self.config.corpora)
         languages = self._of_text(self.languages)

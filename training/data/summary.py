@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from models.bundle import Corpus
 from models.config import load_dataclass, to_mapping
 from models.errors import ConfigError, CorpusError
 from models.vocabulary import Vocabulary
+from training.checksums import changed_files
 from training.data.config import DataConfig
 from training.data.corpus import file_digest
 
@@ -81,6 +83,7 @@ class PreparedSummary:
         vocabularies: size of each vocabulary, by side (``source0``, …, ``target``); 0 for features.
         seconds: how long the preparation took.
         features: the sources that are feature matrices, by side.
+        checksums: CRC-32 of every other file of the folder, by its path there; none in those of earlier versions.
     """
 
     format: int
@@ -91,6 +94,7 @@ class PreparedSummary:
     vocabularies: dict[str, int]
     seconds: float
     features: dict[str, FeatureSide] = field(default_factory=dict)
+    checksums: dict[str, int] = field(default_factory=dict)
 
     @property
     def feature_widths(self) -> tuple[int, ...]:
@@ -121,6 +125,20 @@ class PreparedSummary:
             raise CorpusError(f"{folder} holds no prepared data ({missing}): run tandem prepare") from error
         except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
             raise CorpusError(f"{path} is damaged ({error}); prepare it again") from error
+
+    def check_files(self, folder: Path) -> None:
+        """Refuse prepared data of which a file is not what was written; of earlier versions nothing is known.
+
+        Raises:
+            CorpusError: naming the files.
+        """
+        if changed := changed_files(folder, self.checksums):
+            one = len(changed) == 1
+            wrong = "has another checksum than when it was" if one else "have other checksums than when they were"
+            raise CorpusError(
+                f"{folder} is damaged: {', '.join(changed)} {wrong} written, or missing. Prepare it again (tandem"
+                " prepare --force), or copy it again from where it is whole; and look at the disk that it lies on"
+            )
 
     def save(self, folder: Path) -> None:
         text = json.dumps(to_mapping(self), ensure_ascii=False, indent=1)
@@ -168,7 +186,7 @@ def check_prepared(summary: PreparedSummary, config: DataConfig, languages: Sequ
     if differing := differences({key: before.get(key) for key in compared}, {key: now[key] for key in compared}):
         raise ConfigError(
             f"{folder} was prepared for another recipe: {listed_differences(differing)}; run tandem prepare with"
-            " --force, or with another --run"
+            " --force, or with another --run or --data"
         )
 
 
@@ -202,6 +220,15 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Chang
     old, new = _flatten(before), _flatten(now)
     return [
         ChangedValue(key, new.get(key), old.get(key)) for key in sorted({*old, *new}) if new.get(key) != old.get(key)
+    ]
+
+
+def differences_beside(free: Collection[str], before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedValue]:
+    """The same, but for what lies at or below dotted paths that are free to differ."""
+    return [
+        one
+        for one in differences(before, now)
+        if not any(path in free for path in accumulate(one.key.split("."), "{}.{}".format))
     ]
 
 

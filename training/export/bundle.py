@@ -293,9 +293,12 @@ def built_graphs(
     prefix: tuple[int, ...] = (),
 ) -> dict[str, bytes | Path]:
     """The ONNX files that a bundle of a model ships, by their paths in it; the arguments are :func:`at_precision`'s."""
+    described = f"onnx/{GRAPHS}"
+    if not precisions:  # PyTorch runs the model itself
+        return {described: specs_to_json({name: module.spec for name, module in graph_modules(model).items()}).encode()}
     report("exporting graphs")
     graphs, specs = export_graphs(model)
-    files: dict[str, bytes | Path] = {f"onnx/{GRAPHS}": specs_to_json(specs).encode()}
+    files: dict[str, bytes | Path] = {described: specs_to_json(specs).encode()}
     for precision in precisions:
         built = at_precision(model, graphs, precision, sources, longest, report, prefix)
         files |= {f"onnx/{precision}/{name}": content for name, content in built.items()}

@@ -13,7 +13,7 @@ import typer
 
 from models.architectures.registry import build_model
 from models.bundle import MANIFEST, Bundle
-from models.command import BundleFolder, ReplaceBundle, report
+from models.command import BundleFolder, ReplaceBundle, Without, report
 from models.errors import BundleError, CheckpointError, ConfigError, CorpusError
 from models.steps.torch_graphs import AnyModel
 from models.vocabulary.lexicon import Lexicon
@@ -24,7 +24,8 @@ from training.data.corpus import read_parallel
 from training.data.features import read_columns
 from training.data.lexicons import build_lexicon
 from training.data.shortlists import build_shortlist
-from training.data.summary import PreparedSummary
+from training.data.summary import PreparedSummary, differences_beside, listed_differences
+from training.experiment import Experiment, ExperimentOptions
 from training.export.bundle import (
     Shipping,
     add_lexicon,
@@ -36,7 +37,9 @@ from training.export.bundle import (
 )
 from training.loop.resuming import check_vocabularies
 from training.loop.trainer import Run
-from training.recipe import recipe_from_mapping
+from training.recipe import Recipe, recipe_from_mapping, recipe_mapping, set_recipe
+
+_OF_BUNDLES = {"about", "decoding", "licence", "name", "published"}  # keys that no weight depends on
 
 TrainingSources: TypeAlias = Annotated[
     list[Path],
@@ -74,6 +77,7 @@ def export(
         ),
     ] = None,
     force: ReplaceBundle = False,
+    options: Annotated[ExperimentOptions, Without({"seed"})] = ExperimentOptions(),
 ) -> None:
     """Make a bundle of a run (weights, vocabularies, int8 ONNX graphs), add graphs to a bundle, or renew those it has.
 
@@ -81,7 +85,7 @@ def export(
     tandem export bundles/de-en --renew valid.de    |    tandem export runs/de-en --weights de-en.safetensors
     """
     is_bundle = (source / MANIFEST).exists()
-    of_bundle = {"--out": out, "--from": start, "--share": share}
+    of_bundle = {"--out": out, "--from": start, "--share": share, "--set": options.set_fields, "--data": options.data}
     of_run = {"--checkpoint": checkpoint, "--average": average, "--weights": weights, **of_bundle}
     if renew or add is not None:
         _refuse("--renew is for all graphs" if renew else "--add is for a bundle", {**of_run, "--add": renew and add})
@@ -103,7 +107,7 @@ def export(
             save_weights(weights, average_checkpoints(chosen), *read_progress(chosen[-1]))
             print(f"{weights}: {weights.stat().st_size / 1e6:.1f} MB")
         else:
-            _export_run(source, out, chosen, start, share, force)
+            _export_run(source, out, chosen, start, share, force, options.experiment())
 
 
 def shortlist(
@@ -201,14 +205,59 @@ def _chosen(folder: Path, checkpoint: Path | None, average: int | None) -> list[
     return found[-count:]
 
 
+def _shipped_recipe(checkpoint: Path, asked: Experiment) -> Recipe:
+    """The recipe of a checkpoint with what is set for its bundle, which is nothing that the weights depend on."""
+    _, mapping = read_progress(checkpoint)
+    trained = recipe_from_mapping(mapping, str(checkpoint))
+    recipe = set_recipe(mapping, asked.settings, str(checkpoint))
+    if changed := differences_beside(_OF_BUNDLES, recipe_mapping(trained), recipe_mapping(recipe)):
+        raise ConfigError(
+            f"--set of tandem export may change {', '.join(sorted(_OF_BUNDLES))}; the weights were trained with the"
+            f" rest as it was: {listed_differences(changed)}"
+        )
+    return recipe
+
+
 def _export_run(
-    folder: Path, out: Path | None, chosen: list[Path], start: Path | None, share: float | None, force: bool
+    folder: Path,
+    out: Path | None,
+    chosen: list[Path],
+    start: Path | None,
+    share: float | None,
+    force: bool,
+    asked: Experiment,
 ) -> None:
-    progress, mapping = read_progress(chosen[-1])
-    recipe = recipe_from_mapping(mapping, str(chosen[-1]))
+    recipe = _shipped_recipe(chosen[-1], asked)
     if share is not None:
         recipe = replace(recipe, training=replace(recipe.training, start_share=share))
-    data = folder / "data"
+    data = Experiment.load(folder).then(asked).data_of(folder)
+    model = _model(chosen, recipe, data, start)
+    shipping = Shipping(read_progress(chosen[-1])[0], read_ancestry(folder), overwrite=force)
+    bundle = export_bundle(model, recipe, data, out or Path("bundles") / recipe.name, shipping, report)
+    print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB")
+
+
+def bundle_without_graphs(folder: Path, out: Path, checkpoint: Path | None = None) -> Bundle:
+    """A run's bundle as `tandem export` makes it, but without graphs: only PyTorch runs it, and it takes no time.
+
+    Args:
+        folder: of the run.
+        out: the bundle's folder; it is called by the run's and the checkpoint's names.
+        checkpoint: instead of those that the recipe has exported.
+
+    Raises:
+        TandemError: as `tandem export`.
+    """
+    chosen = _chosen(folder, checkpoint, None)
+    recipe = recipe_from_mapping(read_progress(chosen[-1])[1], str(chosen[-1]))
+    model = _model(chosen, recipe, Run(folder).data, None)
+    shipping = Shipping(read_progress(chosen[-1])[0], read_ancestry(folder), precisions=())
+    named = replace(recipe, name=f"{folder.resolve().name}-{chosen[-1].stem}")
+    return export_bundle(model, named, Run(folder).data, out, shipping)
+
+
+def _model(chosen: list[Path], recipe: Recipe, data: Path, start: Path | None) -> AnyModel:
+    """The model of a run's checkpoints, averaged and mixed as the recipe says."""
     for path in chosen:
         check_vocabularies(path, data)
     config = recipe.prepared_config(PreparedSummary.load(data))
@@ -217,9 +266,7 @@ def _export_run(
     load_into(model, average_checkpoints(chosen), str(chosen[-1]))
     mixed = recipe.training.start_share
     _mix_in(model, data, chosen_start(recipe.start if mixed else "", start), mixed)
-    shipping = Shipping(progress=progress, ancestry=read_ancestry(folder), overwrite=force)
-    bundle = export_bundle(model, recipe, data, out or Path("bundles") / recipe.name, shipping, report)
-    print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB")
+    return model
 
 
 def _mix_in(model: AnyModel, data: Path, start: Path | None, share: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -22,15 +22,18 @@ from training.data.ancestry import SCRATCH, check_scratch, check_start, chosen_s
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared
+from training.experiment import Experiment, ExperimentOptions
+from training.loop.header import header
 from training.loop.locking import only_one, remove_unfinished
 from training.loop.reporting import Reporter, Silent, TerminalReporter
+from training.loop.trackers import Trackers, tracker_makers
 from training.loop.trainer import Run, Trainer
 from training.loop.validation import TextValidator
 from training.optimisation.heap import keep_freed_memory
 from training.optimisation.optim import spent
 from training.optimisation.precision import flushed_denormals, slower
 from training.parallel import Processes, joined
-from training.recipe import Recipe, load_recipe
+from training.recipe import Recipe, load_recipe, recipe_mapping
 
 console = Console()
 
@@ -50,15 +53,29 @@ def prepare(
         Path | None, typer.Option("--from", help="Use this bundle's vocabularies. [the recipe's start]")
     ] = None,
     force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
+    options: ExperimentOptions = ExperimentOptions(),
 ) -> None:
     """Turn corpora into batches' raw material: filter, train vocabularies, encode.
 
     Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
     """
-    recipe = load_recipe(recipe_file)
+    experiment = options.experiment()
+    recipe = load_recipe(recipe_file, experiment.settings)
+    out = experiment.data_of(_folder(recipe, run))
+    _print_summary(prepare_recipe(recipe, corpora, out, chosen_start(recipe.start, start), force=force))
+
+
+def prepare_recipe(
+    recipe: Recipe, corpora: Path, out: Path, start: Path | None = None, *, force: bool = False
+) -> PreparedSummary:
+    """The data of a recipe in the folder ``out``, with a bar; with a bundle's vocabularies where it starts from one.
+
+    Raises:
+        TandemError: as :func:`training.data.prepare.prepare`, or the bundle is not sound.
+    """
     vocabularies = None
-    if (begun := chosen_start(recipe.start, start)) is not None:
-        bundle = Bundle.load(begun)
+    if start is not None:
+        bundle = Bundle.load(start)
         vocabularies = (*bundle.source_vocabularies, bundle.target_vocabulary)
     with Bar(console=console, transient=True) as bar:
         tasks = {}
@@ -68,18 +85,17 @@ def prepare(
                 tasks[stage] = bar.add_task(stage, total=total)
             bar.update(tasks[stage], completed=done, total=total)
 
-        summary = prepare_data(
+        return prepare_data(
             recipe.data,
-            languages=[*recipe.source_languages, recipe.target_language],
+            languages=recipe.languages,
             root=corpora,
-            out=_folder(recipe, run) / "data",
+            out=out,
             seed=recipe.training.seed,
             force=force,
             vocabularies=vocabularies,
             features=feature_widths(recipe.model_config()),
             progress=progress,
         )
-    _print_summary(summary)
 
 
 def _print_summary(summary: PreparedSummary) -> None:
@@ -104,6 +120,10 @@ def train(
     updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
     threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
     device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+    track: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Report to this installed tracker too (tandem.trackers).")
+    ] = None,
+    options: ExperimentOptions = ExperimentOptions(),
 ) -> None:
     """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
 
@@ -112,39 +132,82 @@ def train(
 
     Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
     """
-    recipe = load_recipe(recipe_file)
+    experiment, recipe, folder = _experiment(recipe_file, run, options.experiment(), resume)
     if updates is not None:
         recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
-    begun = chosen_start(recipe.start, start)
-    folder = _folder(recipe, run)
     if Run(folder).newest is not None and not resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
+    how = Launch(resume, start, scratch, threads, device.value, tuple(track or ()))
+    trainer = train_recipe(recipe, experiment, folder, how)
+    _say(trainer.processes, f"{_ending(trainer)}: {folder}")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a run is trained.
+
+    Attributes:
+        resume: go on from the newest checkpoint, where there is one.
+        start: the bundle to begin from beside the recipe's.
+        scratch: random weights are asked for.
+        threads: of one computation; 0 = as the library chooses.
+        device: "cpu" or "cuda".
+        track: names of trackers.
+    """
+
+    resume: bool = False
+    start: Path | None = None
+    scratch: bool = False
+    threads: int = 0
+    device: str = "cpu"
+    track: tuple[str, ...] = ()
+
+
+def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Launch) -> Trainer:
+    """Train a run to its end, or until it is interrupted, and say on the terminal how it goes.
+
+    Args:
+        recipe: with what is set.
+        experiment: what is set, which the run's folder keeps.
+        folder: of the run.
+        how: the rest.
+
+    Raises:
+        TandemError: what was given does not fit together, or training diverged.
+    """
+    begun = chosen_start(recipe.start, how.start)
+    makers = tracker_makers(how.track)
     keep_freed_memory()
-    if device == Device.cuda and not torch.cuda.is_available():
+    if how.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
-    with flushed_denormals(), joined(device.value) as processes, ExitStack() as stack:
-        if threads:
-            torch.set_num_threads(threads)
+    with flushed_denormals(), joined(how.device) as processes, ExitStack() as stack:
+        if how.threads:
+            torch.set_num_threads(how.threads)
         if processes.first:
             stack.enter_context(only_one(folder))
             remove_unfinished(Run(folder).checkpoints)
         reporter: Reporter = Silent()
         if processes.first:
-            reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console))
-        trainer = _trainer(recipe, folder, processes, reporter)
+            trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
+            reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
+            PreparedSummary.load(experiment.data_of(folder)).check_files(experiment.data_of(folder))
+        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter)
         _say_precision(trainer)
-        resumed = resume and trainer.resume()
+        _say(processes, header(trainer))
+        resumed = how.resume and trainer.resume()
         summary = PreparedSummary.load(trainer.data)
         check_prepared(summary, recipe.data, recipe.languages, trainer.data)
         if resumed:
-            if start is not None:
-                check_start(folder, Bundle.load(start))
+            if how.start is not None:
+                check_start(folder, Bundle.load(how.start))
             _say(processes, f"continuing after update {trainer.progress.update}")
         else:
-            check_scratch(trainer.data, summary.vocabularies_given, begun, scratch)
+            check_scratch(trainer.data, summary.vocabularies_given, begun, how.scratch)
             _begin(trainer, begun, folder)
+        if processes.first:
+            experiment.save(folder)
         trainer.train()
-    _say(processes, f"{_ending(trainer)}: {folder}")
+    return trainer
 
 
 def _ending(trainer: Trainer) -> str:
@@ -162,8 +225,17 @@ def _ending(trainer: Trainer) -> str:
     return f"ended after update {progress.update}: {why}; the best was update {best.update}, {trainer.run.best.name}"
 
 
-def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:
-    data = folder / "data"
+def _experiment(file: Path, run: Path | None, asked: Experiment, resume: bool) -> tuple[Experiment, Recipe, Path]:
+    """What is set, the recipe with it, and the run's folder. A run that goes on keeps what was set when it began."""
+    recipe = load_recipe(file, asked.settings)
+    folder = _folder(recipe, run)
+    if not resume:
+        return asked, recipe, folder
+    experiment = Experiment.load(folder).then(asked)
+    return experiment, load_recipe(file, experiment.settings), folder
+
+
+def _trainer(recipe: Recipe, data: Path, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:
     validates = recipe.training.validation_sentences and processes.first
     return Trainer(
         recipe,
@@ -178,7 +250,7 @@ def _trainer(recipe: Recipe, folder: Path, processes: Processes, reporter: Repor
 
 def _say(processes: Processes, line: str) -> None:
     if processes.first:
-        console.print(line, highlight=False)
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _say_precision(trainer: Trainer) -> None:
@@ -191,7 +263,7 @@ def _say_precision(trainer: Trainer) -> None:
 
 def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
     """Begin from a bundle, or with the weights that the model has."""
-    bundle = None if start is None else start_bundle(start, folder / "data", trainer.model.config)
+    bundle = None if start is None else start_bundle(start, trainer.data, trainer.model.config)
     if bundle is not None:
         tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
         trainer.initialise_from(tensors, str(start))

@@ -19,6 +19,10 @@ from training.recipe import Recipe
 _ASIDE = "diverged"  # the name of a checkpoint that is not gone on from
 
 
+class DivergenceError(ConfigError):
+    """A training diverged, as one with too high a learning rate does: others of a series may go on."""
+
+
 def fault_of(values: Mapping[str, float], metric: str) -> str:
     """What a validation found that no model that learns has, in words; "" where all is well.
 
@@ -55,7 +59,7 @@ def set_aside(folder: Path, validated: int) -> None:
             path.replace(folder / f"{_ASIDE}-{number}{path.suffix}")
 
 
-def diverged(fault: str, progress: TrainingProgress, recipe: Recipe, good: Path | None) -> ConfigError:
+def diverged(fault: str, progress: TrainingProgress, recipe: Recipe, good: Path | None) -> DivergenceError:
     """The error that ends such a training.
 
     Args:
@@ -73,4 +77,4 @@ def diverged(fault: str, progress: TrainingProgress, recipe: Recipe, good: Path 
         remedy = f"no checkpoint is known to be good: {lower}, and begin anew, with a longer warm-up{anew}"
     else:
         remedy = f"{lower}, and --resume, which goes on from {good}; or begin anew, with a longer warm-up{anew}"
-    return ConfigError(f"training diverged: {fault} after update {progress.update}: {remedy}")
+    return DivergenceError(f"training diverged: {fault} after update {progress.update}: {remedy}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +18,30 @@ from rich.progress import Progress as Bar
 from torch import Tensor
 
 from training.checkpoint import TrainingProgress
+from training.loop.trackers import Tracker
 from training.parallel import Processes
+
+_LARGEST = 700.0  # nats whose perplexity is a number
+_SHOWN = 100  # characters of an example
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSentence:
+    """A sentence of the validation, as the model translates it by now."""
+
+    source: str
+    translation: str
+    reference: str
 
 
 class Reporter(Protocol):
     """Where progress goes: a terminal, a log, event files."""
+
+    def moved(self, progress: TrainingProgress) -> None:
+        """Called before the first update, and after each."""
+
+    def begun(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+        """Called after the first update with what :meth:`update` gets, where that is not yet called."""
 
     def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Called every ``log_every`` updates with loss, learning rate and gradient norm.
@@ -29,18 +49,50 @@ class Reporter(Protocol):
         Once updates were skipped their number joins these, and in fp16 the loss scale.
         """
 
-    def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
-        """Called after every validation."""
+    def validation(
+        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
+    ) -> None:
+        """Called after every validation with its scores and some sentences, the same ones each time."""
 
 
 class Silent:
     """Reports nothing, as the processes beside the first do."""
 
+    def moved(self, progress: TrainingProgress) -> None:
+        pass
+
+    def begun(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+        pass
+
     def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         pass
 
-    def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+    def validation(
+        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
+    ) -> None:
         pass
+
+
+class TrainingClock:
+    """Seconds of training; those of validating and saving are left out.
+
+    Args:
+        seconds: that the training took before.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._origin = time.monotonic() - seconds
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._origin
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is done meanwhile is not counted."""
+        started = time.monotonic()
+        yield
+        self._origin += time.monotonic() - started
 
 
 @dataclass(slots=True)
@@ -67,24 +119,28 @@ class Window:
 
 
 class TerminalReporter(ExitStack):
-    """A progress bar with loss, learning rate, tokens/s and time left; plain lines where there is no terminal.
+    """A progress bar with loss, perplexity, rate, tokens/s and time left; plain lines where there is no terminal.
 
     Args:
         updates: the last update.
         folder: of the run, where ``events`` (TensorBoard's) and ``metrics.jsonl`` go, from the first report on: a run
             that is refused leaves none.
         console: where to draw.
+        trackers: where progress goes besides; closed with this.
     """
 
-    def __init__(self, updates: int, folder: Path, console: Console) -> None:
+    def __init__(self, updates: int, folder: Path, console: Console, trackers: Tracker | None = None) -> None:
         super().__init__()
+        self._trackers = trackers
+        if trackers is not None:
+            self.callback(trackers.close)
         self._console = console
         columns = (TextColumn("update"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
         self._bar = Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=updates)
         self._folder = folder
         self._metrics = MetricsFile(folder / "metrics.jsonl")
-        self._seen: tuple[float, int] | None = None
+        self._seen: TrainingProgress | None = None  # what the speed is counted from
         self._first: int | None = None  # update that is reported
 
     def __enter__(self) -> Self:
@@ -98,25 +154,56 @@ class TerminalReporter(ExitStack):
             self.callback(events.close)
         return events
 
+    def moved(self, progress: TrainingProgress) -> None:
+        """Move the bar."""
+        if self._seen is None:
+            self._seen = progress
+        self._bar.update(self._task, completed=progress.update)
+
+    def begun(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+        """Show that it learns, before there is a mean over a log interval to record."""
+        self._show(progress, self._with_speed(progress, values))
+
     def update(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         """Show and record one log interval."""
-        now = time.monotonic()
-        text = f"loss {values['loss']:.3f}  rate {values['rate']:.2e}"
-        if self._seen is not None:
-            speed = (progress.target_tokens - self._seen[1]) / max(now - self._seen[0], 1e-9)
-            text += f"  {speed:,.0f} target tokens/s"
-            values = {**values, "tokens_per_second": speed}
-        self._seen = (now, progress.target_tokens)
+        values = self._with_speed(progress, values)
+        self._seen = progress
         self._record("train", progress, values)
+        self._show(progress, values)
+
+    def _with_speed(self, progress: TrainingProgress, values: Mapping[str, float]) -> dict[str, float]:
+        found = {**values, "perplexity": perplexity(values["nll"])}
+        if self._seen is not None:
+            seconds = max(progress.seconds - self._seen.seconds, 1e-9)
+            found["tokens_per_second"] = (progress.target_tokens - self._seen.target_tokens) / seconds
+        return found
+
+    def _show(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+        text = f"loss {values['loss']:.3f}  perplexity {values['perplexity']:,.2f}  rate {values['rate']:.2e}"
+        if "tokens_per_second" in values:
+            text += f"  {values['tokens_per_second']:,.0f} target tokens/s"
         self._bar.update(self._task, completed=progress.update, description=text)
         if not self._console.is_terminal:
-            self._console.print(f"update {progress.update}  epoch {progress.epoch}  {text}", highlight=False)
+            line = f"update {progress.update}  epoch {progress.epoch}  {text}"
+            self._console.print(line, highlight=False, soft_wrap=True)
 
-    def validation(self, progress: TrainingProgress, values: Mapping[str, float]) -> None:
+    def validation(
+        self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
+    ) -> None:
         """Show and record a validation."""
-        text = "  ".join(f"{name} {value:.3f}" for name, value in values.items() if "/" not in name)
-        self._console.print(f"validation after update {progress.update}: {text}", highlight=False)
+        values = with_perplexity(values)
+        text = "  ".join(f"{name} {value:,.3f}" for name, value in values.items() if "/" not in name)
+        self._console.print(f"validation after update {progress.update}: {text}", highlight=False, soft_wrap=True)
+        for one in examples:
+            line = f"  {shortened(one.source)}  =>  {shortened(one.translation)}"
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         self._record("valid", progress, values)
+        if not examples:
+            return
+        if self._events is not None:
+            self._events.add_text("valid/examples", examples_table(examples), progress.update)
+        if self._trackers is not None:
+            self._trackers.text("valid/examples", progress.update, examples_table(examples))
 
     def _record(self, group: str, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         self._metrics.add(group, progress, values)
@@ -125,6 +212,35 @@ class TerminalReporter(ExitStack):
         if self._events is not None:
             for name, value in values.items():
                 self._events.add_scalar(f"{group}/{name}", value, progress.update)
+        if self._trackers is not None:
+            self._trackers.scalars(group, progress.update, values)
+
+
+def perplexity(nll: float) -> float:
+    """Of a mean negative log-likelihood in nats; one too large for a number is infinite."""
+    return math.exp(nll) if nll < _LARGEST else math.inf
+
+
+def with_perplexity(values: Mapping[str, float]) -> dict[str, float]:
+    """A validation's values, the perplexity behind the loss, which is not smoothed there."""
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        found[name] = value
+        if name == "loss":
+            found["perplexity"] = perplexity(value)
+    return found
+
+
+def shortened(text: str) -> str:
+    """As much of a text as fits a line beside another."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def examples_table(examples: Sequence[ShownSentence]) -> str:
+    """In Markdown, whole."""
+    rows = [("source", "translation", "reference"), ("---",) * 3]
+    rows += [(one.source, one.translation, one.reference) for one in examples]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
 
 
 class MetricsFile:

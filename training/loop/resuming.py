@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +12,7 @@ from torch import Tensor
 from models.errors import CheckpointError, ConfigError
 from training.checkpoint import random_states, read_progress, set_random_states
 from training.data.dataset import vocabulary_digest
-from training.data.summary import BATCHING_FIELDS, ChangedValue, differences, listed_differences
+from training.data.summary import BATCHING_FIELDS, differences_beside, listed_differences
 from training.optimisation.determinism import seed_of
 from training.parallel import Processes
 from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
@@ -40,19 +38,11 @@ def check_recipe(path: Path, recipe: Recipe) -> None:
     _, own = read_progress(path)
     with suppress(ConfigError):  # keys that were not known then had the values that are defaults now
         own = recipe_mapping(recipe_from_mapping(own, str(path)))
-    differing = _differences(own, recipe_mapping(recipe))
-    if differing:
+    if differing := differences_beside(_FREE, own, recipe_mapping(recipe)):
         raise CheckpointError(
             f"{path} was trained with another recipe: {listed_differences(differing)}; go on with the values that"
             " it had, or train anew in another folder (--run)"
         )
-
-
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ChangedValue]:
-    """The values that differ and matter."""
-    return [
-        one for one in differences(old, new) if not _FREE.intersection(accumulate(one.key.split("."), "{}.{}".format))
-    ]
 
 
 def check_vocabularies(path: Path, data: Path) -> None:

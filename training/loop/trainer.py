@@ -11,7 +11,6 @@ and saves, and tells the others what follows from it.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -41,10 +40,11 @@ from training.data.dataset import PreparedData, vocabulary_digest
 from training.data.plans import plan_epoch
 from training.data.stream import Group, Stream
 from training.data.summary import PreparedSummary
+from training.experiment import Experiment
 from training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
 from training.loop.interruption import interruptible
 from training.loop.objective import Objective
-from training.loop.reporting import Reporter, Window
+from training.loop.reporting import Reporter, ShownSentence, TrainingClock, Window
 from training.loop.resuming import (
     check_recipe,
     check_same_update,
@@ -55,7 +55,9 @@ from training.loop.resuming import (
 )
 from training.loop.selection import training_selection
 from training.loop.stepping import Stepper
+from training.loop.validation import Validated
 from training.optimisation.determinism import determinism
+from training.optimisation.freezing import freeze
 from training.optimisation.optim import divisions, learning_rate, spent
 from training.optimisation.precision import chosen, float32_products
 from training.parallel import Processes
@@ -64,7 +66,7 @@ from training.recipe import Recipe, recipe_mapping
 ALONE = Processes()
 
 
-Validator = Callable[[Seq2SeqModel[Any, Any]], Mapping[str, float]]
+Validator = Callable[[Seq2SeqModel[Any, Any]], Validated]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,11 @@ class Run:
     @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
+
+    @property
+    def data(self) -> Path:
+        """The prepared data, which it may share with other runs."""
+        return Experiment.load(self.folder).data_of(self.folder)
 
     @property
     def best(self) -> Path:
@@ -144,12 +151,15 @@ class Trainer:
         config = recipe.prepared_config(PreparedSummary.load(data))
         torch.manual_seed(recipe.training.seed)
         self.model = build_model(recipe.architecture, config).to(processes.device)
+        freeze(self.model, recipe.training.freeze)
         selection = training_selection(self.train_data, data, recipe.training)
         self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
         seed_process(recipe.training.seed, processes)
         self.stream = training_stream(recipe, self.train_data, processes, augmentation)
         self.progress = TrainingProgress(vocabularies=vocabulary_digest(data), precision=self.choice.precision)
         self._window = Window()
+        self._watch = TrainingClock(0.0)
+        self._begun = False
 
     @property
     def optimiser(self) -> torch.optim.Optimizer:
@@ -187,11 +197,12 @@ class Trainer:
             ConfigError: training diverged: more updates in a row than the recipe allows had gradients that are not
                 finite, a validation found no number, or weights are none. What may have gone wrong before is set aside.
         """
-        started, previous = time.monotonic(), self.progress.seconds
+        self._watch = TrainingClock(self.progress.seconds)
         training = self.recipe.training
         groups = self.stream.updates(self.progress.epoch, self.progress.batch, self.progress.shards)
+        self.reporter.moved(self.progress)
         with interruptible(self.processes.launched) as interruption, closing(groups):
-            while not self._done():
+            while not is_over(self.recipe, self.progress):
                 group = next(groups)
                 own = sum(batch.target_tokens for batch in group.batches)
                 tokens, interrupted = self.processes.total(own, interruption.asked)
@@ -199,8 +210,8 @@ class Trainer:
                     break
                 with determinism(training.deterministic):
                     self._update(group, int(tokens))
-                self.progress = replace(self.progress, seconds=previous + time.monotonic() - started)
-                self._after_update()
+                with self._watch.paused():
+                    self._after_update()
             self._save()
         return self.progress
 
@@ -217,6 +228,7 @@ class Trainer:
             batch=group.batch,
             shards=group.shards,
             target_tokens=done.target_tokens + tokens,
+            seconds=self._watch.seconds,
             skipped=done.skipped + (not step.applied),
             skipped_last=0 if step.applied else done.skipped_last + 1,
         )
@@ -224,26 +236,28 @@ class Trainer:
             # What was saved stays: such updates changed nothing.
             raise diverged(_skipped_too_often(self.progress, recipe), self.progress, recipe, self.run.newest)
         self._window.add(step.loss, step.nll, tokens)
-        if self.progress.update % recipe.training.log_every == 0:
-            values = {**self._window.means(self.processes), "rate": rate, "gradient_norm": step.norm}
+        self._report(rate, step.norm)
+
+    def _report(self, rate: float, norm: float) -> None:
+        """What is due after an update: the first one shows that it learns."""
+        update = self.progress.update
+        due, early = update % self.recipe.training.log_every == 0, not self._begun
+        self._begun = True
+        if due or early:
+            values = {**self._window.means(self.processes), "rate": rate, "gradient_norm": norm}
             if self.progress.skipped:
                 values["skipped"] = self.progress.skipped
             if self.stepper.loss_scale is not None:
                 values["loss_scale"] = self.stepper.loss_scale
-            if self.processes.first:
-                self.reporter.update(self.progress, values)
+            (self.reporter.update if due else self.reporter.begun)(self.progress, values)
+        if due:
             self._window = Window()
-
-    def _done(self) -> bool:
-        """Whether training is over, by what is known of it: also of a run that is resumed."""
-        training, progress = self.recipe.training, self.progress
-        exhausted = bool(training.patience) and progress.stale >= training.patience
-        return exhausted or progress.update >= training.updates or spent(self.recipe.optimiser, progress.plateaus)
+        self.reporter.moved(self.progress)
 
     def _after_update(self) -> None:
         """Validate and save where due."""
         training, update = self.recipe.training, self.progress.update
-        done = self._done()
+        done = is_over(self.recipe, self.progress)
         if update % training.validate_every == 0 or done:
             self._validate()
         if update % training.save_every == 0 and not done:
@@ -271,12 +285,12 @@ class Trainer:
 
     def _validate(self) -> None:
         training, config = self.recipe.training, self.recipe.optimiser
-        values, fault = self._validation_values() if self.processes.first else ({}, "")
+        values, examples, fault = self._validation_values() if self.processes.first else ({}, (), "")
         value = -values.get("loss", 0.0) if training.metric == "loss" else values.get(training.metric, 0.0)
         (value,) = self.processes.of_first(math.nan if fault else value)
         if not math.isfinite(value):
             if self.processes.first:
-                self.reporter.validation(self.progress, values)
+                self.reporter.validation(self.progress, values, examples)
             self._give_up(fault)
         # So written that a NaN, which earlier versions took for the best, is not kept.
         improved = self.progress.best is None or not value <= self.progress.best
@@ -290,23 +304,25 @@ class Trainer:
             validated=self.progress.update,
         )
         if self.processes.first:
-            self.reporter.validation(self.progress, values)
+            self.reporter.validation(self.progress, values, examples)
         if improved:
             self._write(self.run.best)
 
-    def _validation_values(self) -> tuple[dict[str, float], str]:
-        """Loss and scores, and what is wrong with them; random numbers drawn meanwhile leave no trace."""
+    def _validation_values(self) -> tuple[dict[str, float], tuple[ShownSentence, ...], str]:
+        """Loss and scores, examples, and what is wrong with them; random numbers drawn meanwhile leave no trace."""
         random = random_states()
         values = {"loss": self.validation_loss()}
+        examples: tuple[ShownSentence, ...] = ()
         fault = fault_of(values, "loss")
         if self.validator is not None and not fault:
             try:
-                values |= self.validator(self.stepper.best.eval())
+                found = self.validator(self.stepper.best.eval())
+                values, examples = {**values, **found.scores}, found.examples
                 fault = fault_of(values, self.recipe.training.metric)
             except DecodingError as error:
                 fault = fault_of_search(error)
         set_random_states(random)
-        return values, fault
+        return values, examples, fault
 
     def _give_up(self, fault: str) -> NoReturn:
         """End a training that diverged; the newest checkpoint then is one that had not."""
@@ -328,6 +344,13 @@ class Trainer:
         if self.processes.first:
             recipe = recipe_mapping(self.recipe)
             save_checkpoint(path, self.model, self.optimiser, self.progress, recipe, further)
+
+
+def is_over(recipe: Recipe, progress: TrainingProgress) -> bool:
+    """Whether training is over, by what is known of it: also of a run that may be resumed."""
+    training = recipe.training
+    exhausted = bool(training.patience) and progress.stale >= training.patience
+    return exhausted or progress.update >= training.updates or spent(recipe.optimiser, progress.plateaus)
 
 
 def _skipped_too_often(progress: TrainingProgress, recipe: Recipe) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,40 @@ from training.data.corpus import read_lines
 from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
 from training.data.directions import Directed, directed_corpora
 from training.data.summary import PreparedSummary
+from training.loop.reporting import ShownSentence
 from training.quality.metrics import pooled_scores
 from training.recipe import Recipe
 
+EXAMPLES = 5
 _SLOTS = 64  # of a search on a GPU, beside what training holds there
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What a validation by text found.
+
+    Attributes:
+        scores: by name.
+        examples: some sentences, the same ones every time.
+    """
+
+    scores: Mapping[str, float]
+    examples: tuple[ShownSentence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedText:
+    """What a model made of the sentences of one corpus.
+
+    Attributes:
+        language: of the references.
+        texts: the translations.
+        references: one for each.
+    """
+
+    language: str
+    texts: tuple[str, ...]
+    references: tuple[str, ...]
 
 
 class TextValidator:
@@ -59,19 +89,44 @@ class TextValidator:
                 # Corpora stand in the order of their documents, whose first may be unlike the others.
                 columns.append([whole[place] for place in range(0, len(whole), max(1, len(whole) // share))][:share])
 
-    def __call__(self, model: Seq2SeqModel[Any, Any]) -> Mapping[str, float]:
+    def __call__(self, model: Seq2SeqModel[Any, Any]) -> Validated:
         """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …), where the model lies.
 
-        Where there are several corpora, those of each follow as ``metric/corpus``.
+        Where there are several corpora, those of each follow as ``metric/corpus``. The examples are the same sentences
+        every time, of all corpora.
         """
+        found = self.decode(model)
+        scores = self._scores(found.values())
+        if len(found) > 1:
+            for name, text in found.items():
+                scores |= {f"{metric}/{name}": value for metric, value in self._scores([text]).items()}
+        return Validated(scores, self._examples(found))
+
+    def _examples(self, found: Mapping[str, DecodedText]) -> tuple[ShownSentence, ...]:
+        whole = [
+            one
+            for name, text in found.items()
+            for one in zip(self._read(name), text.texts, text.references, strict=True)
+        ]
+        count = min(EXAMPLES, len(whole))
+        return tuple(ShownSentence(*whole[place * len(whole) // count]) for place in range(count))
+
+    def _read(self, corpus: str) -> list[str]:
+        """The text that is read of each sentence of a corpus; empty where that is features alone."""
+        *sources, target = next(corpora[corpus] for corpora in self._columns.values() if corpus in corpora)
+        texts = [column for column in sources if column and isinstance(column[0], str)]
+        return [" | ".join(lines) for lines in zip(*texts, strict=True)] if texts else [""] * len(target)
+
+    def decode(self, model: Seq2SeqModel[Any, Any]) -> dict[str, DecodedText]:
+        """What the model makes of the sentences of each corpus, greedily, where it lies."""
         graphs = self._graphs(model)
-        found: dict[str, tuple[list[str], list[str]]] = {}  # translations and references by corpus
-        for language, corpora in self._columns.items():
+        found: dict[str, DecodedText] = {}
+        for tag, corpora in self._columns.items():
             *sources, target = (list(chain.from_iterable(side)) for side in zip(*corpora.values(), strict=True))
             decoded = iter(
                 translate_lines(
                     OfflineDecoder(graphs, replace(self._recipe.decoding, beam_size=1, n_best=1)),
-                    self._tagged(language),
+                    self._tagged(tag),
                     sources,
                     max_source_tokens=self._recipe.data.max_source_tokens,
                     renderer=self._renderer,
@@ -80,20 +135,17 @@ class TextValidator:
             references = iter(target)
             for name, columns in corpora.items():
                 count = len(columns[-1])
-                found[name] = (list(islice(decoded, count)), list(islice(references, count)))
-        scores = self._scores(found)
-        if len(found) > 1:
-            for name, pairs in found.items():
-                scores |= {f"{metric}/{name}": value for metric, value in self._scores({name: pairs}).items()}
-        return scores
+                texts = tuple(islice(decoded, count)), tuple(islice(references, count))
+                found[name] = DecodedText(self._languages[name], *texts)
+        return found
 
-    def _scores(self, found: Mapping[str, tuple[list[str], list[str]]]) -> dict[str, float]:
-        """Of the translations and references of some corpora together, by their names."""
+    def _scores(self, found: Iterable[DecodedText]) -> dict[str, float]:
+        """Of what was decoded of some corpora together."""
         by_language: dict[str, tuple[list[str], list[str]]] = {}
-        for name, (texts, references) in found.items():
-            together = by_language.setdefault(self._languages[name], ([], []))
-            together[0].extend(texts)
-            together[1].extend(references)
+        for one in found:
+            together = by_language.setdefault(one.language, ([], []))
+            together[0].extend(one.texts)
+            together[1].extend(one.references)
         scores = {name.lower(): value for name, value in pooled_scores(self._recipe.task, by_language).items()}
         if "rouge-1" in scores:
             scores["rouge"] = scores["rouge-1"]

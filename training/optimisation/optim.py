@@ -18,29 +18,33 @@ class OptimiserConfig:
     """How the parameters are updated.
 
     Attributes:
-        name: "adam" (Kingma and Ba 2015), "nag" (Nesterov's accelerated gradient, as ConvS2S and DPN-S2S train) or
-            "adadelta" (Zeiler 2012, as ME-MD trains).
+        name: "adam" (Kingma and Ba 2015), "adamw" (with decoupled weight decay, Loshchilov and Hutter 2019), "nag"
+            (Nesterov's accelerated gradient, as ConvS2S and DPN-S2S train) or "adadelta" (Zeiler 2012, as ME-MD
+            trains).
         learning_rate: the peak rate (adam), the initial rate (nag) or the factor of each step, 1 in the paper
             (adadelta).
         schedule: "inverse-sqrt" warms up linearly and decays with 1/sqrt(update) (Vaswani et al. 2017); "plateau"
-            divides by ``decay`` when the validation loss stops falling; "constant" stays at the rate after the warm-up.
+            divides by ``decay`` when the validation loss stops falling; "constant" stays at the rate after the warm-up;
+            "cosine" falls from there to zero at the end along half a cosine (Loshchilov and Hutter 2017).
         warmup: updates of linear warm-up.
-        cooldown: last updates, over which the rate falls linearly to zero (0 = none).
+        cooldown: last updates, over which the rate falls linearly to zero (0 = none, as "cosine" needs).
         decay: divisor at a plateau.
         anneal: with "plateau", when the rate falls again after the first one: at each further plateau ("plateaus"), or
             after every epoch, whatever the loss does ("epochs", as Gehring et al. 2017, section 4.2).
         stop_below: with "plateau", training ends when the rate falls below this.
-        beta1: first moment's decay (adam).
-        beta2: second moment's decay (adam).
-        epsilon: added to the root of the second moment (adam), or under both roots (adadelta).
+        beta1: first moment's decay (adam, adamw).
+        beta2: second moment's decay (adam, adamw).
+        epsilon: added to the root of the second moment (adam, adamw), or under both roots (adadelta).
+        weight_decay: share of the weights, times the rate, that an update takes off them (adamw). Biases and gains,
+            which are vectors, are left alone.
         rho: decay of the mean squares (adadelta).
         momentum: of nag.
         clip_norm: largest norm of the whole gradient (0 = no clipping).
     """
 
-    name: Literal["adam", "nag", "adadelta"] = "adam"
+    name: Literal["adam", "adamw", "nag", "adadelta"] = "adam"
     learning_rate: float = bounded(1e-3, at_least=0.0)
-    schedule: Literal["inverse-sqrt", "plateau", "constant"] = "inverse-sqrt"
+    schedule: Literal["inverse-sqrt", "plateau", "constant", "cosine"] = "inverse-sqrt"
     warmup: int = bounded(1000, at_least=0)
     cooldown: int = bounded(0, at_least=0)
     decay: float = bounded(10.0, at_least=1.0)
@@ -49,6 +53,7 @@ class OptimiserConfig:
     beta1: float = bounded(0.9, at_least=0.0, at_most=1.0)
     beta2: float = bounded(0.98, at_least=0.0, at_most=1.0)
     epsilon: float = bounded(1e-9, at_least=0.0)
+    weight_decay: float = bounded(0.01, at_least=0.0)
     rho: float = bounded(0.95, at_least=0.0, at_most=1.0)
     momentum: float = bounded(0.99, at_least=0.0, at_most=1.0)
     clip_norm: float = bounded(1.0, at_least=0.0)
@@ -56,6 +61,10 @@ class OptimiserConfig:
     def __post_init__(self) -> None:
         if not 0 < self.learning_rate < math.inf:
             raise ConfigError(f"learning_rate must be a finite number above 0, but is {self.learning_rate}")
+        if self.schedule == "cosine" and self.cooldown:
+            raise ConfigError(
+                f"cooldown must be 0 with schedule = 'cosine', which falls to zero itself, but is {self.cooldown}"
+            )
 
 
 def build_optimiser(config: OptimiserConfig, model: nn.Module) -> torch.optim.Optimizer:
@@ -64,6 +73,17 @@ def build_optimiser(config: OptimiserConfig, model: nn.Module) -> torch.optim.Op
     if config.name == "adam":
         betas = (config.beta1, config.beta2)
         return torch.optim.Adam(parameters, lr=0.0, betas=betas, eps=config.epsilon, fused=True)
+    if config.name == "adamw":
+        # Decay is for what multiplies: a bias or a gain that is small says nothing of how simple a model is.
+        groups = [[p for p in parameters if p.dim() > 1], [p for p in parameters if p.dim() < 2]]
+        decays = zip(groups, (config.weight_decay, 0.0), strict=True)
+        return torch.optim.AdamW(
+            [{"params": group, "weight_decay": decay} for group, decay in decays if group],
+            lr=0.0,
+            betas=(config.beta1, config.beta2),
+            eps=config.epsilon,
+            fused=True,
+        )
     if config.name == "adadelta":
         return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=config.rho, eps=config.epsilon)
     momentum = config.momentum
@@ -84,6 +104,9 @@ def learning_rate(config: OptimiserConfig, update: int, last_update: int, platea
         rate *= update / config.warmup
     elif config.schedule == "inverse-sqrt":
         rate *= math.sqrt(max(config.warmup, 1) / update)
+    elif config.schedule == "cosine":
+        # The update after the last one would be at zero.
+        rate *= (1 + math.cos(math.pi * (update - config.warmup) / (last_update + 1 - config.warmup))) / 2
     if config.schedule == "plateau":
         rate /= config.decay**plateaus
     if config.cooldown and update > last_update - config.cooldown:

@@ -7,7 +7,7 @@ set and of single sentences, a seed that is no environment variable, and p-value
 sentences. It also gathers the counts of every drawn sentence (for 6,000 sentences 0.4 GB, for each metric and system)
 and counts again for each part. Here sentences are counted once, and a draw is a sum of counts: a matrix product.
 
-Shape suffixes: N sentences, D draws, C counts of a metric.
+Shape suffixes: N sentences, D draws, C counts of a metric, R runs.
 """
 
 from __future__ import annotations
@@ -97,6 +97,8 @@ class Counts:
         systems: the hypotheses of each system by its name.
         references: one for each hypothesis.
         further: where there are several references for each, the others, one column after another.
+        runs: of each system, whose hypotheses follow each other: a sentence's counts are those of all runs together,
+            so that a draw has a sentence as all of them translate it.
 
     Raises:
         CorpusError: there is nothing to score, or not one hypothesis for each reference.
@@ -108,10 +110,12 @@ class Counts:
         systems: Mapping[str, Sequence[str]],
         references: Sequence[str],
         further: Sequence[Sequence[str]] = (),
+        runs: int = 1,
     ) -> None:
         for name, hypotheses in systems.items():
-            if not references or len(hypotheses) != len(references):
-                raise CorpusError(f"{name} has {len(hypotheses)} hypotheses for {len(references)} references")
+            if not references or len(hypotheses) != runs * len(references):
+                times = f"{runs} times " if runs > 1 else ""
+                raise CorpusError(f"{name} has {len(hypotheses)} hypotheses for {times}{len(references)} references")
         for column in further:  # sacreBLEU takes a shorter column for segments with fewer references
             if len(column) != len(references):
                 raise CorpusError(f"there are {len(references)} first references, but {len(column)} further ones")
@@ -119,10 +123,17 @@ class Counts:
         self._metrics, self._systems = dict(metrics), list(systems)
         # What the library's own tests of significance ask its metrics for, and what a metric of it has to implement.
         self._counts_NC = {
-            (system, name): np.array(metric._extract_corpus_statistics(texts, [references, *further]), np.float64)
+            (system, name): self._counts(metric, texts, [references, *further])
             for system, texts in systems.items()
             for name, metric in metrics.items()
         }
+
+    def _counts(self, metric: Metric, texts: Sequence[str], references: Sequence[Sequence[str]]) -> Numbers:
+        """Of each sentence, those of all runs together."""
+        runs = (list(texts[first : first + self.size]) for first in range(0, len(texts), self.size))
+        counts_RNC = np.array([metric._extract_corpus_statistics(run, references) for run in runs], np.float64)
+        total_NC: Numbers = counts_RNC.sum(axis=0)
+        return total_NC
 
     def sentence_scores(self, system: str, metric: str) -> list[float]:
         """Of each sentence alone, in points of 100."""

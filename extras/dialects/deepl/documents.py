@@ -21,7 +21,7 @@ from extras.files.routes import result_reply
 from extras.files.serving import FilesDep
 from extras.files.settings import FileSettings
 from extras.files.uploads import FORM_BYTES, read_form, sent_file
-from service.access.access import Caller
+from service.callers import Caller
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from service.http.dependencies import PartsDep
 from service.http.errors import HttpError, InvalidFields
@@ -118,11 +118,10 @@ def _bounds(settings: Settings) -> BodyBounds:
     return BodyBounds(streamed={"/v2/document": settings.part(FileSettings).file_bytes + FORM_BYTES})
 
 
+_ABOUT = "Documents, as DeepL's clients send and fetch them; see `files`."
 HTTP = HttpPart(
     routes=router.routes,
     bodies=_bounds,
-    tags=(
-        {"name": "DeepL documents", "description": "Documents, as DeepL's clients send and fetch them; see `files`."},
-    ),
+    tags=({"name": "DeepL documents", "description": _ABOUT},),
     models=(DocumentKey,),
 )

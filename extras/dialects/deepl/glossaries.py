@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
+from extras.accounts.glossaries import (
+    MAX_DICTIONARIES,
+    DictionarySize,
+    Glossaries,
+    GlossaryDictionary,
+    StoredGlossary,
+)
 from extras.dialects.deepl.document import deepl_body, deepl_errors
 from extras.dialects.deepl.routes import CallerDep, keyed, served_pairs, traced
 from extras.dialects.deepl.schemas import (
@@ -25,20 +33,18 @@ from extras.dialects.deepl.schemas import (
     MultilingualGlossary,
     MultilingualGlossaryRequest,
 )
-from service.access.access import Caller
+from service.callers import Caller
 from service.errors import GlossaryNotFound
 from service.http.dependencies import Parts, PartsDep, RequestId
 from service.http.errors import InvalidFields
-from service.storage.glossaries import (
-    MAX_DICTIONARIES,
-    DictionarySize,
-    GlossaryDictionary,
-    StoredGlossary,
-    base_language,
-)
+from service.http.ports import BodyBounds, HttpPart
+from service.settings import Settings
 from service.text.glossary import MAX_STORED_GLOSSARY
+from service.text.languages import base_language
 
 EntriesFormat = Literal["tsv", "csv"]
+_PATHS = re.compile(r"/v[23]/glossaries(/[^/]*(/dictionaries)?)?")
+_MAX_BYTES = 32 << 20  # DeepL's bound is 10 MB of terms, of which JSON may write two bytes as six
 _TSV = "text/tab-separated-values"
 _NEW = deepl_errors(400, 403, 408, 413, 429, 503)
 _CHANGED = deepl_errors(400, 403, 404, 408, 413, 429, 503)
@@ -59,20 +65,20 @@ Replace = Annotated[tuple[Caller, DictionaryFields], keyed(DictionaryFields)]
 def create(given: Create, parts: PartsDep) -> DeepLGlossary:
     """Store a glossary of one language pair."""
     caller, fields = given
-    return _of_one_pair(parts.glossaries.create(caller.name, fields.name, _dictionaries(parts, [fields])))
+    return _of_one_pair(parts.resource(Glossaries).create(caller.name, fields.name, _dictionaries(parts, [fields])))
 
 
 @router.get("/v2/glossaries", responses=_LISTED)
 def listing(parts: PartsDep, caller: CallerDep) -> DeepLGlossaries:
     """The caller's glossaries of one language pair; those of several are listed by version 3."""
-    stored = parts.glossaries.of_owner(caller.name)
+    stored = parts.resource(Glossaries).of_owner(caller.name)
     return DeepLGlossaries(glossaries=[_of_one_pair(one) for one in stored if len(one.dictionaries) == 1])
 
 
 @router.get("/v2/glossaries/{glossary_id}", responses=_KEPT)
 def get(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> DeepLGlossary:
     """One glossary of one language pair."""
-    return _of_one_pair(parts.glossaries.get(caller.name, identifier))
+    return _of_one_pair(parts.resource(Glossaries).get(caller.name, identifier))
 
 
 @router.get(
@@ -82,8 +88,8 @@ def get(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> DeepLGlos
 )
 def entries(identifier: Identifier, parts: PartsDep, caller: CallerDep, request_id: RequestId) -> Response:
     """The terms of a glossary of one language pair, tab-separated."""
-    found = _of_one_pair(parts.glossaries.get(caller.name, identifier))
-    terms = parts.glossaries.entries(caller.name, identifier, found.source_lang, found.target_lang)
+    found = _of_one_pair(parts.resource(Glossaries).get(caller.name, identifier))
+    terms = parts.resource(Glossaries).entries(caller.name, identifier, found.source_lang, found.target_lang)
     return Response(format_tsv(terms), media_type=_TSV, headers={"X-Trace-ID": request_id})
 
 
@@ -91,7 +97,7 @@ def entries(identifier: Identifier, parts: PartsDep, caller: CallerDep, request_
 @router.delete("/v3/glossaries/{glossary_id}", status_code=204, responses=_KEPT)
 def delete(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> None:
     """Delete a glossary."""
-    parts.glossaries.delete(caller.name, identifier)
+    parts.resource(Glossaries).delete(caller.name, identifier)
 
 
 @router.post(
@@ -104,19 +110,21 @@ def create_multilingual(given: CreateMultilingual, parts: PartsDep) -> Multiling
     """Store a glossary of several language pairs."""
     caller, fields = given
     dictionaries = _dictionaries(parts, fields.dictionaries)
-    return _of_any_pairs(parts.glossaries.create(caller.name, fields.name, dictionaries))
+    return _of_any_pairs(parts.resource(Glossaries).create(caller.name, fields.name, dictionaries))
 
 
 @router.get("/v3/glossaries", responses=_LISTED)
 def list_multilingual(parts: PartsDep, caller: CallerDep) -> MultilingualGlossaries:
     """All of the caller's glossaries."""
-    return MultilingualGlossaries(glossaries=[_of_any_pairs(one) for one in parts.glossaries.of_owner(caller.name)])
+    return MultilingualGlossaries(
+        glossaries=[_of_any_pairs(one) for one in parts.resource(Glossaries).of_owner(caller.name)]
+    )
 
 
 @router.get("/v3/glossaries/{glossary_id}", responses=_KEPT)
 def get_multilingual(identifier: Identifier, parts: PartsDep, caller: CallerDep) -> MultilingualGlossary:
     """One glossary."""
-    return _of_any_pairs(parts.glossaries.get(caller.name, identifier))
+    return _of_any_pairs(parts.resource(Glossaries).get(caller.name, identifier))
 
 
 @router.patch("/v3/glossaries/{glossary_id}", responses=_CHANGED, openapi_extra=deepl_body(GlossaryChange, forms=False))
@@ -126,7 +134,7 @@ def change(given: Change, identifier: Identifier, parts: PartsDep) -> Multilingu
     if fields.name is None and not fields.dictionaries:
         raise InvalidFields.of("name", "must be given, or dictionaries", None)
     dictionaries = _dictionaries(parts, fields.dictionaries)
-    return _of_any_pairs(parts.glossaries.change(caller.name, identifier, fields.name, dictionaries))
+    return _of_any_pairs(parts.resource(Glossaries).change(caller.name, identifier, fields.name, dictionaries))
 
 
 @router.put("/v3/glossaries/{glossary_id}/dictionaries", responses=_CHANGED, openapi_extra=deepl_body(DictionaryFields))
@@ -134,7 +142,7 @@ def replace_dictionary(given: Replace, identifier: Identifier, parts: PartsDep) 
     """Store a dictionary in the place of the one of its language pair."""
     caller, fields = given
     (dictionary,) = _dictionaries(parts, [fields])
-    return _size(parts.glossaries.replace(caller.name, identifier, dictionary))
+    return _size(parts.resource(Glossaries).replace(caller.name, identifier, dictionary))
 
 
 @router.delete("/v3/glossaries/{glossary_id}/dictionaries", status_code=204, responses=_KEPT)
@@ -142,7 +150,7 @@ def delete_dictionary(
     identifier: Identifier, parts: PartsDep, caller: CallerDep, source_lang: Code, target_lang: Code
 ) -> None:
     """Delete the dictionary of a language pair."""
-    parts.glossaries.delete_dictionary(caller.name, identifier, source_lang, target_lang)
+    parts.resource(Glossaries).delete_dictionary(caller.name, identifier, source_lang, target_lang)
 
 
 @router.get("/v3/glossaries/{glossary_id}/entries", responses=_KEPT)
@@ -150,7 +158,7 @@ def multilingual_entries(
     identifier: Identifier, parts: PartsDep, caller: CallerDep, source_lang: Code, target_lang: Code
 ) -> GlossaryEntries:
     """The terms of a language pair, tab-separated."""
-    found = parts.glossaries.entries(caller.name, identifier, source_lang, target_lang)
+    found = parts.resource(Glossaries).entries(caller.name, identifier, source_lang, target_lang)
     source, target = base_language(source_lang), base_language(target_lang)
     only = DictionaryEntries(source_lang=source, target_lang=target, entries=format_tsv(found))
     return GlossaryEntries(dictionaries=[only])
@@ -252,3 +260,16 @@ def _rows(text: str, kind: EntriesFormat) -> Iterator[tuple[int, list[str]]]:
                 yield number, [value.strip() for value in row]
     except csv.Error as error:
         raise InvalidFields.of("entries", "must be comma-separated values", f"line {number + 1}: {error}") from error
+
+
+def _bounds(settings: Settings) -> BodyBounds:
+    return BodyBounds(large=(_PATHS, max(_MAX_BYTES, settings.max_body_bytes)))
+
+
+_ABOUT = "Glossaries that the server keeps, as DeepL's clients store them."
+HTTP = HttpPart(
+    routes=router.routes,
+    bodies=_bounds,
+    tags=({"name": "DeepL glossaries", "description": _ABOUT},),
+    models=(GlossaryRequest, MultilingualGlossaryRequest, GlossaryChange, DictionaryFields),
+)

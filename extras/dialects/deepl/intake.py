@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, TypeVar, get_origin
 
@@ -16,9 +15,6 @@ T = TypeVar("T", bound=DeepLFields)
 
 MAX_BODY_BYTES = 128 * 1024
 """Of POST /v2/translate; DeepL's own bound, which the middleware keeps."""
-GLOSSARY_PATHS = re.compile(r"/v[23]/glossaries(/[^/]*(/dictionaries)?)?")
-MAX_GLOSSARY_BYTES = 32 << 20
-"""Of a glossary: DeepL's bound is 10 MB of terms, of which JSON may write two bytes as six."""
 
 
 async def read_request(request: Request, model: type[T]) -> T:

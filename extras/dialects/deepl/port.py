@@ -1,28 +1,18 @@
-"""What DeepL's dialect brings to the HTTP side: texts and glossaries; ``documents`` need the extra `files`."""
+"""What DeepL's dialect brings to the HTTP side, besides glossaries and documents, which bring their own part."""
 
 from __future__ import annotations
 
-from extras.dialects.deepl import glossaries, routes
+from extras.dialects.deepl import routes
 from extras.dialects.deepl.errors import worded
-from extras.dialects.deepl.intake import GLOSSARY_PATHS, MAX_BODY_BYTES, MAX_GLOSSARY_BYTES
-from extras.dialects.deepl.schemas import (
-    DeepLTranslateRequest,
-    DictionaryFields,
-    GlossaryChange,
-    GlossaryRequest,
-    MultilingualGlossaryRequest,
-)
+from extras.dialects.deepl.intake import MAX_BODY_BYTES
+from extras.dialects.deepl.schemas import DeepLTranslateRequest
 from extras.dialects.deepl.translate import NOTICE
 from service.http.ports import BodyBounds, Dialect, HttpPart, KeyScheme
 from service.settings import Settings
 
 
-def _text_bounds(settings: Settings) -> BodyBounds:
+def _bounds(settings: Settings) -> BodyBounds:
     return BodyBounds(whole={"/v2/translate": min(MAX_BODY_BYTES, settings.max_body_bytes)})
-
-
-def _glossary_bounds(settings: Settings) -> BodyBounds:
-    return BodyBounds(large=(GLOSSARY_PATHS, max(MAX_GLOSSARY_BYTES, settings.max_body_bytes)))
 
 
 _KEY = KeyScheme(
@@ -36,21 +26,13 @@ _KEY = KeyScheme(
     },
 )
 
-TEXTS = HttpPart(
+HTTP = HttpPart(
     routes=routes.router.routes,
     dialect=Dialect(name="DeepL", prefixes=("/v2/", "/v3/"), worded=worded, keys=("deepl",)),
     decoding=("/v2/translate",),
-    bodies=_text_bounds,
+    bodies=_bounds,
     exposed_headers=("X-Trace-ID", NOTICE),
     keys=(_KEY,),
     tags=({"name": "DeepL", "description": "DeepL's API, version 2, for its clients. Errors: `{message, detail?}`."},),
     models=(DeepLTranslateRequest,),
-)
-GLOSSARIES = HttpPart(
-    routes=glossaries.router.routes,
-    bodies=_glossary_bounds,
-    tags=(
-        {"name": "DeepL glossaries", "description": "Glossaries that the server keeps, as DeepL's clients store them."},
-    ),
-    models=(GlossaryRequest, MultilingualGlossaryRequest, GlossaryChange, DictionaryFields),
 )

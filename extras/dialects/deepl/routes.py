@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -25,12 +25,12 @@ from extras.dialects.deepl.schemas import (
     ResourceFeature,
 )
 from extras.dialects.deepl.translate import NOTICE, translate
-from service.access.access import Caller
+from service.callers import Caller
 from service.http.credentials import caller_of, counted_caller, sender_of
 from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
 from service.http.errors import InvalidFields
-from service.storage.glossaries import base_language
-from service.text.languages import language_name
+from service.ports import extras
+from service.text.languages import base_language, language_name
 from service.translation.requests import priority_of
 
 # DeepL's clients refuse these two as targets and ask for a variety. A model of the language serves either.
@@ -52,6 +52,8 @@ _FEATURES: dict[Resource, tuple[ResourceFeature, ...]] = {
     ),
     "glossary": (),
 }
+_NEEDED: Mapping[Resource, str] = {"translate_document": "files", "glossary": "accounts"}
+"""Of parts of DeepL's API the extras without which they are not here."""
 Fields = TypeVar("Fields", bound=DeepLFields)
 _UNLIMITED = 1_000_000_000_000
 """DeepL's number for accounts without a limit."""
@@ -140,9 +142,9 @@ async def languages_of_resource(
     if resource is None:
         message = "is required; 'product' was renamed to 'resource'" if product else "is required"
         raise InvalidFields.missing("resource", message)
-    if resource not in _FEATURES:
+    if resource not in (offered := features_here()):
         return []
-    spoken = {feature.name: FeatureStatus() for feature in _FEATURES[resource]}
+    spoken = {feature.name: FeatureStatus() for feature in offered[resource]}
     written = {name: status for name, status in spoken.items() if name != _GUESSED}
     pairs = served_pairs(parts)
     sources, targets = ({pair[side] for pair in pairs} for side in (0, 1))
@@ -158,7 +160,7 @@ async def languages_of_resource(
 @router.get("/v3/languages/resources", response_model_exclude_none=True, responses=deepl_errors(400, 403, 429, 503))
 async def resources(parts: PartsDep, caller: CallerDep) -> list[LanguageResource]:
     """The parts of DeepL's API that are here, and their features."""
-    return [LanguageResource(name=name, features=list(features)) for name, features in _FEATURES.items()]
+    return [LanguageResource(name=name, features=list(features)) for name, features in features_here().items()]
 
 
 @router.get("/v2/usage", responses=deepl_errors(400, 403, 429, 503))
@@ -171,8 +173,19 @@ async def usage(parts: PartsDep, caller: CallerDep) -> DeepLUsage:
 @router.get("/v2/glossary-language-pairs", responses=deepl_errors(400, 403, 429, 503))
 async def glossary_language_pairs(parts: PartsDep, caller: CallerDep) -> LanguagePairs:
     """Pairs for which glossaries can be stored: those that are translated."""
-    pairs = sorted(served_pairs(parts))
+    pairs = sorted(served_pairs(parts)) if "glossary" in features_here() else []
     return LanguagePairs(supported_languages=[LanguagePair(source_lang=s, target_lang=t) for s, t in pairs])
+
+
+def features_here() -> dict[Resource, tuple[ResourceFeature, ...]]:
+    """The parts of DeepL's API that are here, with their features."""
+    here = {extra.name for extra in extras()}
+    missing = {resource for resource, name in _NEEDED.items() if name not in here}
+    return {
+        resource: tuple(feature for feature in features if feature.name not in missing)
+        for resource, features in _FEATURES.items()
+        if resource not in missing
+    }
 
 
 def served_pairs(parts: Parts) -> set[tuple[str, str]]:

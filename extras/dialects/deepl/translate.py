@@ -19,9 +19,8 @@ from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from service.http.credentials import Sender
 from service.http.dependencies import Parts, memory_of
 from service.http.errors import HttpError, InvalidFields, not_offered
-from service.storage.glossaries import base_language
 from service.text.glossary import Glossary
-from service.text.languages import match_language
+from service.text.languages import base_language, match_language
 from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
 from service.translation.requests import AUTO, Rerank, TranslateTask

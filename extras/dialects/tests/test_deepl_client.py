@@ -13,9 +13,9 @@ import httpx
 import pytest
 from deepl.api_data import ModelType, MultilingualGlossaryDictionaryEntries
 
+from extras.accounts.tests.keyed import Keyed
 from models.bundle import Bundle
 from service.settings import Settings
-from tests.service.http.dialects.conftest import Keyed
 from tests.service.http.live import Live, live
 from tests.service.support import PATIENCE, copying, make_engine
 

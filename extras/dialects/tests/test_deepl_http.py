@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from extras.accounts.access import KeyedAccess
+from extras.accounts.keys import CallerLimits
 from models.bundle import Bundle
-from service.access.access import Access
-from service.access.keys import CallerLimits
 from service.settings import Settings
 from tests.service.support import Served, served, until
 
@@ -134,7 +134,7 @@ async def test_languages_of_version_3(both: Served) -> None:
 async def test_a_large_body_needs_a_key_that_is_required(both_ways: dict[str, Bundle], tmp_path: Path) -> None:
     settings = Settings(shutdown_timeout=5, require_key=True, data=tmp_path, max_body_bytes=1024)
     async with served(both_ways, settings) as service:
-        access: Access = service.app.state.parts.access
+        access: KeyedAccess = service.app.state.parts.access
         header = {"Authorization": f"DeepL-Auth-Key {access.keys.add('ada', CallerLimits()).secret}"}
         access.refresh()
         entries = "\n".join(f"Gleis {number}\ttrack" for number in range(200))
@@ -254,7 +254,7 @@ async def test_a_full_queue_and_a_server_that_stops(both_ways: dict[str, Bundle]
 async def test_keys_in_header_and_field(both_ways: dict[str, Bundle], tmp_path: Path) -> None:
     settings = Settings(shutdown_timeout=5, require_key=True, data=tmp_path)
     async with served(both_ways, settings) as service:
-        access: Access = service.app.state.parts.access
+        access: KeyedAccess = service.app.state.parts.access
         key = access.keys.add("ada", CallerLimits(quota=40)).secret
         access.refresh()
         send = service.client.post

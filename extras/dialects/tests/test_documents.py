@@ -15,6 +15,7 @@ from docx import Document
 
 pytest.importorskip("extras.files", exc_type=ModuleNotFoundError)
 
+from extras.accounts.tests.keyed import Keyed
 from extras.dialects.deepl import documents
 from extras.dialects.tests.test_deepl_client import RAILWAY, client, connect
 from extras.files.jobs import bounds_of
@@ -23,7 +24,6 @@ from extras.files.serving import FileService
 from extras.files.tests.samples import SAMPLES
 from extras.files.tests.working import InProcess
 from service.settings import Settings
-from tests.service.http.dialects.conftest import Keyed
 from tests.service.http.live import Live
 
 __all__ = ["client"]

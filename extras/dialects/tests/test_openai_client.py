@@ -9,10 +9,10 @@ from typing import Any
 import openai
 import pytest
 
+from extras.accounts.tests.keyed import Keyed
 from models.bundle import Bundle, Limits
 from models.search import SearchOptions
 from service.settings import Settings
-from tests.service.http.dialects.conftest import Keyed
 from tests.service.http.live import Live, live
 from tests.service.support import PATIENCE, copying, make_engine, tiny_bundle
 

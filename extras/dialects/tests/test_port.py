@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from extras.dialects.deepl.routes import features_here
 from extras.dialects.openai.routes import router
 from extras.dialects.port import EXTRA
 from service.app import create_app
@@ -33,3 +36,11 @@ def test_keys_of_deepls_clients_are_described() -> None:
 
 def test_settings_are_found_by_name() -> None:
     assert Settings.model_fields["deepl_timeout"].default == 9.0
+
+
+def test_what_other_extras_bring_is_not_offered_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = features_here()
+    assert set(whole) == {"translate_text", "translate_document", "glossary"}
+    monkeypatch.setattr("extras.dialects.deepl.routes.extras", lambda: (EXTRA,))
+    (alone,) = features_here().items()
+    assert alone[0] == "translate_text" and {one.name for one in alone[1]} == {"tag_handling", "auto_detection"}

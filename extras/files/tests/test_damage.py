@@ -18,8 +18,8 @@ from extras.files import store
 from extras.files.tests.working import BEN, LINES, RecordingTranslator, file_jobs, finished, sent
 from models.bundle import Bundle
 from models.errors import ConfigError
+from service.database import StorageFull
 from service.settings import Settings
-from service.storage.database import StorageFull
 from tests.service.support import PATIENCE, Clock, Served, assert_error, served, until
 
 pytestmark = pytest.mark.anyio

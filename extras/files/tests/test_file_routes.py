@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from extras.accounts.keys import CallerLimits
 from extras.files.jobs import FileJobs
 from extras.files.records import FileJob
 from extras.files.serving import FileService
@@ -18,7 +19,6 @@ from extras.files.tests.documents import members, paragraph, run, with_body
 from extras.files.tests.test_docx import BOLD
 from extras.files.tests.working import finished, sent
 from models.bundle import Bundle
-from service.access.keys import CallerLimits
 from service.settings import Settings
 from tests.service.support import PATIENCE, Served, assert_error, served, until
 

@@ -23,10 +23,10 @@ from extras.files.tests.samples import SAMPLES
 from extras.files.tests.working import ANNA, BEN, LINES, RecordingTranslator, copied, file_jobs
 from models.bundle import Bundle
 from models.errors import DataInUse
-from service.access.access import Caller
+from service.callers import Caller
+from service.database import StorageFull
 from service.engine import DecodingFailed, Draining, Overloaded
 from service.errors import PairNotServed
-from service.storage.database import StorageFull
 from tests.service.support import Clock, until
 
 pytestmark = pytest.mark.anyio

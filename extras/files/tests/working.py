@@ -12,6 +12,9 @@ from typing import Any
 
 import httpx
 
+from extras.accounts.access import KeyedAccess
+from extras.accounts.glossaries import Glossaries
+from extras.accounts.memory import TranslationMemory
 from extras.files import child
 from extras.files.disk import Upload
 from extras.files.errors import explain
@@ -22,11 +25,9 @@ from extras.files.serving import FileService
 from extras.files.slices import Slice
 from extras.files.store import JobStore
 from models.bundle import Bundle
-from service.access.access import Access, Caller
+from service.callers import Caller
 from service.engine import Engine
 from service.settings import Settings
-from service.storage.glossaries import Glossaries
-from service.storage.memory import TranslationMemory
 from service.translation.texts import TextService
 from tests.service.support import PATIENCE, Clock, CopyGraphs, Served, copying, make_engine, until
 
@@ -104,7 +105,7 @@ async def file_jobs(
     fields = {"file_slice_characters": 100, "file_workers": 1, "shutdown_timeout": 0.0, **settings}
     chosen, graphs = Settings(data=data, **fields), copying(bundle)
     engine = make_engine((bundle, graphs))
-    texts, access, glossaries = TextService(engine, chosen), Access(chosen), Glossaries(chosen)
+    texts, access, glossaries = TextService(engine, chosen), KeyedAccess(chosen), Glossaries(chosen)
     stored = glossaries, TranslationMemory(chosen)
     jobs = FileJobs(chosen, texts, engine, access, *stored, explain, clock or Clock(), retry_seconds=0.01)
     if translate is not None:

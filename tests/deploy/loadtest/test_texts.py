@@ -6,16 +6,12 @@ import random
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import workload
 from deploy.loadtest.texts import LANGUAGES, TextWriter, read_lines
 from models.errors import ConfigError
-from models.text import normalise
-from models.vocabulary import SentencePieceVocabulary
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -34,17 +30,6 @@ class Tags(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
-
-
-@pytest.mark.parametrize("language", ["de", "en"])
-def test_lengths_are_those_of_real_text(language: str) -> None:
-    """As a model counts them that reads the language, they are those of the benchmark's workload."""
-    vocabulary = SentencePieceVocabulary.load(ROOT / "bundles" / "de-en" / "source.model")
-    writer = TextWriter.of(language, "lengths")
-    tokens = np.array([len(vocabulary.encode(normalise(writer.sentence()))) for _ in range(3000)])
-    wanted = workload.lengths(3000)
-    assert tokens.mean() == pytest.approx(wanted.mean(), rel=0.05)
-    assert np.log(tokens).std() == pytest.approx(np.log(wanted).std(), abs=0.06)
 
 
 @settings(max_examples=5)

@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from benchmarks.imports.shapes import pieces, sentencepiece_model
 from models.errors import VocabularyError
 from models.vocabulary import MappedVocabulary, TaggedVocabulary
-from tests.training.importing.support import ENGLISH
+from tests.models.vocabulary.published import pieces, sentencepiece_model
+from training.export.sentences import proof_sentences
 
+ENGLISH = proof_sentences("en")[:40]
 MODEL = sentencepiece_model(ENGLISH, 120)
 PIECES = pieces(MODEL)
 MISSING = PIECES[5]

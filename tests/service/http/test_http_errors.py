@@ -12,9 +12,9 @@ from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from models.bundle import Bundle
+from service.database import StorageFull
 from service.http.middleware import RequestContext
 from service.settings import Settings
-from service.storage.database import StorageFull
 from service.telemetry.metrics import Metrics
 from tests.service.support import PATIENCE, Served, assert_error, served
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.imports.shapes import pieces, sentencepiece_model
 from models.bundle import Bundle, ImportedFrom, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
 from models.search import SearchOptions
 from models.vocabulary import MappedVocabulary
+from tests.models.vocabulary.published import pieces, sentencepiece_model
 from tests.service.support import LINES, served
 
 pytestmark = pytest.mark.anyio

@@ -13,8 +13,10 @@ import pytest
 
 from models.errors import ConfigError, CorpusError, VocabularyError
 from models.text import as_read, normalise
+from models.vocabulary import MappedVocabulary, Vocabulary, train_sentencepiece
+from tests.models.vocabulary.test_bytepairs import VOCABULARY as BYTE_PAIRS
 from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
-from training.data.dataset import PreparedData, TokenArray, TokenWriter, load_vocabularies, text_path
+from training.data.dataset import PreparedData, TokenArray, TokenWriter, load_vocabularies, text_path, vocabulary_digest
 from training.data.prepare import prepare
 from training.data.summary import PreparedSummary
 
@@ -300,3 +302,57 @@ def test_two_sources(root: Path) -> None:
     data = PreparedData.open(root.parent / "out", "test")
     assert data.sources(3)[1].tolist() == [*data.target(3).tolist(), 3]
     assert data.source_lengths[3] == max(len(source) for source in data.sources(3))
+
+
+def test_vocabularies_of_ones_own_are_used_and_watched(root: Path) -> None:
+    """One for all, or one for the sources and one for the target; another content is another preparation."""
+    lines = [line for words in (GERMAN, ENGLISH) for line in words]
+    own = train_sentencepiece(lines, size=305, model_type="unigram", languages=(), seed=1)
+    (root / "own.model").write_bytes(own.to_bytes())
+    summary = make(root, replace(CONFIG, vocabulary=VocabularyConfig(model="own.model")))
+    assert summary.vocabularies == {"source0": 305, "target": 305}
+    assert not summary.vocabularies_given, "no bundle is to begin from"
+    sources, target = load_vocabularies(root.parent / "out")
+    assert [one.to_bytes() for one in (*sources, target)] == [own.to_bytes()] * 2
+
+    other = train_sentencepiece(lines, size=310, languages=(), seed=1)
+    (root / "other.model").write_bytes(other.to_bytes())
+    parted = replace(CONFIG, vocabulary=VocabularyConfig(model="own.model", target_model="other.model", joint=False))
+    assert make(root, parted, force=True).vocabularies == {"source0": 305, "target": 310}
+    (root / "other.model").write_bytes(own.to_bytes())
+    with pytest.raises(ConfigError, match=r"the content of other\.model changed"):
+        make(root, parted)
+
+
+def test_a_model_of_ones_own_that_cannot_be_used_is_refused(root: Path) -> None:
+    (root / "none.model").write_bytes(b"none")
+    for name, said in (("none.model", "not a readable sentencepiece model"), ("gone.model", "cannot read")):
+        with pytest.raises(VocabularyError, match=said):
+            make(root, replace(CONFIG, vocabulary=VocabularyConfig(model=name)))
+    assert not (root.parent / "out").exists()
+    own = train_sentencepiece(GERMAN + ENGLISH, size=320, languages=(), seed=1)
+    (root / "own.model").write_bytes(own.to_bytes())
+    tagged = replace(CONFIG, tagged=True, vocabulary=VocabularyConfig(model="own.model"))
+    with pytest.raises(VocabularyError, match="the vocabulary of 320 pieces has no piece '⟨en⟩'"):
+        make(root, tagged)
+    for wrong in ({"kind": "word", "model": "a"}, {"joint": False, "model": "a"}, {"target_model": "a"}):
+        with pytest.raises(ConfigError, match="vocabulary: "):
+            VocabularyConfig(**wrong)
+
+
+@pytest.mark.parametrize("kind", ["mapped", "byte-pairs"])
+def test_vocabularies_of_public_models_come_back(kind: str, root: Path) -> None:
+    """Their files end alike, and are no sentencepiece models."""
+    own: Vocabulary = BYTE_PAIRS
+    if kind == "mapped":
+        trained = train_sentencepiece(GERMAN + ENGLISH, size=320, languages=(), seed=1)
+        names = ["<pad>", "<unk>", "⟨start⟩", "</s>", *map(trained.piece_of, range(4, 320))]
+        own = MappedVocabulary(trained.to_bytes(), names)
+    out = root.parent / "out"
+    prepare(CONFIG, languages=("de", "en"), root=root, out=out, seed=1, vocabularies=(own, own))
+    sources, target = load_vocabularies(out)
+    for found in (*sources, target):
+        assert type(found) is type(own) and found.to_bytes() == own.to_bytes()
+    data = PreparedData.open(out, "train")
+    assert own.decode(data.target(0).tolist()).split()
+    assert len(vocabulary_digest(out)) == 64

@@ -11,10 +11,9 @@ import numpy as np
 import onnx
 import pytest
 
-from deploy.bulk import BulkOptions, BulkTranslator
-from deploy.bulk.run import Request, translate_files
-from deploy.evaluation.decoding import Decoding
+from deploy.evaluation.decoding import Decoding, decode_lines
 from deploy.evaluation.evaluation import EvaluationOptions, evaluate
+from deploy.runtime import check_shortlist
 from models.bundle import Bundle, sha256
 from models.errors import BundleError, ConfigError, CorpusError
 from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
@@ -224,17 +223,13 @@ def test_the_command_builds_a_list_that_evaluation_measures(
     assert {one.test_set for one in Bundle.load(path).manifest.scores} == {"toy"}
 
 
-def test_files_are_translated_with_a_list(one: Exported, tmp_path: Path) -> None:
+def test_lines_are_translated_with_a_list(one: Exported, tmp_path: Path) -> None:
     shutil.copytree(one.bundle.path, tmp_path / "bundle")
     size, letter = one.bundle.target_vocabulary.size, one.bundle.target_vocabulary.id_of("the-a")
     rows = [[letter]] * one.bundle.source_vocabularies[0].size
     add_shortlist(tmp_path / "bundle", Shortlist((Table.of(rows, size),), np.array([EOS]), size))
-    (tmp_path / "text").write_text("b c d\n\na\n", encoding="utf-8")
-    translate_files(
-        BulkTranslator(tmp_path / "bundle", BulkOptions(shortlist=True)),
-        Request((tmp_path / "text",), tmp_path / "out"),
-    )
-    lines = (tmp_path / "out").read_text("utf-8").splitlines()
+    bundle, graphs, options = DECODING.open(tmp_path / "bundle")
+    lines = decode_lines(bundle, graphs, options, [["b c d", "", "a"]], check_shortlist(bundle, graphs))
     assert len(lines) == 3
     assert set(" ".join(lines).split()) <= {"the-a"}
 
@@ -250,7 +245,7 @@ def test_the_command_says_what_is_wrong(one: Exported, tmp_path: Path, text: tup
     with pytest.raises(CorpusError, match="needs 1 --source for each --target"):
         shortlist_command(path, [source, source], [target], 1, 0, tmp_path / "out")
     with pytest.raises(ConfigError, match="build one with `tandem shortlist`"):
-        translate_files(BulkTranslator(path, BulkOptions(shortlist=True)), Request((source,)))
+        check_shortlist(*DECODING.open(path)[:2])
 
 
 def test_an_ensemble_has_its_first_members_shortlist(

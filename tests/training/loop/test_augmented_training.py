@@ -96,7 +96,7 @@ def test_both_directions_are_validated_and_shipped(data: Path, tmp_path: Path) -
     made.train()
     validator = TextValidator(chosen, data)
     assert list(validator._columns) == ["en", "de"]
-    assert 0 <= validator(made.model.eval())["bleu"] <= 100
+    assert 0 <= validator(made.model.eval()).scores["bleu"] <= 100
     bundle = bundle_without_graphs(made.model, chosen, data, tmp_path / "bundle")
     assert bundle.manifest.pairs == (("de", "en"), ("en", "de"))
     assert [view.manifest.target_language for view in Bundle.load(tmp_path / "bundle").views] == ["en", "de"]

@@ -15,16 +15,17 @@ from models.search.hypotheses import SentenceError
 from tests.training.toy import Recorder, toy_recipe, toy_trainer
 from training.checkpoint import checkpoints, load_model_tensors, read_progress
 from training.loop.trainer import Trainer, Validator
+from training.loop.validation import Validated
 
 
 def scripted(*scores: float | Exception) -> Validator:
     left = iter(scores)
 
-    def validate(model: Any) -> dict[str, float]:
+    def validate(model: Any) -> Validated:
         score = next(left)
         if isinstance(score, Exception):
             raise score
-        return {"bleu": score}
+        return Validated({"bleu": score})
 
     return validate
 
@@ -100,7 +101,7 @@ def test_what_earlier_versions_took_for_the_best_gives_way(prepared: Path, tmp_p
     """A NaN, than which no number is greater."""
     values: Iterator[float] = iter([4.0, 3.0])
     recipe = toy_recipe(updates=2, validate_every=1, metric="bleu", validation_sentences=1)
-    trainer = toy_trainer(recipe, prepared, tmp_path, validator=lambda model: {"bleu": next(values)})
+    trainer = toy_trainer(recipe, prepared, tmp_path, validator=lambda model: Validated({"bleu": next(values)}))
     object.__setattr__(trainer.progress, "best", math.nan)
     assert trainer.train().best == 4.0
     assert [path.stem for path in checkpoints(trainer.run.checkpoints)] == ["checkpoint-2"]

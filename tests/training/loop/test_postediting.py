@@ -10,9 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.bulk import BulkOptions, BulkTranslator
-from deploy.bulk.run import Request, translate_files
-from deploy.evaluation.decoding import Decoding
+from deploy.evaluation.decoding import Decoding, decode_lines
 from deploy.evaluation.evaluation import EvaluationOptions, evaluate
 from models.bundle import Bundle
 from models.errors import ConfigError
@@ -112,14 +110,9 @@ def test_it_learns_to_keep_all_but_the_marked_word(
     assert own["BLEU"] > untouched["BLEU"]
 
 
-def test_lines_come_out_as_text(bundle: Bundle, folder: Path) -> None:
-    (folder / "source.txt").write_text("theba thede\n\ntheka\n", encoding="utf-8")
-    (folder / "translation.txt").write_text("ba wrong de\n\nka uhm\n", encoding="utf-8")
-    files = [folder / "source.txt", folder / "translation.txt"]
-    translate_files(
-        BulkTranslator(bundle.path, BulkOptions("torch", "float32")), Request(tuple(files), folder / "out.txt")
-    )
-    assert (folder / "out.txt").read_text(encoding="utf-8") == "ba right de\n\nka\n"
+def test_lines_come_out_as_text(bundle: Bundle) -> None:
+    columns = [["theba thede", "", "theka"], ["ba wrong de", "", "ka uhm"]]
+    assert decode_lines(bundle, *TORCH.prepare(bundle), columns) == ["ba right de", "", "ka"]
 
 
 def test_the_service_writes_text_and_shows_what_the_model_wrote(bundle: Bundle) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from training.checkpoint import TrainingProgress
 from training.loop import reporting
-from training.loop.reporting import TerminalReporter, read_metrics
+from training.loop.reporting import ShownSentence, TerminalReporter, TrainingClock, read_metrics
 
 VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
 
@@ -22,10 +23,14 @@ class Events:
 
     def __init__(self) -> None:
         self.scalars: list[tuple[str, float, int]] = []
+        self.texts: list[tuple[str, str, int]] = []
         self.closed = False
 
     def add_scalar(self, name: str, value: float, update: int) -> None:
         self.scalars.append((name, value, update))
+
+    def add_text(self, name: str, text: str, update: int) -> None:
+        self.texts.append((name, text, update))
 
     def close(self) -> None:
         self.closed = True
@@ -43,36 +48,81 @@ def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
     return Console(file=stream, force_terminal=terminal, width=100), stream
 
 
-def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path) -> None:
     shown, stream = console()
-    clock = iter([10.0, 14.0])
-    monkeypatch.setattr("training.loop.reporting.time.monotonic", lambda: next(clock))
     with TerminalReporter(100, tmp_path, shown) as reporter:
-        reporter.update(TrainingProgress(update=50, epoch=1, target_tokens=1000), VALUES)
-        reporter.update(TrainingProgress(update=100, epoch=2, target_tokens=5000), VALUES)
+        reporter.update(TrainingProgress(update=50, epoch=1, target_tokens=1000, seconds=10.0), VALUES)
+        reporter.update(TrainingProgress(update=100, epoch=2, target_tokens=5000, seconds=14.0), VALUES)
         values = {"loss": 2.25, "bleu": 31.5, "bleu/news": 20.0}  # one corpus' are for the files
         reporter.validation(TrainingProgress(update=100), values)
     assert stream.getvalue().splitlines() == [
-        "update 50  epoch 1  loss 2.500  rate 1.00e-03",
-        "update 100  epoch 2  loss 2.500  rate 1.00e-03  1,000 target tokens/s",
-        "validation after update 100: loss 2.250  bleu 31.500",
+        "update 50  epoch 1  loss 2.500  perplexity 7.39  rate 1.00e-03",
+        "update 100  epoch 2  loss 2.500  perplexity 7.39  rate 1.00e-03  1,000 target tokens/s",
+        "validation after update 100: loss 2.250  perplexity 9.488  bleu 31.500",
     ]
     assert ("train/loss", 2.5, 50) in events.scalars
     assert ("train/tokens_per_second", 1000.0, 100) in events.scalars
     assert ("valid/bleu", 31.5, 100) in events.scalars
+    assert ("valid/perplexity", math.exp(2.25), 100) in events.scalars
     assert events.closed
 
 
-def test_a_clock_that_stands_still_is_no_fault(events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.loop.reporting.time.monotonic", lambda: 10.0)
+def test_the_first_update_is_shown_and_not_recorded(events: Events, tmp_path: Path) -> None:
+    """Of a run that goes on, too: its speed is counted from where it went on."""
+    shown, stream = console()
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.moved(TrainingProgress(update=20, target_tokens=1000, seconds=50.0))
+        reporter.begun(TrainingProgress(update=21, target_tokens=1200, seconds=52.0), VALUES)
+        assert not list(tmp_path.iterdir())
+        reporter.update(TrainingProgress(update=30, target_tokens=5000, seconds=60.0), VALUES)
+    first, later = stream.getvalue().splitlines()
+    assert first == "update 21  epoch 0  loss 2.500  perplexity 7.39  rate 1.00e-03  100 target tokens/s"
+    assert later.endswith("  400 target tokens/s")
+
+
+def test_examples_are_shown_short_and_kept_whole(events: Events, tmp_path: Path) -> None:
+    shown, stream = console()
+    examples = [ShownSentence("Wo [b]ist[/b] es?", "Where is it?", "Where's it?"), ShownSentence("a|b", "x" * 200, "c")]
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.validation(TrainingProgress(update=7), {"loss": 2.25}, examples)
+    _, first, second = stream.getvalue().splitlines()
+    assert first == "  Wo [b]ist[/b] es?  =>  Where is it?"
+    assert second == f"  a|b  =>  {'x' * 100}…"
+    ((name, text, update),) = events.texts
+    assert (name, update) == ("valid/examples", 7)
+    assert text.splitlines()[2:] == [
+        "| Wo [b]ist[/b] es? | Where is it? | Where's it? |",
+        rf"| a\|b | {'x' * 200} | c |",
+    ]
+
+
+def test_a_perplexity_beyond_numbers_is_infinite(events: Events, tmp_path: Path) -> None:
+    shown, stream = console()
+    with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.validation(TrainingProgress(update=7), {"loss": 1e6})
+    assert "perplexity inf" in stream.getvalue()
+
+
+def test_a_clock_that_stands_still_is_no_fault(events: Events, tmp_path: Path) -> None:
     with TerminalReporter(100, tmp_path, console()[0]) as reporter:
         for update in (1, 2):
-            reporter.update(TrainingProgress(update=update), VALUES)
+            reporter.update(TrainingProgress(update=update, seconds=10.0), VALUES)
+
+
+def test_a_stopwatch_leaves_out_what_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 103.0, 103.0, 110.0, 111.0])
+    monkeypatch.setattr("training.loop.reporting.time.monotonic", lambda: next(clock))
+    watch = TrainingClock(5.0)
+    assert watch.seconds == 8.0
+    with watch.paused():
+        pass
+    assert watch.seconds == 9.0
 
 
 def test_a_bar_in_a_terminal(events: Events, tmp_path: Path) -> None:
     shown, stream = console(terminal=True)
     with TerminalReporter(100, tmp_path, shown) as reporter:
+        reporter.moved(TrainingProgress(update=17))
         reporter.update(TrainingProgress(update=40), VALUES)
         reporter.validation(TrainingProgress(update=40), {"loss": 2.25})
     text = stream.getvalue()
@@ -118,7 +168,7 @@ def test_metrics_are_lines_of_json_and_a_resumed_run_has_each_update_once(events
         ("valid", 40),
     ]
     place = {"group": "train", "update": 10, "epoch": 0, "target_tokens": 100, "seconds": 0.6}
-    assert lines[0] == {**place, **VALUES}
+    assert lines[0] == {**place, **VALUES, "perplexity": math.exp(2.0)}
     assert lines[-1]["chrf/news"] == 40.0
 
 

@@ -28,7 +28,8 @@ from training.data.stream import Group
 from training.data.summary import PreparedSummary
 from training.export.commands import export
 from training.loop.objective import Objective
-from training.loop.trainer import Trainer
+from training.loop.trainer import Trainer, Validator
+from training.loop.validation import Validated
 from training.optimisation.loss import smoothed_cross_entropy
 from training.optimisation.optim import learning_rate
 from training.recipe import Recipe, recipe_mapping
@@ -348,8 +349,8 @@ def test_validation_loss_is_the_mean_over_symbols(prepared: Path, tmp_path: Path
 
 
 def test_validation_leaves_no_trace(prepared: Path, tmp_path: Path) -> None:
-    def draws(model: Any) -> dict[str, float]:
-        return {"bleu": float(torch.rand(()))}
+    def draws(model: Any) -> Validated:
+        return Validated({"bleu": float(torch.rand(()))})
 
     often, never = toy_recipe(updates=6, validate_every=1), toy_recipe(updates=6)
     one = toy_trainer(often, prepared, tmp_path / "a", validator=draws)
@@ -358,9 +359,9 @@ def test_validation_leaves_no_trace(prepared: Path, tmp_path: Path) -> None:
     assert all(a.equal(b) for a, b in zip(one.model.parameters(), other.model.parameters(), strict=True))
 
 
-def scripted(values: list[float]) -> Callable[[Any], dict[str, float]]:
+def scripted(values: list[float]) -> Validator:
     left = iter(values)
-    return lambda model: {"bleu": next(left)}
+    return lambda model: Validated({"bleu": next(left)})
 
 
 def test_the_best_checkpoint_is_the_metrics(prepared: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +16,12 @@ import torch
 
 from models.bundle import Bundle
 from tests.command import fails, succeeds
-from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer
-from training.checkpoint import load_model_tensors
+from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer, write_lines
+from training.checkpoint import load_model_tensors, read_progress
 from training.data.ancestry import read_ancestry, write_ancestry
+from training.data.summary import PreparedSummary
 from training.loop.locking import LOCK, only_one
+from training.loop.reporting import read_metrics
 from training.loop.trainer import Run, Trainer
 from training.recipe import recipe_mapping
 
@@ -98,7 +101,7 @@ def test_the_best_checkpoint_is_gone_on_from_where_no_other_is_left(run: Path, w
         ("auto", 4.7, "precision: bf16 (products 4.7 times as fast as in float32 here)\n"),
         ("auto", 0.5, "precision: float32 (products 2.0 times as fast as in bf16 here)\n"),
         ("bf16", 0.5, "products in float32 are 2.0 times as fast as in bf16 here"),
-        ("float32", 0.5, "update 1 "),
+        ("float32", 0.5, "toy: "),
     ],
 )
 def test_it_says_what_it_computes_in(
@@ -244,3 +247,105 @@ def test_a_falling_rate_that_ends_training_is_named(
     recipe = written(lambda mapping: mapping.update(optimiser=optimiser), updates=9, validate_every=1)
     said = succeeds("train", recipe, "--run", run).replace("\n", " ")
     assert "ended after update 3: the learning rate has fallen below stop_below = 0.001; the best was update 1" in said
+
+
+def recipe_of(checkpoint: Path | None) -> Any:
+    assert checkpoint is not None
+    return read_progress(checkpoint)[1]
+
+
+def test_what_was_set_holds_when_the_run_goes_on(run: Path, written: Written) -> None:
+    """Bit for bit: three updates and three more are the six of a run that was not interrupted, with the same set."""
+    changed = ("--set", "optimiser.warmup=2", "--set", "training.label_smoothing=0.2", "--seed", 7)
+    succeeds("train", written(updates=6), "--run", run, *changed)
+    whole = Run(run).newest
+    assert (recipe_of(whole)["training"]["seed"], recipe_of(whole)["optimiser"]["warmup"]) == (7, 2)
+    found = weights(run / "checkpoints/checkpoint-6.safetensors")
+    shutil.rmtree(run / "checkpoints")
+    succeeds("train", written(), "--run", run, *changed)
+    assert "continuing after update 3" in succeeds("train", written(updates=6), "--run", run, "--resume")
+    assert all(tensor.equal(found[name]) for name, tensor in weights(Run(run).newest).items())  # type: ignore[arg-type]
+    succeeds("train", written(updates=7), "--run", run, "--resume", "--set", "optimiser.clip_norm=0.5")
+    assert recipe_of(Run(run).newest)["optimiser"]["clip_norm"] == 0.5
+    assert recipe_of(Run(run).newest)["training"]["seed"] == 7
+    said = fails("train", written(updates=9), "--run", run, "--resume", "--seed", 8, status=1)
+    assert "was trained with another recipe: training.seed is 8, but was 7" in said.replace("\n", " ")
+
+
+def test_a_run_begun_anew_forgets_what_was_set(run: Path, written: Written) -> None:
+    succeeds("train", written(), "--run", run, "--seed", 7)
+    assert (run / "experiment.json").exists()
+    shutil.rmtree(run / "checkpoints")
+    succeeds("train", written(), "--run", run)
+    assert not (run / "experiment.json").exists()
+    assert recipe_of(Run(run).newest)["training"]["seed"] == 1
+
+
+def test_runs_share_prepared_data(prepared: Path, tmp_path: Path, written: Written) -> None:
+    shared, first, second = tmp_path / "shared", tmp_path / "first", tmp_path / "second"
+    shutil.copytree(prepared, shared)
+    succeeds("train", written(), "--run", first, "--data", shared)
+    succeeds("train", written(), "--run", second, "--data", shared, "--set", "model.width=24")
+    assert not (first / "data").exists()
+    assert "continuing after update 3" in succeeds("train", written(updates=4), "--run", first, "--resume")
+    said = fails("train", written(other_text), "--run", tmp_path / "third", "--data", shared, status=2)
+    assert f"{shared} was prepared for another recipe: data.corpora.0.target is" in said.replace("\n", " ")
+    assert "or with another --run or --data" in said.replace("\n", " ")
+    assert not list(tmp_path.glob("third/*"))
+    bundle = tmp_path / "bundle"
+    said = fails("export", second, "--out", bundle, "--set", "model.width=16", status=2)
+    assert "the weights were trained with the rest as it was: model.width is 16, but was 24" in said
+    succeeds("export", second, "--out", bundle, "--set", "decoding.beam_size=2", "--set", "licence=CC0")
+    manifest = Bundle.load(bundle).manifest
+    assert (manifest.decoding.beam_size, manifest.licence, manifest.config["width"]) == (2, "CC0", 24)
+
+
+def test_data_is_prepared_where_it_is_asked_for(tmp_path: Path, written: Written) -> None:
+    corpora, shared = tmp_path / "corpora", tmp_path / "shared"
+    for split in ("train", "valid", "test"):
+        lines = [f"a {letter} {split}" for letter in "bcdefgh"]
+        write_lines(corpora / f"toy/{split}.de", lines)
+        write_lines(corpora / f"toy/{split}.en", lines)
+    succeeds("prepare", written(), "--corpora", corpora, "--data", shared, "--set", "data.max_source_tokens=9")
+    assert PreparedSummary.load(shared).identity["data"]["max_source_tokens"] == 9
+    said = fails("train", written(), "--run", tmp_path / "run", "--data", shared, status=2)
+    assert "data.max_source_tokens is 12, but was 9" in said.replace("\n", " ")
+
+
+def test_it_says_first_what_is_trained_on_what(run: Path, written: Written) -> None:
+    said = succeeds("train", written(seed=3, log_every=50), "--run", run, "--threads", 1)
+    first, second, *_ = (line for line in said.splitlines() if line.startswith(("toy: ", "update ")))
+    found = re.fullmatch(
+        r"toy: ([\d,]+) parameters, 160 pairs in about (\d) batches an epoch, 3 updates \(about (0\.\d) epochs\),"
+        r" float32, 1 threads, seed 3",
+        first,
+    )
+    assert found
+    newest = Run(run).newest
+    assert newest is not None
+    assert int(found[1].replace(",", "")) == sum(tensor.numel() for tensor in weights(newest).values())
+    assert int(found[2]) in (3, 4, 5), "five are planned, with padding"
+    assert second.startswith("update 1  epoch 0  loss "), "long before the first interval is over"
+    assert [line["group"] for line in read_metrics(run / "metrics.jsonl")] == ["valid"]
+
+
+@pytest.mark.parametrize("name", ["train.source0.tokens.npy", "target.words", "valid.target.offsets.npy"])
+def test_prepared_data_that_a_disk_has_damaged_is_not_trained_on(name: str, run: Path, written: Written) -> None:
+    path = run / "data" / name
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    said = fails("train", written(), "--run", run, status=1).replace("\n", " ")
+    assert f"data is damaged: {name} has another checksum" in said
+    assert "Prepare it again (tandem prepare --force), or copy it again" in said
+    assert not (run / "checkpoints").exists()
+
+
+def test_data_of_an_earlier_version_is_trained_on_as_before(run: Path, written: Written) -> None:
+    record = run / "data/prepared.json"
+    mapping = json.loads(record.read_text(encoding="utf-8"))
+    assert set(mapping.pop("checksums")) == {
+        path.relative_to(run / "data").as_posix() for path in (run / "data").rglob("*") if path.is_file()
+    } - {"prepared.json"}
+    record.write_text(json.dumps(mapping), encoding="utf-8")
+    assert "trained after update 3" in succeeds("train", written(), "--run", run)

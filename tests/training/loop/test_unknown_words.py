@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.bulk import BulkOptions, BulkTranslator
-from deploy.bulk.run import Request, translate_files
+from deploy.evaluation.decoding import Decoding, decode_lines
 from models.bundle import Bundle
 from models.search import SearchOptions
 from models.steps.loading import load_bundle_model
@@ -104,10 +103,8 @@ def test_the_dictionary_goes_from_the_training_text_to_the_bundle(bundle: Bundle
 
 
 def test_names_and_rare_words_come_out(bundle: Bundle, folder: Path) -> None:
-    options = BulkOptions("torch", "float32")
-    translate_files(BulkTranslator(bundle.path, options), Request((folder / "test.de",), folder / "out.txt"))
-    found = (folder / "out.txt").read_text(encoding="utf-8").splitlines()
-    wanted = (folder / "test.en").read_text(encoding="utf-8").splitlines()
+    read, wanted = ((folder / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("de", "en"))
+    found = decode_lines(bundle, *Decoding("torch", "float32").prepare(bundle), [read])
     assert sum(a == b for a, b in zip(found, wanted, strict=True)) > 0.8 * len(wanted)
     names = [line for line in found if "Name" in line]
     assert len(names) > 3

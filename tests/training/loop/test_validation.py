@@ -51,7 +51,7 @@ def test_sentences_of_the_whole_set_are_decoded_greedily(
         toy_recipe(validation_sentences=wanted), decoding=SearchOptions(beam_size=4, n_best=2, max_length=9)
     )
     model = toy_trainer(recipe, prepared, prepared).model.eval()
-    scores = TextValidator(recipe, prepared)(model)
+    scores = TextValidator(recipe, prepared)(model).scores
     (call,) = decoded
     lines = valid_lines(prepared, "source0")
     assert call["lines"] == [lines[:: max(1, len(lines) // wanted)][:wanted]]
@@ -63,7 +63,7 @@ def test_sentences_of_the_whole_set_are_decoded_greedily(
 
 def test_summaries_are_scored_by_rouge(prepared: Path, decoded: list[dict[str, Any]]) -> None:
     recipe = replace(toy_recipe(validation_sentences=3), task="summarize")
-    scores = TextValidator(recipe, prepared)(toy_trainer(toy_recipe(), prepared, prepared).model.eval())
+    scores = TextValidator(recipe, prepared)(toy_trainer(toy_recipe(), prepared, prepared).model.eval()).scores
     assert scores == {"rouge-1": 100.0, "rouge-2": 100.0, "rouge-l": 100.0, "rouge": 100.0}
 
 
@@ -75,7 +75,7 @@ def test_corpora_share_the_sentences_and_may_lack_a_validation_set(
     model = toy_trainer(toy_recipe(), prepared, prepared).model.eval()
     for wanted, shown in ((6, 3), (1, 1)):
         recipe = toy_recipe(validation_sentences=wanted, data=replace(DATA, corpora=corpora))
-        assert set(TextValidator(recipe, prepared)(model)) == {"bleu", "chrf"}
+        assert set(TextValidator(recipe, prepared)(model).scores) == {"bleu", "chrf"}
         assert len(decoded[-1]["lines"][0]) == shown
 
 
@@ -89,7 +89,7 @@ def test_each_corpus_has_its_score(prepared: Path, decoded: list[dict[str, Any]]
     recipe = toy_recipe(
         validation_sentences=6, data=replace(DATA, corpora=(*DATA.corpora, replace(DATA.corpora[0], name="other")))
     )
-    scores = TextValidator(recipe, data)(toy_trainer(toy_recipe(), prepared, prepared).model.eval())
+    scores = TextValidator(recipe, data)(toy_trainer(toy_recipe(), prepared, prepared).model.eval()).scores
     assert scores["chrf/toy"] == 100.0 and scores["chrf/other"] < 20
     assert scores["chrf/other"] < scores["chrf"] < 100.0
 
@@ -107,7 +107,7 @@ def test_a_trained_model_translates(prepared: Path, tmp_path: Path) -> None:
 def test_a_search_on_the_device_scores_the_same(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = replace(toy_recipe(validation_sentences=20), decoding=SearchOptions(beam_size=4, max_length=12))
     model, validator = toy_trainer(recipe, prepared, prepared).model.eval(), TextValidator(recipe, prepared)
-    expected, made = validator(model), []
+    expected, made = validator(model).scores, []
 
     def searching(*arguments: Any, **named: Any) -> DeviceGraphs:
         made.append(DeviceGraphs(*arguments, **named))
@@ -115,7 +115,7 @@ def test_a_search_on_the_device_scores_the_same(prepared: Path, monkeypatch: pyt
 
     monkeypatch.setattr(validation, "_on_gpu", lambda model: True)
     monkeypatch.setattr(validation, "DeviceGraphs", searching)
-    assert validator(model) == expected
+    assert validator(model).scores == expected
     assert expected["chrf"] > 0
     assert made[0].counters.sentences == len(valid_lines(prepared, "source0")) and not made[0].counters.routed
 
@@ -127,4 +127,16 @@ def test_bleu_is_counted_by_the_language_of_the_references(prepared: Path, monke
     validator = TextValidator(recipe, prepared)
     validator._columns[""]["toy"][-1][:] = ["今天天气很好吧"] * 3
     monkeypatch.setattr(validation, "translate_lines", lambda *_, **__: ["今天天气很好吗"] * 3)
-    assert validator(model)["bleu"] == pytest.approx(100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25, abs=0.01)
+    assert validator(model).scores["bleu"] == pytest.approx(100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25, abs=0.01)
+
+
+def test_five_sentences_are_shown_the_same_each_time(prepared: Path, decoded: list[dict[str, Any]]) -> None:
+    model = toy_trainer(toy_recipe(), prepared, prepared).model.eval()
+    validator = TextValidator(toy_recipe(validation_sentences=12), prepared)
+    first = validator(model).examples
+    lines, references = valid_lines(prepared, "source0"), valid_lines(prepared, "target")
+    assert [(one.source, one.reference) for one in first] == [(lines[n], references[n]) for n in (0, 2, 4, 7, 9)]
+    assert [one.translation for one in first] == [one.reference for one in first]
+    assert validator(model).examples == first
+    few = TextValidator(toy_recipe(validation_sentences=2), prepared)(model).examples
+    assert [one.source for one in few] == [lines[0], lines[6]]

@@ -17,6 +17,7 @@ from tests.training.loop.test_trainer import assert_identical, resumed, trained
 from tests.training.toy import Recorder, toy_recipe, toy_trainer
 from training.checkpoint import average, checkpoints, load_model_tensors
 from training.loop.trainer import Trainer
+from training.loop.validation import Validated
 from training.recipe import TrainingConfig
 
 
@@ -53,9 +54,9 @@ def test_training_itself_is_as_without(prepared: Path, tmp_path: Path) -> None:
 def test_it_is_what_is_validated_saved_as_best_and_exported(prepared: Path, tmp_path: Path) -> None:
     validated: list[Any] = []
 
-    def validator(model: Any) -> dict[str, float]:
+    def validator(model: Any) -> Validated:
         validated.append(model)
-        return {"bleu": 1.0}
+        return Validated({"bleu": 1.0})
 
     recipe = toy_recipe(updates=4, ema_decay=0.9)
     trainer = toy_trainer(recipe, prepared, tmp_path, validator=validator)

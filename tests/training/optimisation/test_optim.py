@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from models.errors import ConfigError
 from training.optimisation.optim import OptimiserConfig, build_optimiser, divisions, learning_rate, spent
 
 ADAM = OptimiserConfig(learning_rate=0.1, beta1=0.9, beta2=0.98, epsilon=1e-9)
@@ -144,3 +145,42 @@ def test_the_rate_never_jumps() -> None:
     rates = [learning_rate(config, update, 1000, 0) for update in range(1, 1001)]
     assert max(abs(a - b) for a, b in pairwise(rates)) <= 0.0101
     assert all(math.isfinite(rate) and rate > 0 for rate in rates)
+
+
+class Affine(nn.Module):
+    """f(W, b) = sum of W and of b: every gradient is 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.b = nn.Parameter(torch.tensor([2.0], dtype=torch.float64))
+        self.w = nn.Parameter(torch.tensor([[3.0]], dtype=torch.float64))
+
+
+def test_adamw_takes_a_share_of_the_weights_and_not_of_biases() -> None:
+    """x -= rate (m / (sqrt(v) + eps) + decay x) (Loshchilov and Hutter 2019, algorithm 2); here m = sqrt(v) = 1."""
+    model = Affine()
+    config = OptimiserConfig("adamw", weight_decay=0.5, epsilon=0.0)
+    optimiser = build_optimiser(config, model)
+    for _ in range(2):
+        for group in optimiser.param_groups:
+            group["lr"] = 0.1
+        (model.w.sum() + model.b.sum()).backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    weight = 3.0
+    for _ in range(2):
+        weight = weight - 0.1 * (1 + 0.5 * weight)
+    assert model.w.item() == pytest.approx(weight)
+    assert model.b.item() == pytest.approx(2.0 - 0.2)
+
+
+def test_cosine() -> None:
+    """Half a cosine after the warm-up; the middle is at half the rate, the update after the last would be at zero."""
+    config = OptimiserConfig(learning_rate=0.4, schedule="cosine", warmup=4)
+    rates = [learning_rate(config, update, 23, 0) for update in range(1, 25)]
+    assert rates[:4] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert rates[13] == pytest.approx(0.2)
+    assert rates[23] == pytest.approx(0.0)
+    assert all(later < earlier for earlier, later in pairwise(rates[3:]))
+    with pytest.raises(ConfigError, match="cooldown must be 0 with schedule = 'cosine'"):
+        OptimiserConfig(schedule="cosine", cooldown=1)

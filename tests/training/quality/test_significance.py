@@ -172,3 +172,18 @@ def test_what_is_shown() -> None:
     assert score.difference_shown == "-0.50 (-1.00 to +0.25)"
     baseline = significance.ComparedScore("BLEU", 30.0, 1.25, None, None, None, "")
     assert (baseline.difference_shown, baseline.p_shown) == ("–", "–")
+
+
+def test_several_runs_of_a_system_are_counted_together() -> None:
+    """As one text of all of them is; draws take a sentence with all its translations, not one of them."""
+    references = [f"the {word} is here now today" for word in "abcdefgh"]
+    other = [line.replace("now", "then") for line in references]
+    metrics = corpus_metrics("translate", "en")
+    together = Counts(metrics, {"a": [*references, *other], "b": other * 2}, references, runs=2).compare("b")
+    whole = Counts(metrics, {"a": [*references, *other]}, references * 2).compare("a")
+    assert [one.value for one in together["a"]] == [one.value for one in whole["a"]]
+    same = Counts(metrics, {"a": references, "b": other}, references).compare("b")
+    twice = Counts(metrics, {"a": references * 2, "b": other * 2}, references, runs=2).compare("b")
+    assert [one.interval for one in twice["b"]] == [one.interval for one in same["b"]], "no more sentences than before"
+    with pytest.raises(CorpusError, match="a has 8 hypotheses for 2 times 8 references"):
+        Counts(metrics, {"a": references}, references, runs=2)

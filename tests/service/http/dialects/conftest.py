@@ -1,36 +1,16 @@
-"""Servers that listen: one open to everybody, one that asks for keys. Their models copy, in two directions."""
+"""A server that listens, open to everybody. Its models copy, in two directions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from models.bundle import Bundle
-from service.access.access import Access
-from service.access.keys import CallerLimits
 from service.settings import Settings
 from tests.service.http.live import Live, live
-from tests.service.support import copying, make_engine, stop_minutes, tiny_bundle
-
-
-@dataclass(frozen=True, slots=True)
-class Keyed:
-    """A server that asks for keys.
-
-    Attributes:
-        live: the server.
-        good: a key without limits.
-        slow: a key with one request a minute.
-        poor: a key with 30 characters a month.
-    """
-
-    live: Live
-    good: str
-    slow: str
-    poor: str
+from tests.service.support import copying, make_engine, tiny_bundle
 
 
 @pytest.fixture(scope="session")
@@ -50,17 +30,3 @@ def server(both_ways: dict[str, Bundle]) -> Iterator[Live]:
     )
     with live(settings, engine) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def keyed(both_ways: dict[str, Bundle], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
-    bundle = both_ways["de-en"]
-    settings = Settings(shutdown_timeout=5, require_key=True, data=tmp_path_factory.mktemp("data"))
-    with live(settings, make_engine((bundle, copying(bundle)))) as running:
-        access: Access = running.app.state.parts.access
-        stop_minutes(running.app)
-        good = access.keys.add("good", CallerLimits())
-        slow = access.keys.add("slow", CallerLimits(rate=1))
-        poor = access.keys.add("poor", CallerLimits(quota=30))
-        access.refresh()
-        yield Keyed(running, good.secret, slow.secret, poor.secret)

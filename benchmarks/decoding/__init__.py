@@ -1,1 +1,0 @@
-"""Decoding beside what a user would pick instead, each behind the interface of :mod:`benchmarks.decoding.systems`."""

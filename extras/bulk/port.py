@@ -1,0 +1,24 @@
+"""What the core finds here."""
+
+from __future__ import annotations
+
+from service.ports import Extra
+
+EXTRA = Extra(
+    name="bulk",
+    commands={
+        "translate": (
+            "extras.bulk.command:translate",
+            "Translate (or summarize) files of any size line by line, without a server",
+        ),
+        "pull": ("extras.bulk.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
+        "bundles": ("extras.bulk.bundles:bundles", "Bundles of a server: list, check and remove them"),
+        "distil": ("extras.bulk.synthesis:distil", "Have a teacher translate the training text"),
+        "backtranslate": (
+            "extras.bulk.synthesis:backtranslate",
+            "Make sources for text of which only the target side exists",
+        ),
+        "robustness": ("extras.bulk.robustness:robustness", "Show what a bundle makes of untidy text"),
+    },
+    packages={"[ray]": ("ray",)},
+)

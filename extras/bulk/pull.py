@@ -1,0 +1,300 @@
+"""`tandem pull`: it stands in deploy, since it looks at bundles as the service does.
+
+    URL ──► .pull-DIGEST.part ──► checked against the SHA-256 ──► unpacked ──► checked as a bundle ──► NAME
+    folder, or archive on a disk ─────────────────────────────────────┘
+
+A partial file lies beside the bundles, and the next call goes on with it (RFC 9110, sections 13.1.5 and 14.2: ``Range``
+with ``If-Range``). urllib does it without a package more on a server. Nothing is under its name before it is whole.
+"""
+
+from __future__ import annotations
+
+import http
+import http.client
+import lzma
+import os
+import re
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from gzip import BadGzipFile
+from pathlib import Path
+from typing import Annotated
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import typer
+from rich.progress import DownloadColumn, Progress
+
+from extras.bulk.bundles import BundlesFolder, bundles_folders, folder_size
+from models.bundle import MANIFEST, Bundle, sha256
+from models.bundle.manifest import NAME
+from models.command import ReplaceBundle, console, installed_version, report
+from models.errors import FULL, BundleError, ConfigError, TandemError
+from models.folders import is_vacant, replace_folder
+from service.bundles.loading import list_bundles
+from service.engine import alias_of
+
+_TIMEOUT = 60.0  # seconds of silence
+_BLOCK = 1 << 18
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_MEMBERS = 10_000  # files of an archive; a bundle has some thirty
+_BROKEN = (tarfile.TarError, lzma.LZMAError, zlib.error, BadGzipFile, EOFError)
+
+
+class PullError(TandemError):
+    """A bundle could not be fetched, or is not what it should be."""
+
+
+def pull(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL",
+            help="Archive of a bundle (.tar, .tar.gz, .tar.xz) by https or on a disk, or a bundle's folder.",
+        ),
+    ],
+    digest: Annotated[
+        str, typer.Option("--sha256", help="Of the archive, or of a folder's manifest.json. Needed for a URL.")
+    ] = "",
+    folder: BundlesFolder = None,
+    name: Annotated[str, typer.Option(help="That it is served under, such as de-en@2. [its own]")] = "",
+    replace: ReplaceBundle = False,
+    max_gigabytes: Annotated[
+        float, typer.Option("--max-gb", min=0.001, help="Of the archive, and of what it holds, in 10^9 bytes.")
+    ] = 20.0,
+) -> None:
+    """Fetch a bundle from a server or a folder, pinned by its SHA-256, check it, and put it beside the others.
+
+    What breaks off goes on where it stopped when the same command is given again. A running server takes the bundle
+    with `POST /models/NAME`, or when it starts; it never fetches one by itself.
+
+    Example: tandem pull https://models.example.org/de-en.tar.xz --sha256 9b2d...
+    """
+    remote, wanted, bound = source.lower().startswith(("http://", "https://")), digest.lower(), int(max_gigabytes * 1e9)
+    if wanted and not _DIGEST.fullmatch(wanted):
+        raise ConfigError(f"--sha256 must be 64 hexadecimal digits, but is {digest!r}")
+    if remote and not wanted:
+        raise ConfigError("what comes over a network needs --sha256, from whoever made the archive")
+    if remote and "@" in _netloc(source):
+        raise ConfigError("a URL with a name or a password is not read: fetch the archive with another program")
+    into = _into(folder)
+    with _scratch(into, wanted) as scratch:
+        given = _download(source, wanted, into, bound) if remote else Path(source)
+        content = scratch / "content"
+        _bring(given, content, "" if remote else wanted, bound)
+        path = _place(content, into, scratch, name or _version_of(content, given), replace, _shown(source))
+        if remote:
+            _forget(given)
+    print(f"{path}: {folder_size(path) / 1e6:.1f} MB, digest {sha256(path / MANIFEST)}")
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError as error:
+        raise ConfigError(f"{url!r} is no URL: {error}") from error
+
+
+def _into(folder: Path | None) -> Path:
+    """The folder that the bundle comes to. Raises ConfigError where that is a bundle itself."""
+    into = bundles_folders(folder)[0]
+    if (into / MANIFEST).is_file():
+        raise ConfigError(f"{into} is a bundle: give the folder that the new one is to lie in by --bundles")
+    into.mkdir(parents=True, exist_ok=True)
+    return into
+
+
+@contextmanager
+def _scratch(into: Path, wanted: str) -> Iterator[Path]:
+    """A folder on the same file system, two levels above what could be taken for a bundle."""
+    scratch = into / f".pull-{wanted[:16] or os.getpid()}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _download(url: str, wanted: str, into: Path, bound: int) -> Path:
+    """The archive at a URL, whole and checked; what was there of it is gone on with."""
+    part = into / f".pull-{wanted[:16]}.part"
+    if part.is_file() and sha256(part) == wanted:
+        return part
+    try:
+        with _opened(url, part) as response:
+            _receive(response, part, bound, _shown(url))
+    except (http.client.HTTPException, OSError) as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise OSError(error.errno, error.strerror, str(part)) from error
+        there = part.stat().st_size if part.is_file() else 0
+        reason = getattr(error, "reason", None) or error
+        if isinstance(error, http.client.IncompleteRead):
+            reason = "the connection broke off"
+        message = f"{_shown(url)}: {reason}; the same command goes on from the {there} bytes that are here"
+        raise PullError(message) from error
+    if (found := sha256(part)) != wanted:
+        _forget(part)
+        raise PullError(f"{_shown(url)}: its SHA-256 is {found}, but --sha256 says {wanted}; nothing was kept")
+    return part
+
+
+def _opened(url: str, part: Path) -> http.client.HTTPResponse:
+    """The answer with what is still missing, or with all of it where the server has another file now.
+
+    Raises:
+        PullError: the server refuses.
+        OSError: it cannot be reached.
+    """
+    headers = {"User-Agent": f"tandem/{installed_version()}", "Accept-Encoding": "identity"}
+    validator = _validator(part)
+    if part.is_file() and validator.is_file():
+        headers |= {"Range": f"bytes={part.stat().st_size}-", "If-Range": validator.read_text(encoding="latin-1")}
+    try:
+        response: http.client.HTTPResponse = urlopen(Request(url, headers=headers), timeout=_TIMEOUT)
+    except HTTPError as error:
+        error.close()
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and "Range" in headers:
+            _forget(part)  # another file of the same tag
+            return _opened(url, part)
+        raise PullError(f"{_shown(url)}: the server answers {error.code} {error.reason}") from error
+    return response
+
+
+def _receive(response: http.client.HTTPResponse, part: Path, bound: int, shown: str) -> None:
+    """Write what comes to the partial file. Raises PullError where it is too much; what was written stays."""
+    begun = 0
+    if response.status == http.HTTPStatus.PARTIAL_CONTENT:
+        begun = part.stat().st_size
+        if not (response.headers["Content-Range"] or "").startswith(f"bytes {begun}-"):
+            raise PullError(f"{shown}: the server sent another range than the one from byte {begun} on")
+    tag = response.headers["ETag"] or ""
+    validator = tag if tag and not tag.startswith("W/") else response.headers["Last-Modified"] or ""
+    _validator(part).write_text(validator, encoding="latin-1")
+    if not validator:
+        _validator(part).unlink()
+    total = None if response.length is None else begun + response.length
+    _check_room(max(0, (total or 0) - begun), total or 0, part.parent, bound, shown)
+    report(
+        f"{shown}: {'?' if total is None else f'{total / 1e6:.1f}'} MB" + (f", from byte {begun} on" if begun else "")
+    )
+    size, shows = begun, console(error=True)
+    with (
+        part.open("ab" if begun else "wb") as file,
+        Progress(
+            *Progress.get_default_columns(), DownloadColumn(), console=shows, disable=not shows.is_terminal
+        ) as bar,
+    ):
+        task = bar.add_task("", total=total, completed=begun)
+        while block := response.read(_BLOCK):
+            size += file.write(block)
+            bar.update(task, completed=size)
+            if size > bound:
+                raise PullError(f"{shown}: more than {bound} bytes came; --max-gb allows more")
+    if total is not None and size < total:
+        raise http.client.IncompleteRead(b"", total - size)
+
+
+def _bring(given: Path, content: Path, wanted: str, bound: int) -> None:
+    """Unpack an archive, or copy a folder, to ``content``.
+
+    Raises:
+        ConfigError: there is nothing.
+        PullError: another digest than is wanted, too much, or what is no archive.
+    """
+    whole = given / MANIFEST if given.is_dir() else given
+    if not whole.is_file():
+        raise ConfigError(
+            f"{given}: " + (f"there is no {MANIFEST} in it" if given.is_dir() else "there is no such file")
+        )
+    if wanted and (found := sha256(whole)) != wanted:
+        raise PullError(f"{whole}: its SHA-256 is {found}, but --sha256 says {wanted}")
+    if given.is_dir():
+        size = folder_size(given)
+        _check_room(size, size, content.parent, bound, str(given))
+        shutil.copytree(given, content, symlinks=True)  # links stay links, which no bundle may have
+        return
+    try:
+        with tarfile.open(given) as archive:
+            _unpack(archive, content, bound)
+    except _BROKEN as error:
+        why = str(error).partition(":\n")[0]  # without what each way to unpack has to say
+        message = f"{given}: not an archive that can be unpacked (.tar, .tar.gz, .tar.bz2, .tar.xz): {why}"
+        raise PullError(message) from error
+
+
+def _unpack(archive: tarfile.TarFile, content: Path, bound: int) -> None:
+    """Plain files and folders only; nothing may lead outside, or be more than is allowed."""
+    size = 0
+    for number, member in enumerate(archive, 1):
+        size += member.size
+        if number > _MEMBERS:
+            raise PullError(f"the archive holds more than {_MEMBERS} files, which no bundle has")
+        if not (member.isreg() or member.isdir()):
+            raise PullError(f"the archive's {member.name!r} is a link or a device, which no bundle has")
+        _check_room(member.size, size, content.parent, bound, "the archive")
+        archive.extract(member, content, filter="data")
+
+
+def _check_room(needed: int, size: int, folder: Path, bound: int, what: str) -> None:
+    """Raises PullError where something is larger than is allowed, or does not fit on the disk any more."""
+    if size > bound:
+        raise PullError(f"{what} has {size} bytes or more, but may have {bound}; --max-gb allows more")
+    if needed > (free := shutil.disk_usage(folder).free):
+        raise PullError(f"{what} needs {needed} bytes more, but {folder.parent} has room for {free}")
+
+
+def _version_of(content: Path, given: Path) -> str:
+    """The name of the folder that was packed, where that says a version; empty else."""
+    name = given.name if given.is_dir() else _root(content).name
+    return name if "@" in name else ""
+
+
+def _root(content: Path) -> Path:
+    """The bundle in what was unpacked: all of it, or its only folder."""
+    inside = [] if (content / MANIFEST).is_file() else list(content.glob("*"))
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else content
+
+
+def _place(content: Path, into: Path, scratch: Path, name: str, replace: bool, shown: str) -> Path:
+    """Check what was brought as a bundle, and put it in its place.
+
+    Raises:
+        BundleError: it is none, or not whole.
+        ConfigError: it may not have that name, or its place is taken.
+    """
+    root = _root(content)
+    try:
+        own = Bundle.load(root, weights=True).manifest.name
+    except BundleError as error:
+        raise BundleError(shown, error.faults) from error
+    name = name or own
+    if name != own and (alias_of(name) != own or not NAME.fullmatch(name)):
+        raise ConfigError(f"{shown}: its manifest names it {own!r}: it can be {own} or {own}@VERSION, but not {name}")
+    there = [one.path for one in list_bundles([into]) if one.name == name] if any(into.glob(f"*/{MANIFEST}")) else []
+    path = there[0] if there else into / name
+    if there and not replace:
+        raise ConfigError(f"{path} is there already: give --replace, or a version by --name {alias_of(own)}@VERSION")
+    if not there and not is_vacant(path):
+        raise ConfigError(f"{path} is there already, and is no bundle: move it away")
+    replace_folder(path, root, scratch / "old")
+    return path
+
+
+def _shown(source: str) -> str:
+    """A URL without what may be secret in it."""
+    parts = urlsplit(source)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.hostname else source
+
+
+def _validator(part: Path) -> Path:
+    return part.with_suffix(".etag")
+
+
+def _forget(part: Path) -> None:
+    for file in (part, _validator(part)):
+        file.unlink(missing_ok=True)

@@ -1,0 +1,161 @@
+"""Hugging Face's MarianMT: the form in which OPUS-MT's models are published (Tiedemann and Thottingal 2020).
+
+    config.json, generation_config.json    sizes, and how to search
+    model.safetensors or pytorch_model.bin the weights
+    source.spm, target.spm                 sentencepiece models, which cut text into pieces
+    vocab.json                             the pieces' ids, one list for both sides; or target_vocab.json for the target
+    tokenizer_config.json                  names of the special pieces, and the languages
+
+Multilingual models have tags among their pieces (``>>fra<<``), one of which begins every source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from extras.importing.fields import Fields, read_table
+from extras.importing.huggingface import common_fields, make_plan, repeated_names, search_options
+from extras.importing.languages import find_tags
+from extras.importing.model import Asked, ForeignModel, Types, arranged
+from extras.importing.pieces import listed_names, mapped_vocabulary, piece_name
+from extras.importing.tensors import tensors_of
+from models.architectures.transformer import TransformerConfig
+
+FORM = "Hugging Face MarianMT"
+_FILES = ("config.json", "source.spm", "target.spm", "vocab.json", "target_vocab.json")
+_TAG = re.compile(r">>([^<>\s]+)<<")
+_FOLDER = re.compile(r"opus-mt-(?:tc-)?(?:big-|base-|tiny-)?(?P<source>[a-z]{2,3})-(?P<target>[a-z]{2,3})")
+_GROUPS = ("mul", "roa", "gem", "gmq", "gmw", "itc", "zle", "zls", "zlw", "sla", "cel", "afa", "fiu", "ine", "trk")
+
+
+def read_opus(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:
+    """A MarianMT folder, understood and checked but for its weights' values.
+
+    Args:
+        folder: holds the files.
+        asked: what the user says.
+        faults: every reason why it cannot be imported is added.
+
+    Returns:
+        None where there are faults.
+    """
+    table = read_table(folder / "config.json", faults)
+    generation = read_table(folder / "generation_config.json", faults, needed=False)
+    tokenizer = read_table(folder / "tokenizer_config.json", faults, needed=False)
+    if not table:
+        return None
+    fields = Fields(table, "config.json", faults, asked.ignored)
+    common = common_fields(fields)
+    # Fields that older files have and that say what the form always does.
+    fields.fixed(model_type="marian", normalize_before=False, add_final_layer_norm=False, normalize_embedding=False)
+    fields.fixed(do_blenderbot_90_layernorm=False, relative_positions=False)
+    source_size = fields.number("vocab_size", least=4)
+    target_size = fields.number("decoder_vocab_size", source_size, least=4)
+    shared = fields.flag("share_encoder_decoder_embeddings", True)
+    special = {name: fields.number(f"{name}_token_id", least=0) for name in ("pad", "eos", "decoder_start")}
+    fields.finish()
+
+    files = _VocabularyFiles(tokenizer, faults)
+    source_names = listed_names(folder / "vocab.json", source_size, faults)
+    target_names = (
+        source_names if not files.separate else listed_names(folder / "target_vocab.json", target_size, faults)
+    )
+    if shared and (files.separate or source_size != target_size):
+        faults.append(
+            f"share_encoder_decoder_embeddings needs one vocabulary, but there are two, of {source_size} and"
+            f" {target_size} types"
+        )
+    tensors = tensors_of(folder, faults)
+    types = files.types(source_names, target_names, special)
+    sources, targets = languages_of(folder, tokenizer, asked, faults)
+    tags, languages = tags_of(source_names, targets, asked, faults)
+    options = search_options((generation, table), types[1], common["max_positions"] - 1, faults, asked.ignored)
+    made = [
+        mapped_vocabulary(folder / f"{side}.spm", one, faults, silent=tags, languages=languages)
+        for side, one in zip(("source", "target"), types, strict=True)
+    ]
+    source, target = made
+    if faults or tensors is None or source is None or target is None or types[0] is None or types[1] is None:
+        return None
+    config = TransformerConfig(
+        (source.size,), target.size, norm="post", positions="halves", tied="all" if shared else "decoder", **common
+    )
+    plan = make_plan(config, types[0], types[1])
+    return ForeignModel(
+        form=FORM,
+        config=config,
+        plan=plan,
+        tensors=tensors,
+        beside=repeated_names(config),
+        files=tuple(path for name in _FILES if (path := folder / name).is_file()),
+        source=source,
+        target=target,
+        sources=sources,
+        targets=targets,
+        tags="target" if languages else "",
+        decoding=options,
+    )
+
+
+class _VocabularyFiles:
+    """The lists of pieces, and what the special ones are called."""
+
+    def __init__(self, tokenizer: Mapping[str, Any], faults: list[str]) -> None:
+        self._faults = faults
+        self.separate = tokenizer.get("separate_vocabs") is True
+        self._special = {
+            name: piece_name(tokenizer.get(f"{name}_token"), default)
+            for name, default in (("pad", "<pad>"), ("unk", "<unk>"), ("eos", "</s>"))
+        }
+
+    def types(
+        self, source: list[str], target: list[str], special: Mapping[str, int]
+    ) -> tuple[Types | None, Types | None]:
+        """Both sides' types. The configuration's ids are the target's; those of a source of its own go by name."""
+        names = dict(self._special)
+        faults = [f"the list of pieces has no {name}" for name in (names["unk"],) if target and name not in target]
+        for name, token in special.items():
+            if target and token >= len(target):
+                faults.append(f"{name}_token_id must be below {len(target)}, but is {token}")
+        if special["pad"] == special["eos"]:
+            faults.append(f"pad_token_id and eos_token_id must differ, but both are {special['pad']}")
+        if self.separate and source:
+            faults += [f"vocab.json has no {name}" for name in names.values() if name not in source]
+        self._faults += faults
+        if faults or not source or not target:
+            return None, None
+        unk = target.index(names["unk"])
+        ours = arranged(target, pad=special["pad"], unk=unk, start=special["decoder_start"], eos=special["eos"])
+        if not self.separate:
+            return ours, ours
+        ids = {name: source.index(piece) for name, piece in names.items()}
+        return arranged(source, pad=ids["pad"], unk=ids["unk"], start=ids["pad"], eos=ids["eos"]), ours
+
+
+def languages_of(
+    folder: Path, tokenizer: Mapping[str, Any], asked: Asked, faults: list[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the user says, else what the tokenizer's configuration or the folder's name says."""
+    match = _FOLDER.fullmatch(folder.resolve().name)
+    found = []
+    for side, given in (("source", asked.sources), ("target", asked.targets)):
+        said = tokenizer.get(f"{side}_lang")
+        guess = said if isinstance(said, str) else match[side] if match else ""
+        plain = re.fullmatch(r"[a-z]{2,3}", guess) is not None and guess not in _GROUPS
+        if not given and not plain:
+            faults.append(f"the files do not say the {side} language: say --{side} CODE")
+        found.append(given or ((guess,) if plain else ()))
+    return found[0], found[1]
+
+
+def tags_of(
+    names: Sequence[str], targets: Sequence[str], asked: Asked, faults: list[str]
+) -> tuple[list[str], dict[str, str]]:
+    """The tags among a source's pieces, and that of each target language."""
+    tags = {match[1]: name for name in names if (match := _TAG.fullmatch(name))}
+    if not tags and len(targets) > 1:
+        faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
+    return [*tags.values()], find_tags(targets, tags, asked.tags, faults) if tags else {}

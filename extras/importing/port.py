@@ -1,0 +1,15 @@
+"""What the core finds here."""
+
+from __future__ import annotations
+
+from service.ports import Extra
+
+EXTRA = Extra(
+    name="importing",
+    commands={
+        "import": ("extras.importing.command:import_model", "Make a bundle of a public model that you have downloaded"),
+    },
+    measurements={
+        "imports": ("extras.importing.proof.options:ImportsOptions", "extras.importing.proof.command"),
+    },
+)

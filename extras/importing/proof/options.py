@@ -1,0 +1,33 @@
+"""What `tandem bench imports` is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from deploy.report import Measurement
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportsOptions(Measurement):
+    """Compare imported models with the published programs: shapes of public models, random weights, no download.
+
+    The table is that of docs/import.md. The exit status is 1 where logits differ by more than 1e-4, more than one
+    hypothesis in a hundred is another one and no tie, or a text is cut otherwise. With --text, transformers also trains
+    a small model on real text (the row `trained`), whose BLEU must be the same through all engines.
+
+    Example: tandem bench imports --shapes opus-mt,pegasus-4-layers --inputs 16
+    """
+
+    shapes: Annotated[str, Option(help="Which of the shapes, with commas. [all]")] = ""
+    inputs: Annotated[int, Option(min=1, help="Random sources of each, and lines of real text.")] = 500
+    keep: Annotated[
+        Path | None, Option(help="Folder for each row's figures; those that are there are not measured again.")
+    ] = None
+    whole: Annotated[bool, Option(help="Also run the whole command: graphs, calibration, files.")] = False
+    text: Annotated[Path | None, Option(help="Folder of train.de.xz, train.en.xz, test.de.xz and test.en.xz.")] = None
+    updates: Annotated[int, Option(min=1, help="Of that training, 64 pairs each.")] = 6000
+    threads: Annotated[int, Option(min=0, help="Threads of PyTorch; 0 = one per core.")] = 0

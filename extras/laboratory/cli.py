@@ -1,0 +1,48 @@
+"""The `tandem bench` commands: a module for each, imported when it runs. Other extras bring more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from deploy.report import run_measurement
+from extras.laboratory import options
+from models.command import with_options
+from service.ports import extras, load
+
+bench = typer.Typer(
+    help="Measure speed, beside other programs in the same run; docs/performance.md says what the figures mean.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+_OWN: dict[str, tuple[type[Any], str]] = {
+    "decode": (options.DecodeOptions, "extras.laboratory.decoding.command"),
+    "serve": (options.ServeOptions, "extras.laboratory.service.serve"),
+    "reliability": (options.ReliabilityOptions, "extras.laboratory.abuse.command"),
+    "training": (options.TrainingOptions, "extras.laboratory.training.speed"),
+    "trace": (options.TraceOptions, "extras.laboratory.trace"),
+    "gpu": (options.GpuOptions, "extras.laboratory.gpu.command"),
+}
+COMMANDS = _OWN | {
+    name: (load(record), module) for extra in extras() for name, (record, module) in extra.measurements.items()
+}
+"""Name of the command -> what it is asked, and the module that measures and shows."""
+
+
+def _command(record: type[Any], module: str) -> Callable[..., None]:
+    """A command whose options, and help, are a record's."""
+
+    def command(options: Any) -> None:
+        measurement = import_module(module)
+        run_measurement(options, measurement.measure, measurement.show)
+
+    command.__annotations__ = {"options": record}
+    command.__doc__ = record.__doc__
+    return with_options(command)
+
+
+for _name, (_record, _module) in COMMANDS.items():
+    bench.command(_name)(_command(_record, _module))

@@ -1,0 +1,1 @@
+"""Decoding beside what a user would pick instead, each behind the interface of ``systems``."""

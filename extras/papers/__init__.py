@@ -1,0 +1,1 @@
+"""What belongs to the papers: their corpora, what they plot of attention, and what their tables claim."""

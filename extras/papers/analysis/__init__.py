@@ -1,0 +1,1 @@
+"""What the papers tell of attention, of any bundle: `tandem analyse`."""

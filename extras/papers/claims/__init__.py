@@ -1,0 +1,1 @@
+"""Tables of the papers beside small runs: `tandem bench claims`."""

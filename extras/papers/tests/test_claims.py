@@ -1,0 +1,205 @@
+"""`tandem bench claims`: the variants are what the papers' tables compare, and train, export and are scored."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.evaluation.decoding import Decoding
+from extras.papers.claims import command as claims
+from extras.papers.claims.command import RECIPES, Family, families, markdown, measure
+from extras.papers.claims.options import ClaimsOptions
+from models.bundle import Bundle
+from models.config import to_mapping
+from models.errors import ConfigError
+from tests.determinism import one_thread, seeded
+from tests.training.toy import described_graphs, write_lines
+from training.data.corpus import read_lines
+from training.describe import bundle_parameters
+from training.export.bundle import Shipping
+from training.loop.commands import train
+from training.recipe import load_recipe
+
+__all__ = ["one_thread", "seeded"]
+_STRATEGIES = ("flat", "flat-share", "hierarchical", "concatenation", "flat-sentinel", "hierarchical-share")
+_SENTINELS = ("flat-share-sentinel", "hierarchical-sentinel", "hierarchical-share-sentinel")
+_PARTS = ("mixed", "sharing", "positions", "side-embeddings")
+_ATTENTION = (1, 2, 3, 4, 5, 12, 123, 135, 1234)
+_ENCODERS = ("2e1d", "3e1d", "3e3d", "4layers", "6layers", "gru-cnn", "rnnsearch")
+ROOT = Path(__file__).parents[3]
+ROWS = {
+    "dpn-paths": [f"dpn-m{number}" for number in range(1, 10)],
+    "layerwise-parts": ["layerwise", *(f"layerwise-no-{part}" for part in _PARTS)],
+    "layerwise-depth": [f"layerwise-layers{layers}" for layers in (10, 14, 18, 22)],
+    "transformer-depth": [*(f"transformer-layers{layers}" for layers in (4, 6, 8, 10)), "transformer-context-gate"],
+    "convs2s-positions": ["convs2s-ablation", *(f"convs2s-no-{side}positions" for side in ("", "source-", "target-"))],
+    "convs2s-attention": ["convs2s-ablation", *(f"convs2s-attention{layers}" for layers in _ATTENTION)],
+    "multisource-strategies": [*_STRATEGIES, *_SENTINELS],
+    "memd-encoders": [f"memd-{name}" for name in _ENCODERS],
+}
+"""By family its rows, as the papers' tables have them."""
+each_family = pytest.mark.parametrize("name", ROWS)
+
+
+def variants(name: str, family: Family, folder: Path) -> dict[str, Any]:
+    """By row the recipe of a variant, as a run reads it."""
+    made = {}
+    for row, published in family.rows().items():
+        file = folder / f"{row}.toml"
+        file.write_text(family.text(f"{name}-{row}", published, {"seed": 7}), encoding="utf-8")
+        made[row] = load_recipe(file)
+    return made
+
+
+def test_every_family_is_tested() -> None:
+    assert list(families()) == list(ROWS)
+
+
+@each_family
+def test_variants_differ_in_what_a_table_compares_and_in_nothing_else(name: str, tmp_path: Path) -> None:
+    family = families()[name]
+    small, made, published = load_recipe(RECIPES / family.small), variants(name, family, tmp_path), family.rows()
+    assert set(made) == set(ROWS[name])
+    for row, recipe in made.items():
+        assert (recipe.data, recipe.optimiser, recipe.decoding) == (small.data, small.optimiser, small.decoding)
+        assert recipe.training == replace(small.training, seed=7)
+        theirs, ours = to_mapping(published[row].model_config()), to_mapping(recipe.model_config())
+        switches = {key: ours[key] for key in family.keys}
+        assert switches == {key: theirs[key] for key in family.keys}
+        assert ours == to_mapping(replace(small, model=small.model | family.model | switches).model_config())
+    assert len({json.dumps(to_mapping(recipe.model_config())) for recipe in made.values()}) == len(made)
+
+
+def test_a_table_has_means_deviations_and_how_many_pairs_are_in_order(tmp_path: Path) -> None:
+    """Rows of 32.0, 31.0 and 30.0 in the paper: of three pairs, ours turn one round."""
+    options = ClaimsOptions(families="convs2s-positions", runs=tmp_path, seeds=2)
+    found = {"convs2s-ablation": [30.0, 32.0], "convs2s-no-positions": [28.0], "convs2s-no-source-positions": [27.0]}
+    for row, values in found.items():
+        for seed, value in enumerate(values, 1):
+            written = {"scores": {"BLEU": value}, "parameters": 1234, "seconds": 5}
+            claims._keep(f"convs2s-positions-{row}-{seed}", written, options)
+    table = claims._table("convs2s-positions", families()["convs2s-positions"], options)
+    by_row = {row["name"]: (row["paper"], row["ours"], row["deviation"]) for row in table["rows"]}
+    assert by_row == {
+        "convs2s-ablation": (21.63, 31.0, pytest.approx(2**0.5)),
+        "convs2s-no-positions": (21.2, 28.0, None),
+        "convs2s-no-source-positions": (21.3, 27.0, None),
+        "convs2s-no-target-positions": (21.5, None, None),
+    }
+    assert (table["alike"], table["pairs"]) == (2, 3)
+    shown = "\n".join(markdown("convs2s-positions", table))
+    assert " | Gehring et al. 2017, tables 4, 5, 7 and 8 | 21.63 | 31.00 ± 1.41 | 2 | 1,234 |" in shown
+    assert "| convs2s-no-target-positions | Gehring et al. 2017, table 4 | 21.50 | – | 0 | – |" in shown
+    assert "2 of 3 pairs of rows are in the paper's order." in shown
+
+
+def test_runs_of_another_recipe_and_unknown_families_are_refused(tmp_path: Path) -> None:
+    family = families()["dpn-paths"]
+    next(claims._runs(family, "dpn-paths", ClaimsOptions(runs=tmp_path)))
+    with pytest.raises(ConfigError, match="dpn-paths-dpn-m1-1 was made with another recipe"):
+        next(claims._runs(family, "dpn-paths", ClaimsOptions(runs=tmp_path, updates=3)))
+    with pytest.raises(ConfigError, match="--families must be of dpn-paths,"):
+        measure(ClaimsOptions(families="dpn", runs=tmp_path))
+
+
+def test_the_committed_scores_are_those_of_docs() -> None:
+    """Each table with a row is there, as the command prints it."""
+    docs = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    options = ClaimsOptions(scores=ROOT / "extras" / "papers" / "claims" / "claims.json")
+    runs = {claims._run_name(name, row, seed) for name, rows in ROWS.items() for row in rows for seed in (1, 2, 3)}
+    assert set(claims._scores(options)) <= runs
+    for name, family in families().items():
+        table = claims._table(name, family, options)
+        if any(row["values"] for row in table["rows"]):
+            assert "\n".join(markdown(name, table)) in docs
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("BLEU 31", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine\.json is not JSON"):
+        claims._scores(ClaimsOptions(scores=tmp_path / "mine.json"))
+
+
+def test_scores_after_fewer_updates_are_not_taken_for_others(tmp_path: Path) -> None:
+    options = ClaimsOptions(families="dpn-paths", runs=tmp_path, updates=3)
+    claims._keep("dpn-paths-dpn-m1-1", {"scores": {"BLEU": 1.0}, "parameters": 1, "seconds": 1}, options)
+    with pytest.raises(ConfigError, match="has dpn-paths-dpn-m1-1 after 3 updates, not after all"):
+        measure(replace(options, updates=None))
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Multi30k's files, with a few sentences of our own in them."""
+    root, shipped = tmp_path_factory.mktemp("corpora"), RECIPES.parent / "export"
+    for language, text in (("de", "de"), ("en", "en"), ("fr", "de"), ("cs", "en")):
+        lines = list(read_lines(shipped / f"sentences.{text}.txt"))
+        for split, part in (("train", lines[:28]), ("valid", lines[28:36]), ("test_2016_flickr", lines[36:])):
+            write_lines(root / f"multi30k/{split}.{language}", part)
+    return root
+
+
+def of_ours(name: str, family: Family, folder: Path) -> dict[str, Family]:
+    """A family whose small recipe reads ``corpora``, by its name."""
+    small = folder / "small" / "recipe.toml"
+    small.parent.mkdir()
+    source = [f"multi30k/{{split}}.{language}" for language in load_recipe(RECIPES / family.small).source_languages]
+    small.write_text(
+        f"base = {json.dumps(str(RECIPES / family.small))}\nname = 'small'\n[data.vocabulary]\nsize = 380\n"
+        f"[[data.corpora]]\nname = 'multi30k'\nsource = {json.dumps(source)}\ntarget = 'multi30k/{{split}}.en'\n"
+        "licence = 'own'\nattribution = 'own'\ntest_split = 'test_2016_flickr'\n[decoding]\nmax_length = 8\n",
+        encoding="utf-8",
+    )
+    return {name: replace(family, small=str(small))}
+
+
+def asked(name: str, corpora: Path, folder: Path) -> ClaimsOptions:
+    """Two updates of each variant."""
+    return ClaimsOptions(families=name, seeds=1, updates=2, precision="float32", corpora=corpora, runs=folder / "runs")
+
+
+@pytest.mark.slow
+@each_family
+def test_every_variant_trains_and_is_scored(
+    name: str, corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was stopped after one update goes on, and what has its score is not made again.
+
+    Graphs would take most of the time: PyTorch decodes.
+    """
+    known = of_ours(name, families()[name], tmp_path)
+    monkeypatch.setattr(claims, "families", lambda: known)
+    monkeypatch.setattr("training.export.bundle.export_graphs", described_graphs)
+    monkeypatch.setattr("training.export.commands.Shipping", partial(Shipping, precisions=()))
+    monkeypatch.setattr(claims, "Decoding", partial(Decoding, runtime="torch"))
+    options = asked(name, corpora, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(claims, "train", partial(train, updates=1))
+        stopped = measure(options)
+    assert not stopped["complete"]
+    assert all(row["ours"] is None for row in stopped["families"][name]["rows"])
+    result = measure(options)
+    assert result["complete"]
+    assert [len(row["values"]) for row in result["families"][name]["rows"]] == [1] * len(ROWS[name])
+    monkeypatch.setattr(claims, "_run", None)
+    shutil.rmtree(options.runs / f"{name}-{ROWS[name][0]}-1")
+    assert measure(options)["families"] == result["families"]
+
+
+@pytest.mark.slow
+def test_a_run_leaves_a_bundle_that_others_can_use(
+    corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family = replace(families()["convs2s-positions"], published=("wmt14-en-de/convs2s-no-positions.toml",))
+    known = of_ours("convs2s-positions", family, tmp_path)
+    monkeypatch.setattr(claims, "families", lambda: known)
+    ((row,),) = (one["rows"] for one in measure(asked("convs2s-positions", corpora, tmp_path))["families"].values())
+    bundle = Bundle.load(tmp_path / "runs" / "convs2s-positions-convs2s-no-positions-1" / "bundle")
+    assert row["parameters"] == bundle_parameters(bundle.manifest)
+    assert bundle.manifest.config["source_positions"] is bundle.manifest.config["target_positions"] is False
+    assert bundle.graph_specs("int8")

@@ -1,0 +1,1 @@
+"""A corpus and a recipe made of one's own text, to begin with: `tandem new`."""

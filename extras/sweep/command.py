@@ -1,0 +1,122 @@
+"""`tandem sweep`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.report import console, say, table
+from extras.sweep.grid import PlannedRun, planned
+from extras.sweep.outcomes import Outcome, known_outcome, measured_outcome
+from extras.sweep.table import Row, ranked
+from models.command import AsJson, CorporaFolder, RecipeFile, report
+from models.folders import write_text
+from training.data.ancestry import chosen_start
+from training.experiment import ExperimentOptions
+from training.loop.commands import Device, Launch, prepare_recipe, train_recipe
+from training.loop.divergence import DivergenceError
+from training.loop.trainer import Run, is_over
+from training.quality.significance import DRAWS
+from training.recipe import Recipe, load_recipe
+
+_INTERRUPTED = 130
+
+
+def sweep(
+    recipe_file: RecipeFile,
+    folder: Annotated[Path, typer.Option("--run", help="Folder of the sweep: prepared data, a run for each.")],
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE,VALUE", help="Values of a field of the recipe; of several each combination."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each combination, with seeds that follow each other.")] = 1,
+    corpora: CorporaFolder = Path("corpora"),
+    threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
+    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+    options: ExperimentOptions = ExperimentOptions(),
+    as_json: AsJson = False,
+) -> None:
+    """Train a recipe with each combination of some values, one run after another, and say which is best.
+
+    The data is prepared once, or is that of --data. Called again the same sweep goes on where it was interrupted, and
+    leaves out runs that are over. The table has the best value of the recipe's selection metric, mean and deviation
+    over seeds, and the scores of the validation's sentences, translated greedily by each run's best checkpoint, with
+    the paired bootstrap of `tandem compare` against the best combination. FOLDER/results.json has the same.
+
+    Example: tandem sweep mine.toml --run runs/rates --grid optimiser.learning_rate=1e-3,5e-4 --seeds 3
+    """
+    asked = options.experiment()
+    data = asked.data_of(folder)
+    runs = planned(recipe_file, asked, grid or (), seeds, folder, data)
+    outcomes: dict[str, list[Outcome]] = {}
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # what training says is no JSON
+        if not asked.data:
+            base = load_recipe(recipe_file, asked.settings)
+            prepare_recipe(base, corpora, data, chosen_start(base.start, None))
+        for number, run in enumerate(runs, start=1):
+            place = f"run {number} of {len(runs)}: {run.combination}, seed {run.seed}"
+            outcomes.setdefault(run.combination, []).append(_outcome(run, data, place, threads, device.value))
+    rows = ranked(outcomes, runs[0].recipe)
+    text = json.dumps(_mapping(rows, runs[0].recipe, seeds), ensure_ascii=False, indent=1)
+    write_text(folder / "results.json", text + "\n")
+    if as_json:
+        print(text)
+    else:
+        _show(rows, runs[0].recipe)
+
+
+def _outcome(run: PlannedRun, data: Path, place: str, threads: int, device: str) -> Outcome:
+    """What came of a run, which is trained where it is not over. Raises typer.Exit where it is interrupted."""
+    if (known := known_outcome(run.folder, run.recipe)) is not None:
+        report(f"{place}: is over")
+        return known
+    report(place)
+    try:
+        how = Launch(resume=Run(run.folder).newest is not None, threads=threads, device=device)
+        trainer = train_recipe(run.recipe, run.experiment, run.folder, how)
+    except DivergenceError as error:
+        report(str(error))
+        outcome = Outcome(diverged=str(error))
+        outcome.save(run.folder)
+        return outcome
+    if not is_over(run.recipe, trainer.progress):
+        report(f"interrupted after update {trainer.progress.update}: the same command goes on")
+        raise typer.Exit(_INTERRUPTED)
+    return measured_outcome(run.folder, run.recipe, data, device)
+
+
+def _mapping(rows: Sequence[Row], recipe: Recipe, seeds: int) -> dict[str, object]:
+    return {"metric": recipe.training.metric, "seeds": seeds, "combinations": [row.mapping() for row in rows]}
+
+
+def _show(rows: Sequence[Row], recipe: Recipe) -> None:
+    shown = [
+        {
+            "combination": row.combination,
+            recipe.training.metric: row.shown,
+            "best update": ", ".join(f"{update:,}" for update in row.updates),
+            "diverged": row.diverged or None,
+            **{
+                title: text
+                for score in row.scores
+                for title, text in ((score.metric, score.shown), (f"p ({score.metric})", score.p_shown))
+            },
+        }
+        for row in rows
+    ]
+    columns = {title: title for row in shown for title in row}
+    console().print(table(f"{recipe.name}: {recipe.training.metric} by combination", columns, shown))
+    seeds = max(len(row.values) for row in rows)
+    say(f"{recipe.training.metric}: of each run's best validation, mean and deviation over {seeds} seeds.")
+    if (best := next((row for row in rows if row.scores), None)) is not None:
+        against = f'paired bootstrap against "{best.combination}", {DRAWS:,} draws of sentences'
+        say(
+            f"Others: all seeds together, with half of the 95% bootstrap interval. p: {against}.",
+            *(f"{score.metric}: {score.signature}" for score in best.scores),
+        )

@@ -1,0 +1,10 @@
+"""What the core finds here."""
+
+from __future__ import annotations
+
+from service.ports import Extra
+
+EXTRA = Extra(
+    name="sweep",
+    commands={"sweep": ("extras.sweep.command:sweep", "Train a recipe with each combination of some values")},
+)

@@ -1,1 +1,0 @@
-"""Who may do how much: keys, rate limits, quotas."""

@@ -1,0 +1,83 @@
+"""Each extra can be deleted: the core then answers as before, without what the extra brought, and its tests pass."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.test_repository import ROOT
+
+FOLDERS = sorted(port.parent.name for port in (ROOT / "extras").glob("*/port.py"))
+WHOLE = (
+    "tests/first_contact",  # measures what the shipped bundles write, with the stages that they ask for
+    "tests/test_repository.py",  # what is in the repository is all of it, and so are its pages
+    "tests/deploy/test_reference.py",  # the pages list the routes and settings of all extras
+    "tests/browser",  # the page offers what all of them bring
+    "tests/docker",
+    "tests/test_extras.py",
+)
+"""Tests of the repository with everything in it."""
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+import httpx
+from tests.service.support import running, served, tiny_bundle
+
+async def main():
+    bundle = tiny_bundle(Path(sys.argv[1]))
+    async with served({"de-en": bundle}) as service:
+        ask = service.client.get
+        assert (await ask("/health")).json() == {"status": "ok"}
+        assert (await ask("/readyz")).status_code == 200
+        assert (await ask("/openapi.json")).status_code == (await ask("/metrics")).status_code == 200
+        assert (await service.translate("guten morgen")).json() == {"translatedText": "guten morgen"}
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(params=FOLDERS)
+def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The repository without one extra."""
+    for path in ROOT.iterdir():
+        if path.name not in ("extras", ".git") and not path.name.startswith(".venv"):
+            (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "extras").mkdir()
+    for path in (ROOT / "extras").iterdir():
+        if path.name not in (request.param, "__pycache__"):
+            (tmp_path / "extras" / path.name).symlink_to(path)
+    return tmp_path
+
+
+def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python in a tree, which knows no other copy of the project, such as an editable install."""
+    libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    start = f"import sys; sys.path[:0] = {[str(tree)]!r}; sys.path += {sorted(libraries)!r}; "
+    module, *rest = arguments
+    start += f"sys.argv[1:] = {rest!r}; "
+    start += "import runpy; runpy.run_module('pytest', run_name='__main__')" if module == "pytest" else module
+    command = [sys.executable, "-I", "-S", "-c", start]
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+
+
+def test_the_service_answers_without_it(tree: Path) -> None:
+    done = run(tree, PROGRAM, str(tree / "bundle"))
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_tests_of_the_core_are_found_without_it(tree: Path) -> None:
+    done = run(tree, "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *left_out(), "tests/service")
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_core_pass_without_it(tree: Path) -> None:
+    done = run(tree, "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *left_out(), "tests")
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def left_out() -> list[str]:
+    return [f"--ignore={path}" for path in WHOLE]
