@@ -23,8 +23,8 @@ class Compared:
     def __bool__(self) -> bool:
         return self._any
 
-    def __contains__(self, text: str) -> bool:
-        folded = text.strip().casefold()
+    def __contains__(self, text: object) -> bool:
+        folded = str(text).strip().casefold()
         return folded in self._texts or self._pattern.fullmatch(folded) is not None
 
 

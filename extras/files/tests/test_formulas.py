@@ -30,7 +30,8 @@ def workbook() -> bytes:
     choice = DataValidation(type="list", formula1='"blau, schwarz"')
     choice.add("C1")
     sheet.add_data_validation(choice)
-    sheet.conditional_formatting.add("A1:A9", CellIsRule(operator="equal", formula=['"weiss"']))
+    rule = CellIsRule(operator="equal", formula=['"weiss"'])  # type: ignore[no-untyped-call]
+    sheet.conditional_formatting.add("A1:A9", rule)
     sheet.auto_filter.ref = "A1:A9"
     sheet.auto_filter.add_filter_column(0, ["braun"])
     return kept(document)
