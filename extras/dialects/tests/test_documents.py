@@ -110,8 +110,9 @@ def test_a_pdf_becomes_a_word_document(client: deepl.DeepLClient, server: Live, 
     languages: dict[str, Any] = {"source_lang": "DE", "target_lang": "EN-US"}
     client.translate_document_from_filepath(source, tmp_path / "b.docx", **languages)
     assert "wo ist der bahnhof" in Document(str(tmp_path / "b.docx")).paragraphs[0].text
-    with pytest.raises(deepl.DeepLException, match="output_format: must be docx, which is what a pdf becomes"):
-        client.translate_document_upload(source.open("rb"), filename="a.pdf", output_format="pdf", **languages)
+    refused = "output_format: must be docx, which is what a pdf becomes"
+    with source.open("rb") as file, pytest.raises(deepl.DeepLException, match=refused):
+        client.translate_document_upload(file, filename="a.pdf", output_format="pdf", **languages)
     with source.open("rb") as file:
         form = {"source_lang": "DE", "target_lang": "EN-US"}
         reply = httpx.post(f"{server.url}/v2/document", data=form, files={"file": ("a.pdf", file)})

@@ -10,7 +10,7 @@ _OPERATOR = re.compile(r"^(?:<>|[<>]=?|=)")  # of a criterion: COUNTIF(A1:A9; "<
 _WILD = re.compile(r"~[*?~]|[*?]")
 
 
-class Compared:
+class ComparedTexts:
     """Texts, whatever their case is; some with ``*`` and ``?`` for other characters."""
 
     def __init__(self, texts: Iterable[str]) -> None:

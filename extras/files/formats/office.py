@@ -23,7 +23,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from extras.files.bounds import FileRefused, Segment, SourceFile
 from extras.files.formats.archive import Package, open_package, parse_xml, rewrite
-from extras.files.formats.formulas import Compared, literals_of
+from extras.files.formats.formulas import ComparedTexts, literals_of
 from extras.files.formats.paragraphs import Stretch, paragraphs_of, stretches
 from extras.files.formats.proofing import in_slides, in_word
 
@@ -118,7 +118,7 @@ def _parts(package: Package) -> Iterator[tuple[str, Any, Iterator[Stretch]]]:
     kind = _KINDS[package.source.ending]
     names = _names(package, kind)
     columns = _columns(package, [name for type_ in kind.names for name in names.get(type_, ())])
-    compared = _compared(package, names) if kind is _KINDS["xlsx"] else Compared(())
+    compared = _compared(package, names) if kind is _KINDS["xlsx"] else ComparedTexts(())
     for type_ in kind.parts:
         for name in names.get(type_, ()):
             raw = package.read(name)
@@ -137,14 +137,14 @@ def _marked(package: Package) -> Iterator[tuple[str, bytes]]:
         yield name, package.archive.read(name)
 
 
-def _stretches(root: Any, columns: frozenset[str], compared: Compared) -> Iterator[Stretch]:
+def _stretches(root: Any, columns: frozenset[str], compared: ComparedTexts) -> Iterator[Stretch]:
     for paragraph in paragraphs_of(root):
         text = "".join(paragraph.itertext()) if columns or compared else ""
         if not text or not (text in columns or text in compared):
             yield from stretches(paragraph)
 
 
-def _compared(package: Package, names: dict[str, list[str]]) -> Compared:
+def _compared(package: Package, names: dict[str, list[str]]) -> ComparedTexts:
     """Texts that a workbook's formulas and filters compare cells with."""
     holding = [name for type_ in _WITH_FORMULAS for name in names.get(type_, ())]
     found: list[str] = []
@@ -153,7 +153,7 @@ def _compared(package: Package, names: dict[str, list[str]]) -> Compared:
         for formula in _FORMULA.finditer(raw):
             found += literals_of(html.unescape(formula[1]))
         found += (html.unescape(value[1]) for value in _FILTER.finditer(raw))
-    return Compared(found)
+    return ComparedTexts(found)
 
 
 def _columns(package: Package, names: Sequence[str]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from extras.files.bounds import FileRefused
 from extras.files.formats.archive import Package, encrypted, package_format
 from extras.files.formats.encoding import Text
-from extras.files.formats.formulas import Compared, literals_of
+from extras.files.formats.formulas import ComparedTexts, literals_of
 from extras.files.formats.passages import Parts
 from extras.files.formats.proofing import in_open_document
 from extras.files.formats.xml import Element, XmlRules, decode_xml, read_xml
@@ -57,12 +57,12 @@ def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
         yield name, text, tuple(rules.parts(root))
 
 
-def _compared(characters: str) -> Compared:
+def _compared(characters: str) -> ComparedTexts:
     """Texts that a table's formulas, validations, conditions and filters compare cells with."""
     found = [html.unescape(value[2]) for value in _CONDITION.finditer(characters) if value[1] == "table:value"]
     for condition in _CONDITION.finditer(characters):
         found += literals_of(html.unescape(condition[2]))
-    return Compared(found)
+    return ComparedTexts(found)
 
 
 read, write = package_format(_members)

@@ -10,7 +10,7 @@ import pytest
 from openpyxl.formatting.rule import CellIsRule
 from openpyxl.worksheet.datavalidation import DataValidation
 
-from extras.files.formats.formulas import Compared, literals_of
+from extras.files.formats.formulas import ComparedTexts, literals_of
 from extras.files.tests.documents import members, segments, translated, with_members
 from extras.files.tests.samples import SAMPLES, kept
 from extras.files.tests.test_formats import in_capitals
@@ -82,4 +82,4 @@ def test_cells_that_a_table_of_opendocument_compares_stay(tmp_path: Path, attrib
     ],
 )
 def test_what_a_formula_compares_with(formula: str, text: str, found: bool) -> None:
-    assert (text in Compared(literals_of(formula))) == found
+    assert (text in ComparedTexts(literals_of(formula))) == found
