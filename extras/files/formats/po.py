@@ -14,13 +14,14 @@ Read here and not by polib, which writes every entry anew: wrapped otherwise, an
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from extras.files.bounds import FileRefused, Segment, SourceFile
-from extras.files.formats.encoding import Text, read_text
+from extras.files.formats.encoding import ENCODINGS, Text, read_text
 from extras.files.formats.passages import (
     Following,
     Part,
@@ -47,6 +48,8 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _WRITTEN = str.maketrans({value: f"\\{letter}" for letter, value in (_ESCAPES | {"\\": "\\", '"': '"'}).items()})
 _ARGUMENT = re.compile(r"%(?!\d+\$|\(|%)[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|[Lzjt])?[A-Za-z@](?!\w)|\{\}")
 _LANGUAGE = re.compile(r"(Language:[ ]?)([^\\\"\n]*)")
+_NAMED = re.compile(rb"charset=([A-Za-z0-9_.:-]{1,40})")
+_HEAD = 4096  # bytes in which a catalogue names its encoding
 _CHARSET = re.compile(r"charset=([^\\\"\s;]+)")
 _PLURALS = re.compile(r"""(Plural-Forms:[ ]?)((?:[^\\"\n]|"[ \t]*\n[ \t]*")*)""")
 _FORM = re.compile(r"msgstr(?:\[\d+\])?")
@@ -69,12 +72,28 @@ _RULE_OF = {code: rule for rule, codes in _RULES.items() for code in codes.split
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:
-    text = read_text(source).unix(lone=False)
+    text = replace(read_text(source, _encoding(source)), encoding="utf-8").unix(lone=False)
     return text, tuple(_parts(text.characters, source))
 
 
+def _encoding(source: SourceFile) -> str:
+    """The encoding that the catalogue says it is in. Raises FileRefused where it is not read."""
+    with source.path.open("rb") as file:
+        named = _NAMED.search(file.read(_HEAD))
+    label = named[1].decode("ascii") if named else "utf-8"
+    if label.lower() in ("charset", "ascii", "us-ascii"):
+        return "utf-8"
+    try:
+        return ENCODINGS[codecs.lookup(label).name]
+    except (LookupError, ValueError) as error:
+        message = (
+            f"the catalogue says that it is written in {label}, which is not read; convert it with msgconv -t UTF-8"
+        )
+        raise FileRefused.broken(message) from error
+
+
 read, write = text_format(_document)
-"""The catalogue with those messages translated."""
+"""The catalogue with those messages translated, in UTF-8."""
 
 
 def _parts(characters: str, source: SourceFile) -> Iterator[Part]:
@@ -249,9 +268,6 @@ def _has_moved(text: str, translation: str) -> bool:
 def _header(raw: str, target: str) -> str:
     """The catalogue's header with the language that it is in from now on, and with the encoding that it is in."""
     charset = _CHARSET.search(raw)
-    if charset and charset[1].lower() not in ("utf-8", "utf8", "charset", "ascii", "us-ascii"):
-        message = f"the catalogue says that it is written in {charset[1]}; convert it with msgconv -t UTF-8"
-        raise FileRefused.broken(message)
     raw = _CHARSET.sub("charset=UTF-8", raw) if charset and "utf" not in charset[1].lower() else raw
     found = _LANGUAGE.search(raw)
     if found is None or base_code(found[2].strip()) == base_code(target):

@@ -504,7 +504,7 @@ REFUSED = [
     ("json", b'{"a": wort}', 422, "line 1, column 7"),
     ("csv", b'a,b\nc,"wort\n', 422, "begins in line 2"),
     ("po", b'msgid "a"\nmsgstr "b\n', 422, "line 2"),
-    ("po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=KOI8-R\\n"\n', 422, "written in KOI8-R"),
+    ("po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=EBCDIC\\n"\n', 422, "written in EBCDIC"),
     ("vtt", b"1\n00:01.000 --> 00:02.000\nwort\n", 415, "WEBVTT"),
     ("vtt", b"WEBVTT\n\n1\n00:01 --> 00:02.000\nwort\n", 422, "line 4"),
     ("xliff", b"<xliff><file>" + b"<g>" * 900 + b"x" + b"</g>" * 900 + b"</file></xliff>", 422, "at most 200 elements"),

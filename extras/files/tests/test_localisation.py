@@ -37,6 +37,14 @@ def test_a_name_among_messages_makes_no_catalogue_of_keys(tmp_path: Path) -> Non
     assert first.text == "guten morgen"
 
 
+@pytest.mark.parametrize(("charset", "word"), [("ISO-8859-1", "größe"), ("KOI8-R", "дом"), ("UTF-8", "größe €")])
+def test_a_catalogue_is_read_as_it_says(tmp_path: Path, charset: str, word: str) -> None:
+    content = f'msgid ""\nmsgstr "Content-Type: text/plain; charset={charset}\\n"\n\nmsgid "{word}"\nmsgstr ""\n'
+    new = translated(tmp_path, "po", content.encode(charset), ["Œuvre"]).decode()
+    header, entry = content.replace(charset, "UTF-8").split("\n\n")
+    assert new == f"{header}\n\n{entry}".replace('msgstr ""\n', 'msgstr "Œuvre"\n')
+
+
 FORMS = [
     ("{n, plural, =0 {keine} one {# datei} other {# dateien von {name}}}",
      "{n, plural, =0 {KEINE} one {# DATEI} other {# DATEIEN VON {name}}}"),
