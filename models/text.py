@@ -44,7 +44,18 @@ def as_read(text: str) -> str:
 
     No word is another one for a soft hyphen in it, and no-break spaces are spaces.
     """
-    return single_spaced(text.translate(_UNREAD))
+    return single_spaced(unbroken(text))
+
+
+def unbroken(text: str) -> str:
+    """A text without signs of where lines break and which way text runs; the hyphen at which none may is one like any
+    other."""
+    return text.translate(_UNREAD)
+
+
+def is_unread(character: str) -> bool:
+    """Whether a character says only where a line may break, or which way text runs."""
+    return _UNREAD.get(ord(character), "") is None
 
 
 def single_spaced(text: str) -> str:

@@ -19,9 +19,10 @@ from extras.rewriting.conventions import find_conventional
 from extras.rewriting.names import NO_NAMES, Names
 from extras.rewriting.nouns import Nouns
 from extras.rewriting.quotes import with_even_quotes
-from models.text import normalise
+from models.text import as_read, normalise
 from models.vocabulary import untagged
 from models.vocabulary.lexicon import PHRASE, Lexicon
+from service.text.glossary import capitalised
 from service.text.layout import is_translatable
 from service.text.masking import HiddenPlace, Masked, merge
 from service.translation.candidates import Candidate
@@ -61,7 +62,7 @@ class Rewriting:
         """
         calmed = self._calmed(sentence)
         text = calmed.text
-        whole = merge(self._conventional(calmed), self.way.unreadable(text))  # "€" may be a sign that no model reads
+        whole = merge(self._conventional(calmed), self.way.unreadable(calmed))  # "€" may be a sign that no model reads
         done = calmed.hide(merge(whole, self.names.find(text)))
         free = self.way.free(done)
         if self.nouns is None or free <= 0:
@@ -114,7 +115,7 @@ def phrase_alone(sentence: str) -> re.Match[str] | None:
     """The word or phrase and what ends it, where a sentence is no more than an entry of a lexicon may be."""
     if len(sentence) > LONGEST_KNOWN:
         return None
-    return _PHRASE_ALONE.fullmatch(" ".join(normalise(sentence).replace("’", "'").split()))
+    return _PHRASE_ALONE.fullmatch(as_read(normalise(sentence)).replace("’", "'"))
 
 
 def look_up(lexicons: Sequence[tuple[Lexicon, str, str]], sentence: str) -> Recalled | None:
@@ -130,5 +131,7 @@ def look_up(lexicons: Sequence[tuple[Lexicon, str, str]], sentence: str) -> Reca
         return None
     space = " " if lexicons[-1][2] == "fr" and match["end"][:1] in ("!", "?") else ""
     lexicon, source, target = lexicons[0]
+    if phrase[0].isupper():  # what stands alone is a label
+        found = [capitalised(one) for one in found]
     itself = all(one.casefold() == phrase.casefold() for one in lexicon.translations(source, target, phrase))
     return Recalled(tuple(f"{one}{space}{match['end']}" for one in found), borrowed=itself)

@@ -13,6 +13,7 @@ from models.errors import VocabularyError
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 PLACEHOLDERS = tuple(f"⟨ph{number}⟩" for number in range(16))
 KEEP, DELETE = EDITS = ("⟨keep⟩", "⟨delete⟩")  # operations of post-editing, in vocabularies trained for it only
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -70,6 +71,19 @@ class Vocabulary(ABC):
     @abstractmethod
     def piece_of(self, token: int) -> str:
         """Piece of an id. Raises VocabularyError for an id out of range."""
+
+    def reads(self, character: str) -> bool:
+        """Whether a character, or what it is read as, has pieces: it is not unknown, nor spelt in bytes alone.
+
+        A letter or digit of ASCII is one token also where that is its byte, and no training text is without them.
+        """
+        ids = self.encode(character)
+        if self.unk in ids or not self.decode(ids).strip():
+            return False
+        return (character.isascii() and character.isalnum()) or not any(map(self._is_byte, ids))
+
+    def _is_byte(self, token: int) -> bool:
+        return bool(_BYTE.fullmatch(self.piece_of(token))) or "\ufffd" in self.decode([token])
 
     def language_tag(self, code: str) -> int:
         """Id of a language's tag. Raises VocabularyError where the vocabulary has no such tag."""

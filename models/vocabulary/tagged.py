@@ -36,6 +36,9 @@ class TaggedVocabulary(Vocabulary):
         """Text of ids, without the tag that they begin with."""
         return self.plain.decode(ids[1:] if len(ids) and ids[0] == self._tag else ids)
 
+    def reads(self, character: str) -> bool:
+        return self.plain.reads(character)
+
     def id_of(self, piece: str) -> int:
         return self.plain.id_of(piece)
 

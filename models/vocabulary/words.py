@@ -30,6 +30,7 @@ class WordVocabulary(StoredVocabulary):
         if faults:
             raise VocabularyError("; ".join(faults[:10]))
         self.placeholders = tuple(self._ids[piece] for piece in PLACEHOLDERS if piece in self._ids)
+        self._characters = frozenset("".join(word for word in words if not is_reserved(word)))
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Self:
@@ -53,6 +54,10 @@ class WordVocabulary(StoredVocabulary):
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(self.piece_of(token) for token in ids if token not in (PAD, BOS, EOS))
+
+    def reads(self, character: str) -> bool:
+        """Whether one of the words has it."""
+        return character in self._characters
 
     def id_of(self, piece: str) -> int:
         if piece not in self._ids:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
+from service.text.faithful import Fault
 from service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage, WordConfidence
 
 
@@ -67,6 +68,12 @@ class SentenceDetail(BaseModel):
     token_scores: list[float] | None = Field(default=None, description="Per token and for the end of the sentence.")
     alignment: SentenceAlignment | None = Field(default=None, description="Where `alignments` were asked for.")
     repetition: bool | None = Field(default=None, description="True where the model repeated itself and was cut.")
+    faults: list[Fault] | None = Field(
+        default=None,
+        description="What is at fault after all attempts, where anything is: `characters` (a broken one), `signs`, "
+        "`numbers` (of four digits or more) and `parts` (that come back as they are) are not there as often as in the "
+        "source, `brackets` or quotation marks lack their other one, or there are no `words`.",
+    )
     match: int | None = Field(
         default=None, description="100 where the caller's translation memory had the sentence, and nothing was decoded."
     )

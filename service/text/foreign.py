@@ -1,58 +1,101 @@
-"""Signs and words that no model can read: of characters that its vocabulary only spells in bytes.
+"""What no model can read: characters that its vocabulary has no piece for, and the words and signs that they are in.
 
 Emoji came back broken, a word in another script as something else, and 18,000 Chinese characters, sent as German, took
-a worker 41 s. They come back as they are.
+a worker 41 s. They come back as they are: a word whole, with the signs that belong to it (``C++``, ``AT&T``, ``50%``,
+``[name]``), and other signs alone.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 
+from models.text import as_read
 from models.vocabulary import Vocabulary
-from service.text.masking import Hidden, HiddenPlace
-from service.text.spans import Span
+from service.text.masking import Hidden, HiddenPlace, Masked
+from service.text.protect import has_unspaced
+from service.text.spans import Span, atoms
 
-_JOINED = "\u200d\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"  # what makes one emoji of several signs
+_CACHED = 1 << 16  # characters; all of Unicode has some 160,000, most texts under a hundred
+# What makes one emoji of several signs: with the sign before it, it is one thing.
+_JOINED = frozenset("\u200d\ufe0e\ufe0f\u20e3") | set(map(chr, (*range(0x1F3FB, 0x1F400), *range(0xE0020, 0xE0080))))
+# Marks that no text is without, and that each language writes in its own way: hidden they would stay as they are. Where
+# they are spelt in bytes, models have read many.
+_MARKS = frozenset(".,:;!?()/'\"-‐‑–—’‘‚‛“”„‟«»‹›…")
+_WHOLE = re.compile(
+    r"""[0-9\#*]\ufe0f?\u20e3                    # keycaps
+      | \[{1,2}[\w.-]+\]{1,2}
+      | [^\W_]+(?:[&+@=_^~$%\\\#'’-]+[^\W_]+)+   # AT&T, x_y
+      | [@\#$&~^=+%\\]+[^\W_]+
+      | [^\W_]+[+\#%$^~°]+(?!\w)                 # C++, 50%""",
+    re.VERBOSE,
+)
 
 
 class Alphabet:
-    """The characters that a vocabulary has pieces for."""
+    """The characters that a vocabulary has pieces for: it is asked for each once, for Latin ones at once."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._known = frozenset(chain.from_iterable(map(vocabulary.piece_of, range(vocabulary.size))))
+        self._known = lru_cache(_CACHED)(partial(_is_read, vocabulary))
+        for character in map(chr, range(0x180)):
+            self._known(character)
 
     def __contains__(self, character: str) -> bool:
-        """Whether it is in a piece, or is read as something that is."""
-        if character.isascii() or character in self._known:
-            return True
-        tokens = self._vocabulary.encode(character)
-        return self._vocabulary.unk not in tokens and not any(map(self._is_byte, tokens))
-
-    def _is_byte(self, token: int) -> bool:
-        return "\ufffd" in self._vocabulary.decode([token])
+        return self._known(character)
 
 
-def find_foreign(text: str, alphabets: Sequence[Alphabet]) -> list[HiddenPlace]:
-    """Signs, and words without a known letter, in order; the reply does not speak of them.
+def _is_read(vocabulary: Vocabulary, character: str) -> bool:
+    """Whether it is in a piece, is read as something that is or not at all, like a soft hyphen, or is a mark."""
+    read = as_read(character)
+    return not read or read in _MARKS or vocabulary.reads(read)
+
+
+def find_foreign(sentence: Masked, alphabets: Sequence[Alphabet]) -> list[HiddenPlace]:
+    """Signs and whole words with characters that some model does not know, in order; the reply does not speak of them.
 
     Args:
-        text: normalised.
+        sentence: normalised.
         alphabets: of all models that it goes through, each of which must know a character.
     """
-    return [*_found(text, alphabets)] if not text.isascii() else []
+    text = sentence.text
+    unknown = {one for one in set(text) if one != sentence.mark and not all(one in each for each in alphabets)}
+    return [(span, Hidden.kept(text[slice(*span)], asked=False)) for span in _joined(_found(text, unknown))]
 
 
-def _found(text: str, alphabets: Sequence[Alphabet]) -> Iterator[HiddenPlace]:
-    signs, letters = "", ""
-    for character in sorted(set(text)):
-        kind = unicodedata.category(character)[0]
-        if kind in "LMNS" and not all(character in alphabet for alphabet in alphabets):
-            signs, letters = (signs + character, letters) if kind == "S" else (signs, letters + character)
-    ways = [rf"[{re.escape(signs)}][{re.escape(signs)}{_JOINED}]*"] if signs else []
-    ways += [rf"(?<!\w)[{re.escape(letters)}]++(?!\w)"] if letters else []
-    for match in re.finditer("|".join(ways), text) if ways else ():
-        yield Span(*match.span()), Hidden.kept(match[0], asked=False)
+def _found(text: str, unknown: set[str]) -> Iterator[Span]:
+    if not unknown:
+        return
+    done = 0
+    for match in _WHOLE.finditer(text):
+        if not unknown.isdisjoint(match[0]):
+            yield from _alone(text, unknown, done, match.start())
+            yield Span(*match.span())
+            done = match.end()
+    yield from _alone(text, unknown, done, len(text))
+
+
+def _alone(text: str, unknown: set[str], start: int, end: int) -> Iterator[Span]:
+    """Words without a known letter, and unknown signs: a word of which most is known is read, the rest in bytes."""
+    for match in atoms().finditer(text, start, end):
+        if unknown.isdisjoint(match[0]):
+            continue
+        first, behind = match.span()
+        if match[0][0].isalnum() and not has_unspaced(match[0]):
+            if unknown.issuperset(match[0]):
+                yield Span(first, behind)
+            continue
+        for place in range(first, behind):
+            if text[place] in unknown:
+                emoji = text[place] in _JOINED and place > start and not text[place - 1].isspace()
+                yield Span(place - emoji, place + 1)
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Those without anything between them as one."""
+    joined: list[Span] = []
+    for span in spans:
+        if joined and span.start <= joined[-1].end:
+            span = Span(joined.pop().start, span.end)
+        joined.append(span)
+    return joined

@@ -15,12 +15,10 @@ Its peer pyahocorasick loses matches in that mode: where a longer term breaks of
 
 from __future__ import annotations
 
-import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import takewhile
 
 from ahocorasick_rs import AhoCorasick, MatchKind
@@ -29,13 +27,12 @@ from models.text import normalise
 from service.errors import InvalidOption
 from service.text.masking import Hidden
 from service.text.protect import has_unspaced, is_unspaced
-from service.text.spans import Span
+from service.text.spans import JOINERS, Span, atoms
 
 MAX_GLOSSARY, MAX_TERM = 5_000, 500
 """Terms of a glossary that comes with a request, and characters of a term."""
 MAX_STORED_GLOSSARY = 100_000
 """Terms of one language pair of a glossary that is stored."""
-_JOINERS = "\u200c\u200d"
 _SURROGATES = 0xD800, 0xE000
 _MAX_ATOMS = sys.maxunicode - (_SURROGATES[1] - _SURROGATES[0])
 
@@ -158,7 +155,7 @@ def _character(number: int) -> str:
 
 def has_inner_capitals(text: str) -> bool:
     """Whether some word of it has a capital other than its first letter."""
-    return not text.islower() and any(any(map(str.isupper, word[1:])) for word in _words().findall(text))
+    return not text.islower() and any(any(map(str.isupper, word[1:])) for word in atoms().findall(text))
 
 
 def capitalised(text: str) -> str:
@@ -169,7 +166,7 @@ def capitalised(text: str) -> str:
 
 def _atoms(text: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and text of each atom; runs of white space are one space."""
-    for match in _words().finditer(text):
+    for match in atoms().finditer(text):
         atom, (start, end) = match[0], match.span()
         if atom.isspace():
             yield start, end, " "
@@ -183,7 +180,7 @@ def _atoms_alone(text: str) -> tuple[str, ...]:
     """The atoms of a text; quicker than to ask where they stand, too."""
     if has_unspaced(text):
         return tuple(atom for _, _, atom in _atoms(text))
-    return tuple([" " if atom.isspace() else atom for atom in _words().findall(text)])
+    return tuple([" " if atom.isspace() else atom for atom in atoms().findall(text)])
 
 
 def _characters(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
@@ -192,23 +189,9 @@ def _characters(text: str, start: int, end: int) -> Iterator[tuple[int, int, str
     for place in range(start + 1, end + 1):
         inside = place < end and (
             unicodedata.category(text[place])[0] == "M"
-            or text[place] in _JOINERS
+            or text[place] in JOINERS
             or not (is_unspaced(text[place]) or is_unspaced(text[first]))
         )
         if not inside:
             yield first, place, text[first:place]
             first = place
-
-
-@cache
-def _words() -> re.Pattern[str]:
-    r"""Words with their combining marks, which ``\w`` leaves out; white space; any other character alone."""
-    marks = [code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == "M"]
-    ranges: list[list[int]] = []
-    for code in marks:
-        if ranges and code == ranges[-1][1] + 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    inside = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
-    return re.compile(rf"\w[\w{inside}{_JOINERS}]*|\s+|.", re.DOTALL)

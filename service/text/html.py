@@ -24,7 +24,8 @@ _KEPT_NAMES = """
 """
 _KEPT = frozenset(_KEPT_NAMES.split())
 _MOST_KEPT_TEXT = 200  # characters; longer listings are no part of a sentence
-_MOST_INLINE = 200  # elements of one block that are moved about; what has more stays where it is
+MOST_INLINE = 200
+"""Elements of one block that are moved about; what has more stays where it is."""
 
 READINGS = frozenset(("rp", "rt"))
 """Elements of ``ruby`` that say how a text is read. Of its translation they would be wrong."""
@@ -216,7 +217,7 @@ class _Divider:
 
     def _block(self, run: list[tuple[int, int]], kept: dict[int, int]) -> Iterator[str | MarkupBlock]:
         """A run as a block with the white space around it, or as it is where it has nothing to translate."""
-        if sum(self.tokens[first].kind is not Kind.TEXT for first, _ in run) > 2 * _MOST_INLINE:
+        if sum(self.tokens[first].kind is not Kind.TEXT for first, _ in run) > 2 * MOST_INLINE:
             for piece in run:
                 is_text = self.tokens[piece[0]].kind is Kind.TEXT
                 yield from self._block([piece], kept) if is_text else (self._raw([piece]),)

@@ -14,6 +14,8 @@ from service.text.spans import Span, trim
 WHITE_SPACE = " \t\n\f\r"
 """What HTML counts as white space: a run of it is shown as one space."""
 _RUNS = re.compile(f"[{WHITE_SPACE}]+")
+_SCRIPTS = re.compile("<su(?:b|p)(?:erscript|script)?\\b", re.IGNORECASE)
+_WITHIN_WORDS = ("<wbr", "<!", "<?", "<span", "<a")  # what may stand within a word without parting it
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class MarkupBlock:
         nodes: the markup within, outermost.
         breaks: what each line break was written as.
         xml: whether it is XML, in which a line end is one.
+        plain: whether it is text with tags in it, of which nothing is escaped.
     """
 
     text: str
@@ -33,11 +36,15 @@ class MarkupBlock:
     nodes: tuple[Node, ...] = ()
     breaks: tuple[str, ...] = ()
     xml: bool = False
+    plain: bool = False
 
     @property
     def has_markup(self) -> bool:
-        """Whether it matters which words belong together: ``render`` makes use of pairs."""
-        return bool(self.nodes)
+        """Whether it matters which words belong together: not where all of them are wrapped."""
+        nodes, words = self.nodes, trim(self.text, 0, len(self.text))
+        while len(nodes) == 1 and nodes[0].role is Role.ELEMENT and Span(nodes[0].start, nodes[0].end) == words:
+            nodes = nodes[0].children
+        return bool(nodes)
 
     @property
     def kept(self) -> tuple[Span, ...]:
@@ -74,6 +81,7 @@ class BlockBuilder:
         self._open: list[Node] = []
         self._breaks: list[str] = []
         self._count = 0
+        self._dividing: Node | None = None
         self._dropped: dict[int, int] = {}  # places at which a space is left out, with the number of nodes before
 
     @property
@@ -94,7 +102,24 @@ class BlockBuilder:
     def close(self, tag: str) -> None:
         """The end tag of the element opened last."""
         children = tuple(self._levels.pop())
-        self._levels[-1].append(self._open.pop()._replace(closing=tag, end=self._length, children=children))
+        node = self._open.pop()._replace(closing=tag, end=self._length, children=children)
+        self._levels[-1].append(self._object(node) or node)
+
+    def _object(self, node: Node) -> Node | None:
+        """An element as one thing that is kept, where it has signs alone, or is a raised or lowered number."""
+        text = "".join(self._parts)[node.start : node.end]
+        scripted = bool(_SCRIPTS.match(node.opening))
+        if text != text.strip() or not text or any(one.isalpha() or (one.isdigit() and not scripted) for one in text):
+            return None
+        inner = escape(text, quote=False)
+        if node.children:
+            child = node.children[0]
+            if len(node.children) > 1 or (child.start, child.end) != (node.start, node.end):
+                return None
+            inner = child.opening if child.role is Role.KEPT else f"{child.opening}{inner}{child.closing}"
+            if child.children:
+                return None
+        return node._replace(role=Role.KEPT, opening=node.opening + inner + node.closing, closing="", children=())
 
     def keep(self, raw: str, text: str) -> None:
         """What comes back as it was written, and its text: empty for what has none to be read."""
@@ -103,6 +128,8 @@ class BlockBuilder:
         if shown:
             self._append(shown)
             node = node._replace(role=Role.KEPT, start=self._length - len(shown), end=self._length)
+        elif self._last.isalnum() and not raw.startswith(_WITHIN_WORDS):
+            self._dividing = node = node._replace(divides=True)
         self._levels[-1].append(node)
 
     def end_line(self, raw: str) -> None:
@@ -122,6 +149,9 @@ class BlockBuilder:
         return Node(role, raw, self._length, self._length, self._count)
 
     def _append(self, text: str) -> None:
+        if self._dividing is not None and self._dividing.start == self._length and text[:1].isalnum():
+            text = f" {text}"  # what stands between words parts them
+        self._dividing = None if text else self._dividing
         if not self._xml and self._last in " \n":
             if text.startswith(" "):
                 self._dropped[self._length] = self._count
@@ -134,7 +164,7 @@ class BlockBuilder:
     def _settled(self, node: Node, text: str) -> Node:
         """A node with its span cut to the words in it; an element without words is a point."""
         start, end = min(node.start, len(text)), min(node.end, len(text))
-        before = start == 0 or text[start - 1].isspace()
+        before = text[start - 1].isspace() if start else not text[:1].isspace()
         after = end == len(text) or text[end].isspace() or self._dropped.get(end, -1) >= node.order
         span = trim(text, start, end)
         if node.role is Role.ELEMENT and span.start < span.end:
@@ -142,7 +172,12 @@ class BlockBuilder:
             return node._replace(start=span.start, end=span.end, children=children)
         if node.role is Role.KEPT:
             return node._replace(spaced=(before, after))
-        return Node(Role.POINT, _hollow(node), start, start, node.order, spaced=(before, after))
+        point = Node(Role.POINT, _hollow(node), start, start, node.order, spaced=(before, after))
+        return (
+            point._replace(spaced=(False, False), divides=True)
+            if node.divides and text[start : start + 1] == " "
+            else point
+        )
 
 
 def _hollow(node: Node, elsewhere: Collection[int] = ()) -> str:
@@ -178,7 +213,7 @@ class _Writing:
             else:
                 start = self._after_space(max(place.start, done), span) if node.spaced[0] else max(place.start, done)
                 parts += [self._words(done, start), self._point(node, start)]
-                done = start
+                done = start + (node.divides and self.text[start : start + 1] == " ")
         return "".join([*parts, self._words(done, span.end)])
 
     def _after_space(self, place: int, span: Span) -> int:
@@ -202,6 +237,8 @@ class _Writing:
         return "".join([*parts, self._lines(self.text[start:end])])
 
     def _lines(self, text: str) -> str:
+        if self.block.plain:
+            return text
         escaped = escape(text, quote=False)
         if self.block.xml:
             return escaped

@@ -1,7 +1,8 @@
 """A text as a row of pieces: sentences to translate, and everything between them, which comes back unchanged.
 
-Lines are borders always: a list, a poem or a table keeps its lines. Indentation, bullets, numbering, emoji and symbols
-around a sentence, blank lines and trailing spaces are kept; so is a sentence without a single letter.
+Lines are borders always: a list, a poem or a table keeps its lines. So are tabs, wide spaces and signs between the
+cells of a line. Indentation, bullets, numbering, emoji and symbols around a sentence, brackets and quotation marks
+around a line, blank lines and trailing spaces are kept; so is a sentence without a single letter.
 """
 
 from __future__ import annotations
@@ -16,15 +17,38 @@ from typing import Literal
 
 from models.text import BIDI
 from service.text.segmentation import split_sentences
+from service.text.spans import trim
 from service.text.splitting import Measure, split_long
 
-_BULLET = re.compile(r"(?:[-*+•‣◦▪·–—]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\([a-z]\))\s+")
+_BULLET = re.compile(
+    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\([a-z]\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?)\s+"
+)
 # "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
 _NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
+_SECTION = re.compile(r"\d{1,3}(?:\.\d{1,3})+\.?\s+(?=\w)")  # before a capital; "1.5 million" is no heading
+# Between the cells of a table and the steps of a path; not between what is compared.
+_BORDERS = r"[ \u00a0]*\t\s*|[ \u00a0]{{3,}}|\s+(?:[|·→•{}]\s+)+|(?<=[^\d\s])\s+>\s+(?=[^\d\s])|\s+\|\s*\Z"
+_BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›", ""))
+_ENCLOSING = {
+    "(": ")",
+    "[": "]",
+    "{": "}",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "›": "‹",
+    "„": "“",
+    "“": "”",
+    "‚": "‘",
+    "‘": "’",
+}
+_ENCLOSING |= {'"': '"', "'": "'", "”": "”"}
+_REFERENCE = re.compile(r"\s*\[\d{1,3}\]\Z")
 _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _ENDS = {opening: "\u202c" if opening < "\u2060" else "\u2069" for opening in BIDI if opening not in "\u202c\u2069"}
 _BIDI = re.compile(f"[{BIDI}]")
-_KEPT_AROUND = frozenset(("So", "Sk", "Cf", "Zs", "Zl", "Zp"))
+_KEPT_AROUND = frozenset(("So", "Sk", "Cf", "Cn", "Zs", "Zl", "Zp"))
+_SIGNS_AROUND = frozenset("\ufe0f\u20e3→←↑↓↔⇒⇐⇔†‡•·|¶*=~^")
 _NO_SPACES = frozenset(("ja", "zh", "zt", "yue", "th", "lo", "km", "my"))
 
 Splitting = Literal["lines", "sentences", "whole"]
@@ -146,8 +170,30 @@ def _unbroken(text: str, language: str, shorten: Callable[[str], list[str]], *, 
 
 def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
     yield from _nonempty(line[:prefix])
-    for sentence in split_sentences(line[prefix:], language):
+    done = prefix
+    quotes = "«" in line or "‹" in line
+    for border in (_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, prefix):
+        yield from _cell(line[done : border.start()], language, shorten)
+        yield from _nonempty(border[0])
+        done = border.end()
+    yield from _cell(line[done:], language, shorten)
+
+
+def _cell(cell: str, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
+    """A line, or what stands between two borders of one, without what encloses it whole."""
+    start, end = trim(cell, 0, len(cell))
+    while end - start > 2 and _encloses(cell[start:end]):
+        start, end = trim(cell, start + 1, end - 1)
+    yield from _nonempty(cell[:start])
+    for sentence in split_sentences(cell[start:end], language):
         yield from _sentence(sentence, shorten)
+    yield from _nonempty(cell[end:])
+
+
+def _encloses(cell: str) -> bool:
+    """Whether the first character opens what the last one closes, and nothing does in between."""
+    opening, closing, inside = cell[0], _ENCLOSING.get(cell[0]), cell[1:-1]
+    return cell[-1] == closing and opening not in inside and closing not in inside
 
 
 def _sentence(sentence: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
@@ -165,6 +211,8 @@ def _prefix(line: str, numbered: bool) -> int:
     """Characters of indentation and bullet at a line's beginning."""
     indent = len(line) - len(line.lstrip())
     match = _BULLET.match(line, indent) or (_NUMBERED.match(line, indent) if numbered else None)
+    if match is None and (match := _SECTION.match(line, indent)) and not line[match.end()].isupper():
+        match = None
     return match.end() if match else indent
 
 
@@ -175,11 +223,12 @@ def _core(piece: str) -> tuple[int, int]:
         first += 1
     while _is_kept(piece[last - 1]):
         last -= 1
-    return first, last
+    reference = _REFERENCE.search(piece[:last])
+    return first, reference.start() if reference and is_translatable(piece[first : reference.start()]) else last
 
 
 def _is_kept(character: str) -> bool:
-    return character.isspace() or character == "\ufe0f" or unicodedata.category(character) in _KEPT_AROUND
+    return character.isspace() or character in _SIGNS_AROUND or unicodedata.category(character) in _KEPT_AROUND
 
 
 def _balanced(between: Sequence[str]) -> tuple[str, ...]:

@@ -108,6 +108,8 @@ _XML_HEAD = re.compile(
 )
 _ROOT = "tandem"
 
+_NAMELESS = re.compile(r"(?<=>)(?:</>)+\Z")
+
 
 def scan_html(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
     """The tokens of HTML as a browser finds them. Raises MarkupError where there are too many, before any is made."""
@@ -122,7 +124,12 @@ def scan_html(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
     borders = [starts[one.line - 1] + one.col for one in found] + [len(plain)]
     tokens = [Token(Kind.JUNK, text[: places[borders[0]]])] if borders[0] else []
     for one, start, end in zip(found, borders, borders[1:], strict=False):
-        tokens += _html_tokens(one, text[places[start] : places[end]], plain[start:end])
+        raw = text[places[start] : places[end]]
+        nameless = None if one.type in (TokenType.TEXT, TokenType.CHARACTER_REFERENCE) else _NAMELESS.search(raw)
+        if nameless:  # the tokenizer says nothing of it, and it is no part of the tag before
+            raw = raw[: nameless.start()]
+        tokens += _html_tokens(one, raw, plain[start:end])
+        tokens += [Token(Kind.JUNK, nameless[0])] if nameless else []
     return tokens
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from models.text import normalise
+from models.text import normalise, unbroken
 from service.text.spans import Span
 
 _LINE_ENDS = re.compile(r"(\r\n?)")
@@ -134,6 +134,10 @@ class Masked:
         parts = _LINE_ENDS.split(self.text)
         text = "".join(part if part[:1] == "\r" else normalise(part) for part in parts)
         return Masked(text, self.hidden, self.mark)
+
+    def unbroken(self) -> Masked:
+        """The same without soft hyphens and the like around what is hidden, so that words are found with them too."""
+        return replace(self, text=unbroken(self.text))
 
     def divide(self, texts: Iterable[str]) -> Iterator[Masked]:
         """Texts that, joined, are ``text``, each with what is hidden in it."""

@@ -54,8 +54,8 @@ def found_parts(text: str, hidden: Sequence[Hidden], names: Sequence[str]) -> tu
 def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
     """A translation with what its placeholders stand for, set off by spaces where the sentence does so.
 
-    Spaces that the model writes stay, but for those between a tag and a word that it touches in the sentence: around
-    other parts it writes what the language wants ("{n}fach", "{n} times").
+    Spaces that the model writes stay, but for those between a tag or a sign and a word that it touches in the sentence:
+    around other parts it writes what the language wants ("{n}fach", "{n} times").
 
     Args:
         text: with placeholders.
@@ -81,9 +81,13 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
             put = f" {put}"
         if _run_together(put[-1:], text[done : done + 1]) and not around[place + 1][:1].isalnum():
             put = f"{put} "
-        if _is_tag(put):
-            written = written.removesuffix(" ") if around[place][-1:].isalnum() else written
-            done += text[done : done + 1] == " " and around[place + 1][:1].isalnum()
+        before, behind = around[place][-1:], around[place + 1][:1]
+        if _is_tag(put) or not any(map(str.isalnum, put)):
+            written = written.removesuffix(" ") if before.isalnum() else written
+            done += text[done : done + 1] == " " and behind.isalnum()
+            if not _is_tag(put):
+                put = " " * (before.isspace() and written[-1:].isalnum()) + put
+                put += " " * (behind.isspace() and text[done : done + 1].isalnum())
         written += put
     return written + text[done:]
 

@@ -24,6 +24,7 @@ Pairs = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 
 _UNKNOWN = -0.1  # what a word that is aligned with nothing adds to a stretch
 _MOST_PLACES = 100  # of one text, that are looked at
+_LINK = re.compile(r"<a\s|<\d", re.IGNORECASE)
 _LONG_ENOUGH = 4  # characters of a name that stands in both texts; shorter words of two languages may look alike
 
 
@@ -44,6 +45,7 @@ class Node(NamedTuple):
         order: nodes in the order of their start tags.
         closing: the end tag of an element around text.
         spaced: whether white space stands before and after a point.
+        divides: whether a point stands between two words without a space: they are read with one.
     """
 
     role: Role
@@ -54,6 +56,7 @@ class Node(NamedTuple):
     closing: str = ""
     spaced: tuple[bool, bool] = (False, False)
     children: tuple[Node, ...] = ()
+    divides: bool = False
 
 
 @dataclass(slots=True)
@@ -98,13 +101,17 @@ class Placing:
         text = self.source[node.start : node.end]
         expected = self._expected(node.start)
         taken = [self.spans[other.order] for other in self.kept]
-        places = (Span(match.start(), match.end()) for match in re.finditer(re.escape(text), self.target))
+        pattern = rf"(?<!\d){re.escape(text)}(?!\d)" if text.isdigit() else re.escape(text)
+        places = (Span(match.start(), match.end()) for match in re.finditer(pattern, self.target))
         free = [
             one
             for one in islice(places, _MOST_PLACES)
             if all(one.end <= span.start or span.end <= one.start for span in taken)
         ]
         if free:
+            before = self.source[max(0, node.start - 1) : node.start]  # of what ends a word, here and there
+            if before.isalnum():
+                free = [one for one in free if self.target[: one.start].endswith(before)] or free
             self.spans[node.order] = min(free, key=lambda span: abs(span.start - expected))
             self.kept.append(node)
 
@@ -150,6 +157,8 @@ class Placing:
         for node in elements:
             own = Span(node.start, node.end)
             found = units if own == words and self._all_free(units) else self._stretch(own, units)
+            if found[0] == found[1] and _LINK.match(node.opening):
+                found = self._nearest(own, units)
             if found[0] == found[1]:
                 continue
             self.spans[node.order] = Span(self._units[found[0]].start, self._units[found[1] - 1].end)
@@ -178,6 +187,15 @@ class Placing:
         first = round(centre - wanted / 2)
         numbers = [n for n in range(max(units[0], first), min(units[1], first + wanted)) if self._free[n]]
         return _first_run(numbers, units[0])
+
+    def _nearest(self, own: Span, units: tuple[int, int]) -> tuple[int, int]:
+        """The free word nearest to where an element is expected: a link without words cannot be followed."""
+        expected = self._expected(own.start)
+        words = [number for number in range(*units) if self._free[number] and self._is_word(number)]
+        if not words:
+            return units[0], units[0]
+        nearest = min(words, key=lambda number: abs(self._units[number].start - expected))
+        return nearest, nearest + 1
 
     def _named(self, own: Span, units: tuple[int, int]) -> tuple[int, int] | None:
         """The units that are written like the element's text, where there are just such ones."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import re2  # type: ignore[import-untyped]
 
 from service.errors import InvalidOption
+from service.text.families import COPIED, NUMBERS, PLACEHOLDERS, CopiedForm, find_families, may_have_some
 from service.text.masking import Hidden, HiddenPlace, apart
 from service.text.spans import Span
 
@@ -39,40 +40,8 @@ Finder = Callable[[str], Iterator[tuple[int, int]]]
 _Tree: TypeAlias = dict[str, "_Tree"]
 """Texts that begin alike, by their next character; the empty one stands for the end of one."""
 
-_PLACEHOLDER = re.compile(
-    r"""\{\{[^{}\n]{0,200}\}\}
-      | [$%\#]?\{[^{}\n]{0,200}\}
-      | %(?:\d{1,2}\$|\([\w.]{1,100}\))?[-+\#0]*(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh?|ll?|[Lzjt])?
-        [diouxXeEfFgGaAcsSpn@](?!\w)
-      | </?[A-Za-z][\w:.-]{0,100}(?:\s[^<>]{0,500})?/?>""",
-    re.VERBOSE,
-)
 _URL = re.compile(r"(?<![\w@])(?:[A-Za-z][A-Za-z0-9+.-]{1,20}://|mailto:|www\.(?=\w))[^\s<>\"`|\\^]+", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
-# Names of a program's parts, and of files: Body(), countryCode, max_filesize, TreeScope.Subtree, app.config. What
-# follows a full stop without its space begins with a capital, and abbreviations (z.B.) have parts of one letter.
-_IDENTIFIER = re.compile(
-    r"""(?<![\w@./\\-])
-    (?: [^\W\d_][\w.]*+\(\)
-      | [a-z]++[A-Z]\w*+(?:\.\w++)*+
-      | [^\W\d_][^\W_]*+(?:_++[^\W_]++)++(?:\.\w++)*+
-      | (?=[A-Z]\w{0,100}?[a-z][A-Z])\w++(?:\.\w++)++
-      | [^\W\d_]\w++(?:\.[a-z]\w++)++(?:\.\w++)*+
-    )(?![\w@/\\-]|\.\w)""",
-    re.VERBOSE,
-)
-# Names with a digit in them, and what has two points between digits: utf8mb4, F7, W3C, 192.168.0.1, v1.2.3.
-_NUMBERED = re.compile(r"(?<![\w@./\\-])(?:[^\W\d_]++\d\w*+|v?\d++(?:\.\d++){2,})(?![\w@/\\-]|\.\w)")
-# Paths and a command's options: /etc/fonts, ~/.profile, ../x, C:\Windows, \\server\share, --force, -v.
-_PATH = re.compile(
-    r"""(?<![\w@./\\:<~-])
-    (?: (?:~|\.{1,2})?(?:/[\w.+@%~-]*\w)++/?+
-      | (?:[A-Za-z]:|\\(?=\\))\\(?:[^\s\\/:*?"<>|]++\\)*+[^\s\\/:*?"<>|]*\w\\?+
-      | (?<!\S)--?(?:[A-Za-z]|(?<=--)[a-z][\w-]*\w)(?:=[^\s,;]*\w)?
-    )(?![\w@/\\-])""",
-    re.VERBOSE,
-)
-_LIKE_KEPT = re.compile(r"[a-z][A-Z]|[^\W_][._]\w|[^\W\d_]\d|\d\.\d|\(\)|@|://|[{%<]|[/\\]\w|(?<!\S)--?[A-Za-z]")
 # Code points of scripts that put spaces between words: a run of others is a sentence, and no word.
 _SPACED = r"[^\s\u0e00-\u1dff\u2c00-\uabff\ud7b0-\U0010ffff]"
 _ENDLESS = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1},}}+")
@@ -124,22 +93,25 @@ def always_kept(text: str, *, names: bool) -> list[HiddenPlace]:
     """What comes back as it is though nobody asked for it, in order.
 
     Endless words, for no model translates encoded data and hostile text: one of 19,000 letters "a" took a worker 36 s,
-    and came back as nonsense. Web and e-mail addresses, placeholders, and identifiers of programs, which small models
-    garble or leave out: "max_filesize" and "countryCode" came back one time in four. Placeholders and names with digits
-    are read as they are first, like terms: models know many, and write what is around them better so.
+    and came back as nonsense. Web and e-mail addresses, and the families of ``service.text.families``, which small
+    models garble or leave out: "max_filesize" and "countryCode" came back one time in four. Some of those are read as
+    they are first, like terms: models know many, and write what is around them better so.
 
     Args:
         text: any.
-        names: whether addresses, placeholders and identifiers are kept, too.
+        names: whether addresses and families are kept, too.
     """
-    # Most texts have none, and looking closely takes seven times as long.
-    always = _WITH_NAMES if names and _LIKE_KEPT.search(text) else _ENDLESS_WORDS
-    return [(span, _unasked(part.source)) for span, part in always.find(text)]
+    found = [_place(text, Span(*match.span())) for match in _ENDLESS.finditer(text)]
+    if names and may_have_some(text):
+        found += [_place(text, Span(*place)) for find in (_urls, _matches(_EMAIL)) for place in find(text)]
+        for table in (NUMBERS, PLACEHOLDERS, COPIED):  # of equal places the first counts
+            found += [_place(text, span, family.read_first) for span, family in find_families(text, table)]
+    return apart(found)
 
 
-def _unasked(part: str) -> Hidden:
-    read = _PLACEHOLDER.fullmatch(part) or _NUMBERED.fullmatch(part)
-    return Hidden(part, part, part if read else None, asked=False)
+def _place(text: str, span: Span, read_first: bool = False) -> HiddenPlace:
+    part = text[span.start : span.end]
+    return span, Hidden(part, part, part if read_first else None, asked=False)
 
 
 def _bad_entry(number: int, entry: str, bound: str) -> InvalidOption:
@@ -184,6 +156,10 @@ def _matches(pattern: re.Pattern[str]) -> Finder:
     return lambda text: (match.span() for match in pattern.finditer(text))
 
 
+def _family_finder(table: Mapping[str, CopiedForm]) -> Finder:
+    return lambda text: ((span.start, span.end) for span, _ in find_families(text, table))
+
+
 def _urls(text: str) -> Iterator[tuple[int, int]]:
     """Addresses without the punctuation of the sentence that they stand in."""
     for match in _URL.finditer(text):
@@ -205,15 +181,11 @@ def _address_end(text: str, start: int, end: int) -> int:
 
 
 _FINDERS: dict[str, Finder] = {
-    "placeholders": _matches(_PLACEHOLDER),
+    "placeholders": _family_finder(PLACEHOLDERS),
     "urls": _urls,
     "emails": _matches(_EMAIL),
-    "numbers": _matches(_NUMBER),
+    "numbers": lambda text: chain(_family_finder(NUMBERS)(text), _matches(_NUMBER)(text)),
 }
-_ENDLESS_WORDS = Protector((_matches(_ENDLESS),))
-_WITH_NAMES = Protector(
-    (*_ENDLESS_WORDS.finders, *map(_FINDERS.__getitem__, KEPT), *map(_matches, (_IDENTIFIER, _NUMBERED, _PATH)))
-)
 
 
 def _following(node: _Tree, last: str) -> str:

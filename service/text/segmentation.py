@@ -6,14 +6,18 @@ Looked at and not taken: pysbd (unmaintained), blingfire (dormant, one rule set 
 (few languages, dormant), wtpsplit (better on unpunctuated text, but needs a model and a runtime of its own).
 
 Where it divides what belongs together, the pieces are put together again: after abbreviations of German, English and
-French that its lists lack, after German ordinals, within names such as ``System.Out``, and before closing brackets.
+French that its lists lack, behind an apostrophe or before small letters, after German ordinals, within names such as
+``System.Out``, and before closing brackets.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import accumulate, pairwise
 
 import sentencex  # type: ignore[import-untyped]
+
+from models.text import is_unread
 
 _LOOKED_AT = 40  # characters at the end of a piece; more holds no abbreviation, and would cost time
 # A lone initial or title ("M. Dupont", "J. Doe") is never a sentence of its own.
@@ -24,22 +28,27 @@ _CLOSING = re.compile(r"[)\]}»”’]+(?:\s+|\Z)")
 
 # What the library's lists lack and what stands before something else: never a sentence's end.
 _NEVER_LAST = {
-    "de": """abb. abs. allg. anm. art.-nr. aufl. ausg. bd. bes. bsp. bspw. dipl.-ing. einschl. entspr. evtl. exkl. fa.
-        frl. geb. gez. hd. hrsg. inh. inkl. insb. jew. kap. max. mind. staatl. svw. tab. tel. verh. zz. zzgl. ziff.
-        überw.""",
+    "de": """abb. abs. abt. allg. anm. art.-nr. aufl. ausg. bd. bes. betr. bsp. bspw. dipl.-ing. ebd. einschl. entspr.
+        evtl. exkl. fa. frl. geb. gem. gez. hd. hrsg. inh. inkl. insb. jew. kap. max. mind. staatl. svw. tab. tel. verh.
+        zz. zzgl. ziff. überw.""",
     "en": """approx. ch. ed. eds. eq. eqs. est. figs. ft. incl. max. messrs. misc. ms. resp. tab. tbsp. tel. tsp.
         vol.""",
-    "fr": """c.-à-d. dr. i.e. m. max. me. mgr. min. mlle. mme. nb. op. pr. réf. st. ste. trad.""",
+    "fr": """apr. art. av. bd. c.-à-d. dr. éd. env. i.e. m. max. me. mgr. min. mlle. mme. nb. op. pr. réf. st. ste.
+        trad.""",
 }
 # What may end a sentence: the next one begins with a capital.
 _SOMETIMES_LAST = {
     "de": """hbf. jh. okt. pkt. sek.""",
     "en": """a.m. b.a. m.d. p.m. ph.d.""",
-    "fr": """avr. bd. cit. déc. févr. j.-c. janv. juil. n. no. nos. nov. oct. qqch. qqn. sept.""",
+    "fr": """avr. cit. déc. févr. j.-c. janv. juil. n. no. nos. nov. oct. qqch. qqn. sept.""",
 }
 _ALWAYS = {language: frozenset(words.split()) for language, words in _NEVER_LAST.items()}
 _BEFORE_SMALL = {language: frozenset(words.split()) for language, words in _SOMETIMES_LAST.items()}
 
+# "Mon. to Fri.": what goes on in small letters after one of four letters at most, with a capital or without a vowel.
+_SHORT = re.compile(r"(?:[^\W\d_a-z][^\W\d_]{1,3}|[bcdfghj-np-tv-xz]{1,4})\.")
+# "am 24.12. Heiligabend": a day and a month.
+_DAY_AND_MONTH = re.compile(r"(?<![\w.])\d{1,2}\.\d{1,2}\.\s+\Z")
 # "am 1. Mai", "das 19. Jahrhundert"; but "Er kam am 5. Sie ging."
 _ORDINAL = re.compile(
     r"(?:(?<!\w)(?:am|an|im|in|beim|bis|vom|zum|zur|de[rmns]|die|das|ih[rn]\w*|sein\w*|mein\w*|unser\w*|jede\w*|und)"
@@ -62,6 +71,11 @@ def split_sentences(text: str, language: str) -> list[str]:
     """
     if not text:
         return []
+    places = [place for place, character in enumerate(text) if not is_unread(character)]
+    if len(places) < len(text):  # "3. Ja-nu-ar" with soft hyphens is a date
+        ends = accumulate(map(len, split_sentences("".join(text[place] for place in places), language)))
+        borders = [0, *(places[end] for end in ends if end < len(places)), len(text)]
+        return [text[first:behind] for first, behind in pairwise(borders)]
     base = language.split("-")[0]
     pieces: list[str] = list(sentencex.segment(base, text))
     if "".join(pieces) != text:  # the library's promise, on which the layout rests
@@ -92,7 +106,17 @@ def _belongs(before: str, piece: str, language: str) -> bool:
     end = before[-_LOOKED_AT:]
     match = _LAST_WORD.search(end)
     word = match[1].lower() if match else ""
+    if match and match.start() and end[match.start() - 1] in "'’" and _is_abbreviation(match[1], piece, language):
+        return True
+    if match and piece.lstrip()[:1].islower() and _SHORT.fullmatch(match[1]):
+        return True
     small = piece.lstrip()[:1].islower() or piece.lstrip()[:1].isdigit()
     if word in _ALWAYS.get(language, ()) or (small and word in _BEFORE_SMALL.get(language, ())):
         return True
-    return language == "de" and bool(_ORDINAL.search(end)) and not _BEGINNING.match(piece)
+    ordinal = language == "de" and (_ORDINAL.search(end) or _DAY_AND_MONTH.search(end))
+    return bool(ordinal) and not _BEGINNING.match(piece)
+
+
+def _is_abbreviation(word: str, piece: str, language: str) -> bool:
+    """Whether the library's lists have a word, which they do not find behind an apostrophe ("l'art. 5")."""
+    return len(list(sentencex.segment(language, f"{word} {piece[:_LOOKED_AT]}"))) == 1

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from models.search import Hypothesis
 from service.bundles.served import ServedModel
 from service.engine import Decoded
+from service.text.faithful import Fault
 from service.text.loops import cut_loops
 from service.text.masking import Hidden, Masked
 from service.text.placeholders import cased, found_parts, restored
@@ -32,6 +33,7 @@ class Candidate:
         repetition: whether a loop was cut out of it.
         known_from: what had it, so that nothing was decoded.
         before: what was written in a language between, piece by piece; none where there is none.
+        faults: what it lacks, or has and its source does not.
     """
 
     text: str
@@ -41,6 +43,7 @@ class Candidate:
     repetition: bool = False
     known_from: Known | None = None
     before: Sequence[Hypothesis] = ()
+    faults: tuple[Fault, ...] = ()
 
     @property
     def loses_nothing(self) -> bool:

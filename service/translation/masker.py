@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from models.text import is_unread
 from service.text.glossary import Glossary
-from service.text.masking import Hidden, Masked, merge
+from service.text.masking import Hidden, HiddenPlace, Masked, merge
 from service.text.protect import Protector, always_kept
 from service.text.spans import Span
 from service.translation.requests import DecodeRequest, TranslateTask
@@ -46,8 +47,17 @@ class Masker:
         """
         unasked = always_kept(text, names=self.names)
         if unasked and self.glossary:  # whose terms may have digits and capitals in them
-            unasked = [one for one in merge(self.glossary.find(text), unasked) if not one[1].asked]
+            unasked = [one for one in merge(self._terms(text), unasked) if not one[1].asked]
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
         found = merge(merge(always, self.protector.find(text)), unasked)
         masked = Masked(text).hide(found).normalised()
-        return masked.hide(self.glossary.find(masked.text))
+        return masked.hide(self._terms(masked.text))
+
+    def _terms(self, text: str) -> list[HiddenPlace]:
+        """The terms in a text, also those with soft hyphens or zero-width characters in them."""
+        places = [place for place, character in enumerate(text) if not is_unread(character)] if self.glossary else []
+        if len(places) in (0, len(text)):
+            return self.glossary.find(text)
+        found = self.glossary.find("".join(text[place] for place in places))
+        spans = ((Span(places[span.start], places[span.end - 1] + 1), term) for span, term in found)
+        return [(span, replace(term, source=text[span.start : span.end])) for span, term in spans]

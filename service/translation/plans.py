@@ -109,7 +109,7 @@ def make_plan(
         bound = f"must be false for {mute}, which does not say what its words align with"
         raise InvalidOption("alignments", bound, True)
     judged = mute is None and request.wants_details and _attentive(route)
-    marked = mute is None and isinstance(request, TranslateTask) and request.markup is not None
+    marked = mute is None and isinstance(request, TranslateTask)
     priority = priority_of(characters, request.priority, limits.bulk_characters)
     given = tuple(request.columns[name] for name in route.fields)
     known = _placeholders(route)

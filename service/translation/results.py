@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from service.engine import Decoded, Job
 from service.text.detection import Guess
+from service.text.faithful import Fault
 from service.text.spans import Span
 
 _DESCRIBED = {"use_attribute_docstrings": True}
@@ -69,6 +70,7 @@ class WrittenSentence:
         tokens: pieces that the model wrote.
         token_scores: of each, and of the end; None where nobody asked.
         repetition: True where a loop was cut out of it, else None.
+        faults: what is still at fault in it after all attempts, None where nothing is.
         match: percent of the source that the memory's entry has, 100; None where it was decoded.
         lexicon: True where it is a word or phrase that the bundle's lexicon had, else None.
         confidence: 0 to 1, and words: theirs; None where a model that wrote it was not calibrated.
@@ -85,6 +87,7 @@ class WrittenSentence:
     lexicon: bool | None = None
     confidence: float | None = None
     words: list[WordConfidence] | None = None
+    faults: list[Fault] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,15 +32,15 @@ class Way:
         bundles: the models, in order.
         languages: the text's, those between, and the translation's, as ISO 639 has them.
         placeholders: how many parts of a sentence can be hidden all the way; 0 = none.
-        unreadable: finds in a normalised text what a model on the way has no pieces for. It is hidden after all stages:
-            one for which it matters what comes first does so itself.
+        unreadable: finds in a normalised sentence what a model on the way has no pieces for. It is hidden after all
+            stages: one for which it matters what comes first does so itself.
         lexicon: whether the request lets the bundles' lexicons speak.
     """
 
     bundles: tuple[Bundle, ...]
     languages: tuple[str, ...]
     placeholders: int
-    unreadable: Callable[[str], list[HiddenPlace]]
+    unreadable: Callable[[Masked], list[HiddenPlace]]
     lexicon: bool
 
     @property

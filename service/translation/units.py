@@ -24,6 +24,7 @@ from models.text import normalise
 from service.bundles.served import ServedModel, Tokeniser
 from service.engine import Decoded, Job
 from service.errors import InvalidOption
+from service.text.faithful import BROKEN, ended_like, find_faults, to_hide
 from service.text.foreign import find_foreign
 from service.text.html import HtmlDocument
 from service.text.layout import Document, is_translatable
@@ -32,12 +33,15 @@ from service.text.masking import Hidden, Masked
 from service.text.parallel import ParallelDocument
 from service.text.placeholders import cased, choose_placeholders
 from service.text.splitting import Measure, split_long
+from service.text.tags import read_tags
 from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
 from service.translation.plans import Plan
 from service.translation.requests import TranslateTask
 from service.translation.stages import StagedSentence, finished, judged, prepared
+
+_MOST_MENDED = 2  # further attempts at a sentence that is at fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,7 @@ class Unit:
         candidates: its translations, best first; empty until they are there.
         decoded: the results that they come from, one per job.
         former: what a stage did not accept, and stays where its attempt is no better: attempt, candidates, and results.
+        mended: the attempts of which the best translation was at fault, each with what was hidden then.
     """
 
     texts: tuple[str, ...]
@@ -181,6 +186,7 @@ class Unit:
     candidates: list[Candidate] = field(default_factory=list)
     decoded: Sequence[Decoded] = ()
     former: tuple[Attempt, list[Candidate], Sequence[Decoded]] | None = None
+    mended: list[tuple[Attempt, list[Candidate], Sequence[Decoded], Masked]] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -233,9 +239,17 @@ class Unit:
     def candidates_of(self, plan: Plan, attempt: Attempt, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of an attempt's jobs say, best first, as it is written."""
         found = attempt.candidates(plan.writer, self.masked, decoded)
-        if attempt.known_from or not plan.stages:
+        if attempt.known_from or len(self.texts) > 1:
             return found
-        return [replace(one, text=finished(plan.stages, one.text, self.sentence)) for one in found]
+        return sorted((self._checked(plan, one) for one in found), key=lambda one: (not one.complete, bool(one.faults)))
+
+    def _checked(self, plan: Plan, one: Candidate) -> Candidate:
+        """A candidate as it is written: after all stages, with the source's end, and with what is at fault in it."""
+        text = ended_like(finished(plan.stages, one.text, self.sentence), self.masked.target)
+        faults = find_faults(self.masked, text)
+        if "characters" in faults and BROKEN not in self.masked.source:
+            text = text.replace(BROKEN, "")
+        return replace(one, text=text, faults=faults)
 
     def work(self, plan: Plan) -> list[tuple[Plan, Job]]:
         """The jobs of its attempt, each with how it is decoded."""
@@ -257,14 +271,16 @@ class Unit:
         if not self.candidates:
             return True
         best = self.candidates[0]
-        if len(self.texts) > 1 or self.attempt.pieces is not None:
+        if len(self.texts) > 1:
             return False
+        if self.attempt.pieces is not None or self.mended:
+            return self._mends(plan)
         if self.former is not None:
             if not best.loses_nothing:
                 self.attempt, self.candidates, self.decoded = self.former
-            return False
+            return self._mends(plan)
         if best.complete:
-            return self._tries_once_more(plan)
+            return self._tries_once_more(plan) or self._mends(plan)
         hidden, covered = self.masked.hidden, self.attempt.covered
         every = {number for number, one in enumerate(hidden) if not one.accepted}
         missing = {hidden[number] for number in every if not best.kept[number]}
@@ -285,6 +301,32 @@ class Unit:
             return False
         self.former, self.attempt = (self.attempt, self.candidates, self.decoded), attempt
         return True
+
+    def _mends(self, plan: Plan) -> bool:
+        """Whether there is another attempt, since the best translation is at fault: with what is lost hidden too, then
+        in pieces. Of all attempts the one with the fewest faults stays."""
+        if not self.attempt.jobs:
+            return False
+        faults = self.candidates[0].faults
+        self.mended.append((self.attempt, self.candidates, self.decoded, self.masked))
+        if faults and len(self.mended) <= _MOST_MENDED and self._hides_more(plan, self.candidates[0]):
+            return True
+        self.attempt, self.candidates, self.decoded, self.masked = min(self.mended, key=_faults)
+        return False
+
+    def _hides_more(self, plan: Plan, best: Candidate) -> bool:
+        before, attempt = self.masked, self.attempt
+        more = to_hide(before, best.text, best.faults)
+        if more:
+            self.masked = before.hide(more)
+        every = {number for number, one in enumerate(self.masked.hidden) if not one.accepted}
+        if plan.placeholders and (more or not every <= attempt.covered) and attempt.pieces is None:
+            self.attempt = self._covering(plan, every)
+        elif every and (more or attempt.pieces is None) and {*best.faults} != {"brackets"}:
+            self.attempt = self._in_parts(plan)
+        else:
+            return False
+        return bool(self.attempt.jobs)
 
     def take(self, translations: Sequence[str], known_from: Known) -> None:
         """Take what is known of it, if anything, as its translations, best first."""
@@ -338,6 +380,11 @@ class Unit:
             plan.job(plan.model.encode((core,)), first=self.first and number == 0) for number, core in enumerate(cores)
         )
         return Attempt(jobs, tuple((core,) for core in cores), (), tuple(pieces))
+
+
+def _faults(attempted: tuple[Attempt, list[Candidate], Sequence[Decoded], Masked]) -> tuple[bool, int]:
+    _, (best, *_), _, _ = attempted
+    return not best.complete, len(best.faults)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -398,6 +445,9 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
     Raises:
         InvalidOption: a text has words in some sources only, or is too long for the model and cannot be split.
     """
+    if markup is None and len(plan.columns) == 1:
+        text = plan.columns[0][number]
+        markup = read_tags(text, [span for span, _ in masker.protector.find(text)])
     if markup is not None:
         segments = tuple(
             _parse_alone(plan, block.text, masker.mask(block.text, block.kept), tokens, attention=block.has_markup)
@@ -432,8 +482,8 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
 
 def _readable(plan: Plan, sentence: Masked) -> Masked:
     """A sentence as its models read it: after all stages, and without what they have no pieces for."""
-    done = prepared(plan.stages, sentence)
-    return done.hide(find_foreign(done.text, [model.alphabet for model in plan.route.models]))
+    done = prepared(plan.stages, sentence.unbroken())
+    return done.hide(find_foreign(done, [model.alphabet for model in plan.route.models]))
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:

@@ -88,12 +88,8 @@ class SentenceWriter:
             alignment = replace(self._aligned(aligned[route.lead], source.start, target.start), others=others or None)
         score, pieces = round(hypothesis.score, 6), route.models[-1].pieces(hypothesis)
         confidence, words = judge(route, best, written, target.start) or (None, None)
-        repetition = best.repetition or None
-        return [
-            WrittenSentence(
-                source, target, score, pieces, scores, alignment, repetition, confidence=confidence, words=words
-            )
-        ]
+        described = WrittenSentence(source, target, score, pieces, scores, alignment, best.repetition or None)
+        return [replace(described, confidence=confidence, words=words, faults=[*best.faults] or None)]
 
     def _aligned(self, alignment: Alignment, source: int, target: int) -> AlignedSource:
         """One source's; ``source`` and ``target`` are where the sentence begins in its texts."""

@@ -301,3 +301,11 @@ async def test_a_word_that_a_lexicon_only_copies_is_of_another_language(
     response = await client.post("/translate", json={"q": word, "source": "auto", "target": "de"})
     assert response.json()["detectedLanguage"]["language"] == language
     assert response.json()["translatedText"] == translation
+
+
+async def test_a_label_keeps_its_capital(client: httpx.AsyncClient) -> None:
+    body = {"q": ["Chien", "chien", "Au revoir!", "SALUT", "Londres"], "source": "fr", "target": "en"}
+    reply = await client.post("/translate", json=body)
+    assert reply.json()["translatedText"] == ["Dog", "dog", "Goodbye!", "HI", "London"]
+    reply = await client.post("/translate", json={"q": ["Dog", "dog"], "source": "en", "target": "fr"})
+    assert reply.json()["translatedText"] == ["Dog", "dog"]

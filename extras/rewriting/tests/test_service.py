@@ -96,3 +96,9 @@ async def test_all_of_a_phrase_that_is_looked_up_aligns_with_all_of_its_translat
         "tokens": {"source": ["Auf Wiedersehen!"], "target": ["Goodbye!"]},
         "words": [spans],
     }
+
+
+async def test_dates_and_entries_are_found_with_soft_hyphens_in_them(knowing: Served) -> None:
+    texts = ["das ist am 3. Ja\u00adnu\u00adar alt", "w\u200bo"]
+    body = (await knowing.translate(texts)).json()
+    assert body["translatedText"] == ["das ist on January 3 alt", "where"]

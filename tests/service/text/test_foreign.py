@@ -2,32 +2,73 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from models.vocabulary import WordVocabulary
 from service.text.foreign import Alphabet, find_foreign
+from service.text.masking import Hidden, Masked
+from service.text.spans import Span
 from tests.service.support import tiny_vocabulary
 
 TINY = Alphabet(tiny_vocabulary())
 CYRILLIC = Alphabet(WordVocabulary(["привет", "мир"]))
 
 
+def found(text: str, *alphabets: Alphabet) -> list[str]:
+    places = find_foreign(Masked.of(text), alphabets)
+    assert all(text[span.start : span.end] == part.target and not part.asked for span, part in places)
+    assert all(before.end < after.start for (before, _), (after, _) in pairwise(places))
+    return [part.source for _, part in places]
+
+
 @pytest.mark.parametrize(
     ("text", "foreign"),
     [
-        ("das haus ist alt: $ + = ^", []),
+        ("das haus ist alt: $ + = ^", ["$", "+", "=", "^"]),
         ("ein 🍕haus👍🏽🎉 und 🏴󠁧󠁢󠁳󠁣󠁴󠁿", ["🍕", "👍🏽🎉", "🏴󠁧󠁢󠁳󠁣󠁴󠁿"]),
-        ("Ein 日本、мир", ["日本", "мир"]),
-        ("haŭs, ŭh und 日本haus", []),  # parts of words
-        ("„das“ – haus…", []),  # marks are no signs
+        ("neu \U0001fa77 und \U0001fae8\ufe0f", ["\U0001fa77", "\U0001fae8\ufe0f"]),
+        ("wir haben 2️⃣ im haus ❤️ #️⃣", ["2️⃣", "❤️", "#️⃣"]),
+        ("das § haus ‰ • alt † heute → morgen", ["§", "‰", "•", "†", "→"]),
+        ("ein \ue123 haus", ["\ue123"]),  # of a font of icons
+        ("Ein 日本、мир", ["日本、мир"]),
+        ("日本haus", ["日本"]),
+        ("haŭs, ŭh, ŭĥ", ["ŭĥ"]),
+        ("ha\u0304us haus", []),
+        ("„das“ – haus… ‘es’ «ist» alt.", []),  # marks, which no language keeps as they are
+        ("das ha\u00adus\u200b heute\u00a0morgen", []),  # not read
+        ("es *ist* das **haus** und _gross_", ["*", "*", "**", "**", "_", "_"]),
+        ("haus|dir | alt", ["|", "|"]),
+        ("@wo AT&T C++ [geht] 50%", ["@wo", "AT&T", "C++", "[geht]", "50%"]),
+        ("[[es]] #haus gut~ x_y", ["[[es]]", "#haus", "gut~", "x_y"]),
+        ("[wo ist es]", ["[", "]"]),
+        ("⟨ < ▁", ["⟨", "<", "▁"]),  # in the names of pieces only
     ],
-)
+)  # fmt: skip
 def test_signs_and_whole_words_are_foreign(text: str, foreign: list[str]) -> None:
-    places = find_foreign(text, [TINY])
-    assert [part.source for _, part in places] == foreign
-    assert all(text[span.start : span.end] == part.target and not part.asked for span, part in places)
+    assert found(text, TINY) == foreign
+
+
+def test_what_is_hidden_is_no_foreign_sign() -> None:
+    masked = Masked.of("das {x}→ haus").hide([(Span(4, 7), Hidden.kept("{x}"))])
+    assert [part.source for _, part in find_foreign(masked, [TINY])] == ["→"]
 
 
 def test_all_models_must_know_a_character() -> None:
-    assert find_foreign("привет, мир", [CYRILLIC]) == []
-    assert [part.source for _, part in find_foreign("мир и haus", [CYRILLIC, TINY])] == ["мир", "и"]
+    assert found("привет, мир", CYRILLIC) == []
+    assert found("мир и haus", CYRILLIC, TINY) == ["мир", "и", "haus"]
+
+
+def test_a_vocabulary_is_asked_for_each_character_once() -> None:
+    asked: list[str] = []
+
+    class Asked(WordVocabulary):
+        def reads(self, character: str) -> bool:
+            asked.append(character)
+            return super().reads(character)
+
+    alphabet = Alphabet(Asked(["haus"]))
+    for _ in range(3):
+        assert found("haus § → haus", alphabet) == ["§", "→"]
+    assert len(asked) == len(set(asked)) and {*"haus§→"} <= {*asked}

@@ -122,6 +122,8 @@ def test_a_translation_that_is_the_text_gives_the_markup_back(text: str) -> None
 @example("<p>Haus<!-- c --> <b>alt</b><br></p>", None)
 @example("<math><tr>Haus <x/>alt", None)
 @example("<svg><p></svg><div></div><b>Haus</b>", None)
+@example("<b>Haus</>", None)
+@example("<!-- c -->Haus</>", None)
 def test_tags_come_back_once_whatever_the_translation_is(text: str, data: st.DataObject | None) -> None:
     def other(block: MarkupBlock) -> str:
         if data is None:
@@ -356,3 +358,53 @@ def test_misnested_tags_stay_between_the_same_words(text: str) -> None:
         assert elements(result) == elements(text)
         stretches = zip(re.split("<[^>]*>", text), re.split("<[^>]*>", result), strict=True)
         assert all(sorted(old.lower().split()) == sorted(new.lower().split()) for old, new in stretches), result
+
+
+def block(text: str) -> MarkupBlock:
+    (found,) = HtmlDocument.parse(text).blocks
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "kept"),
+    [
+        ("48 m<sup>3</sup> und", "48 m3 und", ["3"]),
+        ("H<sub>2</sub>O ist", "H2O ist", ["2"]),
+        ('Fußnote<sup><a href="#f1">1</a></sup>.', "Fußnote1.", ["1"]),
+        ('Haus <a href="#">¶</a> alt <b>*</b>', "Haus ¶ alt *", ["¶", "*"]),
+        ("Haus <b>1.204</b> und <sup>n</sup>", "Haus 1.204 und n", []),
+    ],
+)
+def test_an_element_without_letters_is_an_object(text: str, read: str, kept: list[str]) -> None:
+    found = block(text)
+    assert found.text == read and [found.text[slice(*span)] for span in found.kept] == kept
+    assert found.render(f"so {read}") == f"so {text}" or not kept
+
+
+def test_a_raised_number_keeps_its_word_wherever_that_goes() -> None:
+    found = block("48 m<sup>3</sup> und 3 Tanks m<sup>3</sup>")
+    assert found.render("3 tanks m3 and 483 m3") == "3 tanks m<sup>3</sup> and 483 m<sup>3</sup>"
+
+
+def test_empty_elements_part_words() -> None:
+    found = block('Hund<img src="a.png">Katze')
+    assert found.text == "Hund Katze"
+    assert found.render("dog cat", [((0, 4), (0, 3)), ((5, 10), (4, 7))]) == 'dog<img src="a.png">cat'
+    assert block("Donau<wbr>dampf").text == "Donaudampf"
+
+
+def test_a_link_has_a_word() -> None:
+    found = block('Guten Abend <a href="">hier</a> bitte')
+    assert '<a href=""></a>' not in found.render("Good evening please", [((0, 5), (0, 4)), ((6, 11), (5, 12))])
+
+
+def test_what_is_wrapped_whole_is_a_text() -> None:
+    assert not block("<p><b>Haus</b></p>").has_markup and not block("<i><b>Haus</b></i>").has_markup
+    assert block("<b>Haus</b> alt").has_markup and block("<b>Haus</b><img>").has_markup
+    assert block("<b>Haus</b>").render("house") == "<b>house</b>"
+
+
+def test_no_space_is_put_before_what_stands_first() -> None:
+    document = HtmlDocument.parse('<x id="1"/> von <x id="2"/> Dateien', MarkupOptions(xml=True))
+    (found,) = document.blocks
+    assert found.render(" of  files").startswith('<x id="1"/> of')

@@ -67,3 +67,32 @@ def test_nothing_is_lost(text: str, language: str) -> None:
     found = split_sentences(text, language)
     assert "".join(found) == text
     assert all(found)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("fr", "Selon l'art. 5 du code, le contrat est nul."),
+        ("fr", "Il habite l’av. Foch, à 12 bd. Voltaire."),
+        ("fr", "Il y a qu'env. 5 personnes d'apr. Hugo."),
+        ("en", "Open Mon. to Fri. from 9 to 5."),
+        ("de", "Gem. Satzung (ebd. S. 5) gilt das."),
+        ("de", "Abt. Verkauf betr. Ihre Anfrage"),
+        ("de", "Am 24.12. Heiligabend."),
+        ("de", "Das ist am 3. Ja\u00adnu\u00adar so.\u200b"),
+    ],
+)
+def test_an_abbreviation_ends_no_sentence(language: str, text: str) -> None:
+    assert split_sentences(text, language) == [text]
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [
+        ("en", ["He is big. ", "she is not."]),
+        ("fr", ["C'est l'été. ", "Il fait chaud."]),
+        ("de", ["Er kam am 3.5. ", "Sie ging."]),
+    ],
+)
+def test_what_is_none_ends_one(language: str, sentences: list[str]) -> None:
+    assert split_sentences("".join(sentences), language) == sentences

@@ -76,6 +76,40 @@ def test_a_date_is_no_numbered_list() -> None:
     assert sentences("3. Oktober ist Feiertag.\n4. Auch.") == ["Oktober ist Feiertag.", "Auch."]
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Haus\tHund\t\tKatze", ["Haus", "Hund", "Katze"]),
+        ("Datei öffnen\tStrg+O", ["Datei öffnen", "Strg+O"]),
+        ("Name    Anna Müller", ["Name", "Anna Müller"]),
+        ("| Name | Preis |  | Rest |", ["Name", "Preis", "Rest"]),
+        ("Datei > Öffnen > Neu", ["Datei", "Öffnen", "Neu"]),
+        ("Start » Haus › Hund · Tee → Wein • Rest", ["Start", "Haus", "Hund", "Tee", "Wein", "Rest"]),
+        ("5 < 10 und 10 > 5 ist wahr", ["5 < 10 und 10 > 5 ist wahr"]),
+        ("(Das Haus. Es ist alt.)", ["Das Haus.", "Es ist alt."]),
+        ("„Guten Tag“", ["Guten Tag"]),
+        ('["Guten Tag!"]', ["Guten Tag!"]),
+        ("« Bonjour »\t[Musik]", ["Bonjour", "Musik"]),
+        ("„Ja“, sagte er, „so“", ["„Ja“, sagte er, „so“"]),
+        ("(so) und (so)", ["(so) und (so)"]),
+        ("1.2 Das Haus", ["Das Haus"]),
+        ("1.2.3. Das Haus", ["Das Haus"]),
+        ("24.12. Heiligabend", ["Heiligabend"]),
+        ("1.5 million people", ["1.5 million people"]),
+        ("[1] Das Haus ist alt. [2]", ["Das Haus ist alt."]),
+        ("§ 5 Haftung", ["Haftung"]),
+        ("→ Weiter →", ["Weiter"]),
+        ("Preis* †", ["Preis"]),
+        ("===== Kapitel =====", ["Kapitel"]),
+        ("¶ Text \U0001fa77", ["Text"]),
+    ],
+)
+def test_what_parts_and_encloses_a_line_is_layout(text: str, wanted: list[str]) -> None:
+    document = parse(text, limit=1000)
+    assert [piece.text for piece in document.sentences] == wanted
+    assert document.join(wanted)[0] == text
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\n\t", "😀", "😀👨‍👩‍👧 ❤️", "...", "?!", "12 + 3 = 15", "1️⃣"])
 def test_nothing_to_translate(text: str) -> None:
     assert parse(normalise(text)).sentences == ()

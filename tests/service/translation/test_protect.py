@@ -64,7 +64,7 @@ def test_literals_stand_at_word_boundaries_and_the_longest_counts() -> None:
             "TreeScope.Subtree com.microsoft.azure.IngestClient app.run() Body()",
         ),
         ("Hallo {userName} von %(brand)s und a@b.de", "{userName} %(brand)s a@b.de"),
-        ("z.B. das Haus.Der Hund d.h. e.g. 3.5 U.S. K.o. __init__ ____ und/oder_so iPhone-Hülle", ""),
+        ("z.B. das Haus.Der Hund d.h. e.g. 3.5 U.S. K.o. __init__ ____ und/oder_so iPhone-Hülle", "__init__"),
         ("GitHub MitarbeiterInnen WLAN f() 1.a Ende.", "f()"),
         ("utf8mb4 (F7), W3C auf 192.168.0.1 und v1.2.3; 2.5 1.a B2-Kurs 3D", "utf8mb4 F7 W3C 192.168.0.1 v1.2.3"),
         ("/etc/fonts/, (~/.profile) und ../x oder ./run.sh. POST /a", "/etc/fonts/ ~/.profile ../x ./run.sh /a"),

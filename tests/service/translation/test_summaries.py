@@ -132,6 +132,6 @@ async def test_the_shipped_model_summarizes_ten_thousand_words(request: pytest.F
     assert len(text.split()) > 10_000
     app = create_app(Settings(bundles=(folder,), shutdown_timeout=5))
     async with running(app) as client:
-        body = (await client.post("/summarize", json={"q": text})).json()
+        body = (await client.post("/summarize", json={"q": text, "method": "model"})).json()
         assert body["truncated"] is False and body["usage"]["source_tokens"] > 10_000
         assert 0 < len(body["summary"].splitlines()) < 3

@@ -1,0 +1,145 @@
+"""Whether a translation has what its source has, whatever the model: signs, long numbers, parts that are kept, words.
+
+Nothing here asks whether a translation is right: only what no language changes is counted.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import Literal, TypeAlias
+
+from service.text.masking import Hidden, HiddenPlace, Masked, apart
+from service.text.spans import Span
+
+BROKEN = "\ufffd"
+_GROUPS = " .,'’\u00a0\u202f"
+_NUMBER = re.compile(rf"\d{{1,3}}(?:[{_GROUPS}]\d{{3}})+(?!\d)|\d+")
+_LONG = 4  # digits; shorter numbers are written in words, too
+_SIGNS = frozenset("#%&*@\\_^`†‡•·§¶‰")
+_IN_WORDS = frozenset("%&€$£¥+°=")  # a sign in one language, a word in another
+_BRACKETS = ("()", "[]", "{}")
+_QUOTES = '"“”„«»'
+_SPELT = re.compile(r"\S*[^\x00-\x7f\s]\S*")
+_END = re.compile(r"[.!?…:;,。！？：；，]*\Z")
+_SAME = str.maketrans("。！？：；，", ".!?:;,")
+_ABBREVIATED = re.compile(r"(?:\w\.\w+|\b(?:etc|Inc|Co|Corp|Ltd|Jr|Sr|St|No|Nr|usw|bzw|Mr|Mrs|Ms|Dr|Prof|M|Mme))\.\Z")
+
+
+Fault: TypeAlias = Literal["characters", "signs", "numbers", "parts", "brackets", "words"]
+"""What a translation lacks, or has and its source does not: a broken character, a sign, a number of four digits or
+more, a part that comes back as it is, the other one of two brackets or quotation marks, or words at all."""
+
+
+def find_faults(masked: Masked, written: str) -> tuple[Fault, ...]:
+    """What is at fault in a translation.
+
+    Args:
+        masked: its source, with what is hidden in it and stands in the translation as its target.
+        written: the translation.
+    """
+    wanted = masked.target
+    if written == wanted:
+        return ()
+    kept = [one.target for one in masked.hidden if one.source == one.target and not one.accepted]
+    checks: dict[Fault, bool] = {
+        "characters": written.count(BROKEN) > wanted.count(BROKEN),
+        "signs": bool(_lost_signs(wanted, written)) or _has_strange_signs(wanted, written),
+        "numbers": bool(_numbers(wanted) - _numbers(written)),
+        "parts": any(wanted.count(part) != written.count(part) for part in {*kept} if len(part) > 1),
+        "brackets": any(_is_balanced(wanted, one) and not _is_balanced(written, one) for one in _PAIRS),
+        "words": _has_words(masked.text) and not _has_words(_without(written, kept)),
+    }
+    return tuple(fault for fault, found in checks.items() if found)
+
+
+def to_hide(masked: Masked, written: str, faults: Collection[Fault]) -> list[HiddenPlace]:
+    """Places in a source, in order, that no model should read once more, as a translation lost what stands there."""
+    found: list[Span] = []
+    wanted = masked.target
+    if "signs" in faults and (lost := _lost_signs(wanted, written)):
+        found += _matches(f"[{re.escape(''.join(lost))}]+", masked.text)
+    if "numbers" in faults:
+        lost_numbers = _numbers(wanted) - _numbers(written)
+        found += [Span(*match.span()) for match in _NUMBER.finditer(masked.text) if _digits(match[0]) in lost_numbers]
+    if "brackets" in faults:
+        torn = "".join(one for one in _PAIRS if _is_balanced(wanted, one) and not _is_balanced(written, one))
+        found += _matches(f"[{re.escape(torn)}]", masked.text)
+    if "characters" in faults:
+        found += [
+            Span(*match.span())
+            for match in _SPELT.finditer(masked.text)
+            if not masked.mark or masked.mark not in match[0]
+        ]
+    return apart((span, Hidden.kept(masked.text[slice(*span)], asked=False)) for span in found)
+
+
+def ended_like(written: str, source: str) -> str:
+    """A translation with the final punctuation of its source: the model's where both say the same, or it ends an
+    abbreviation."""
+    wanted, found = _end(source), _end(written)
+    if wanted.translate(_SAME) == found.translate(_SAME) or not any(map(str.isalnum, written)):
+        return written
+    body = written.rstrip()
+    if found == "." and _ABBREVIATED.search(body) and wanted in ("", "."):
+        return written
+    body = body[: len(body) - len(found)]
+    return body + wanted if body.rstrip() == body or not wanted else body.rstrip() + wanted
+
+
+def _end(text: str) -> str:
+    match = _END.search(text.rstrip())
+    return match[0] if match else ""
+
+
+_PAIRS = (*_BRACKETS, _QUOTES)
+
+
+def _is_balanced(text: str, pair: str) -> bool:
+    if pair == _QUOTES:
+        return sum(map(text.count, _QUOTES)) % 2 == 0
+    depth = 0
+    for character in text:
+        depth += (character == pair[0]) - (character == pair[1])
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _numbers(text: str) -> Counter[str]:
+    return Counter(digits for match in _NUMBER.finditer(text) if len(digits := _digits(match[0])) >= _LONG)
+
+
+def _digits(number: str) -> str:
+    return "".join(filter(str.isdigit, number))
+
+
+def _is_sign(character: str) -> bool:
+    if character.isalnum() or character.isspace():
+        return False
+    return character in _SIGNS or unicodedata.category(character) in ("So", "Sm", "Sc", "Cn", "Co")
+
+
+def _lost_signs(wanted: str, written: str) -> set[str]:
+    return {one for one in {*wanted} if _is_sign(one) and written.count(one) < wanted.count(one)}
+
+
+def _has_strange_signs(wanted: str, written: str) -> bool:
+    signs = (one for one in {*written} if _is_sign(one) and one not in _IN_WORDS and one != BROKEN)
+    return any(written.count(one) > wanted.count(one) for one in signs)
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _without(text: str, parts: Iterable[str]) -> str:
+    for part in parts:
+        text = text.replace(part, " ", 1)
+    return text
+
+
+def _matches(pattern: str, text: str) -> Iterator[Span]:
+    return (Span(*match.span()) for match in re.finditer(pattern, text))

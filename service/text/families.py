@@ -1,0 +1,148 @@
+"""Families of what comes back as it is though nobody asked, by name: placeholders of programs, and what else is copied.
+
+Each family is an expression, and whether models read it as it is first: they write what is around it better so, but
+only of some families do they copy it often enough. What is missing then is hidden in a second decoding. ``NUMBERS`` are
+what small models garble: the table goes once models are trained to copy them.
+
+The expressions run in Python's ``re``, and each looks at a bounded stretch, or goes on without coming back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from service.text.spans import Span
+
+
+class CopiedForm(NamedTuple):
+    """An expression, in verbose syntax, and whether what it matches is read first."""
+
+    pattern: str
+    read_first: bool = False
+
+
+_PRINTF = r"""%(?:\d{1,2}\$|\([\w.]{1,100}\))?[-+\#0]*(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh?|ll?|[Lzjt])?
+    [diouxXeEfFgGaAcsSpn@](?!\w)"""
+_INNER = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,400}+\}){0,1000}+"
+
+PLACEHOLDERS: Mapping[str, CopiedForm] = {
+    "ICU message": CopiedForm(rf"\{{\s*[\w.]{{1,100}}\s*,\s*(?:plural|select|selectordinal)\s*,{_INNER}\}}"),
+    "quoted braces": CopiedForm(r"''\{\w{1,100}\}''"),
+    "double braces": CopiedForm(r"\{\{[^{}\n]{0,200}\}\}", read_first=True),
+    "braces": CopiedForm(r"[$%\#]?\{[^{}\n]{0,200}\}", read_first=True),
+    "printf with a percent sign": CopiedForm(rf"(?:{_PRINTF}|\d{{1,9}})?%%(?:{_PRINTF}|%%)*"),
+    "printf": CopiedForm(_PRINTF, read_first=True),
+    "percent signs": CopiedForm(r"%[A-Z][A-Z0-9_]{1,100}%|%\d(?![\w%])"),
+    "variable": CopiedForm(r"(?<![\w$])\$(?:t\([^()\n]{1,100}\)|[A-Za-z_]\w{1,100}+)"),
+    "template": CopiedForm(r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|<!--[^\n]{0,500}?-->"),
+    "tag": CopiedForm(r"</?(?:[A-Za-z][\w:.-]{0,100}(?:\s[^<>]{0,500})?|\d{1,3}\s?)/?>", read_first=True),
+    "merge tag": CopiedForm(r"\*\|[^|\n]{1,100}\|\*"),
+    "double brackets": CopiedForm(r"\[\[[\w.| -]{1,100}\]\]"),
+    "underscores": CopiedForm(r"(?<!\w)__\w{1,100}?__(?!\w)"),
+    "number signs": CopiedForm(r"(?<![\w\#])(?P<number_sign>\#{1,3})\w{1,100}(?P=number_sign)(?![\w\#])"),
+    "tildes": CopiedForm(r"(?<![\w~])~\w{1,100}~(?![\w~])"),
+    "emoji": CopiedForm(r"(?<![\w:]):[a-z][\w+-]{0,60}:(?![\w:])"),
+    "colon": CopiedForm(r"(?<![\w:]):[a-z]\w{1,60}+(?![\w:])"),
+    "escape": CopiedForm(r"""\\(?:"|[ntr](?![a-z])|u[0-9A-Fa-f]{4})|(?<=[\w.,:;!?)])\\[ntr]"""),
+    "entity": CopiedForm(r"&(?:[A-Za-z]{2,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"),
+}
+"""What programs put values into."""
+
+COPIED: Mapping[str, CopiedForm] = {
+    "backticks": CopiedForm(r"(?P<backtick>`{1,3})[^`\n]{1,200}(?P=backtick)"),
+    "mention": CopiedForm(r"(?<![\w@/.])@\w(?:[\w.-]{0,100}\w)?"),
+    "hashtag": CopiedForm(r"(?<![\w\#&/])\#\w[\w-]{0,100}+"),
+    "address in angle brackets": CopiedForm(r"<[\w.+%-]{1,64}@[\w.-]{1,200}>"),
+    # Names of a program's parts, and of files: Body(), countryCode, max_filesize, TreeScope.Subtree, app.config. What
+    # follows a full stop without its space begins with a capital, and abbreviations (z.B.) have parts of one letter.
+    "identifier": CopiedForm(
+        r"""(?<![\w@./\\-])
+        (?: [^\W\d_][\w.]*+\(\)
+          | [a-z]++[A-Z]\w*+(?:\.\w++)*+
+          | [^\W\d_][^\W_]*+(?:_++[^\W_]++)++(?:\.\w++)*+
+          | (?=[A-Z]\w{0,100}?[a-z][A-Z])\w++(?:\.\w++)++
+          | [^\W\d_]\w++(?:\.[a-z]\w++)++(?:\.\w++)*+
+        )(?![\w@/\\-]|\.\w)"""
+    ),
+    # Names with a digit in them, and what has two points between digits: utf8mb4, F7, W3C, 192.168.0.1, v1.2.3.
+    "name with digits": CopiedForm(
+        r"(?<![\w@./\\-])(?:[^\W\d_]++\d\w*+|v?\d++(?:\.\d++){2,})(?![\w@/\\-]|\.\w)", read_first=True
+    ),
+    # Paths and a command's options: /etc/fonts, ~/.profile, ../x, C:\Windows, \\server\share, --force, -v.
+    "path": CopiedForm(
+        r"""(?<![\w@./\\:<~-])
+        (?: (?:~|\.{1,2})?(?:/[\w.+@%~-]*\w)++/?+
+          | (?:[A-Za-z]:|\\(?=\\))\\(?:[^\s\\/:*?"<>|]++\\)*+[^\s\\/:*?"<>|]*\w\\?+
+          | (?<!\S)--?(?:[A-Za-z]|(?<=--)[a-z][\w-]*\w)(?:=[^\s,;]*\w)?
+        )(?![\w@/\\-])"""
+    ),
+}
+"""Names that people and machines are called by."""
+
+_DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_CLOCK = r"[0-2]?\d:[0-5]\d"
+_SUM = r"(?!(?:[.,:]\d|\w)|[ \u00a0\u202f]?(?:[$€£]|Euro|euro|Dollar|dollar|EUR|USD))"
+NUMBERS: Mapping[str, CopiedForm] = {
+    "date": CopiedForm(
+        rf"(?<![\w.-]){_DAY}(?:(?:T|[ ]){_CLOCK}(?::[0-5]\d(?:[.,]\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\w-]|[.,:]\d)"
+    ),
+    "time with seconds": CopiedForm(rf"(?<![\w.:]){_CLOCK}:[0-5]\d(?:[.,]\d{{1,9}})?(?![\w:])"),
+    "UUID": CopiedForm(r"(?<![\w-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"),
+    "IBAN": CopiedForm(r"(?<!\w)[A-Z]{2}\d\d(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,4})?(?!\w)"),
+    "MAC or IP address": CopiedForm(
+        r"""(?<![\w:.-])
+        (?: [0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}
+          | \d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5}|/\d{1,2})?
+          | [0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){3,7}(?<=[0-9A-Fa-f:]{6})(?:/\d{1,3})?
+        )(?![\w:-]|\.\w)"""
+    ),
+    "phone number": CopiedForm(
+        r"""(?<![\w.,/+-])
+        (?: \+\d(?:[ \u00a0./-]?\(?\d{1,12}\)?){1,6}
+          | 00[1-9]\d(?:[ ./-]?\(?\d{1,12}\)?){1,5}
+          | \(0\d{1,5}\)[ ]?\d{2,}(?:[ -]\d{2,}){0,4} | \(\d{3}\)[ ]?\d{3}-\d{4}
+          | 0\d{1,5}[ /-]\d{3,}(?:[ -]\d{2,}){0,3}
+          | 0\d(?:[ .-]\d\d){4}
+          | \d{3}-\d{3}-\d{4} | \d{3}-\d{4}
+        )(?!\w|[.,:/-]\d)"""
+    ),
+    "groups of four digits": CopiedForm(r"(?<![\w.,-])\d{4}(?:(?:[ ]\d{4}){2,5}|(?:-\d{4}){2,5})(?![\w-]|[.,]\d)"),
+    "version": CopiedForm(r"(?<![\w@./\\-])v?\d{1,6}(?:\.\d{1,6})+(?:-[A-Za-z][\w.]*|\+\w+)(?![\w@/\\])"),
+    "hash": CopiedForm(
+        r"(?<![\w@./\\-])(?=[0-9]{0,64}[a-f])(?=[a-f]{0,64}[0-9])[0-9a-f]{6,128}(?![\w@/\\-])"
+        r"|(?<![\w@./\\-])(?=[0-9]{0,64}[A-F])(?=[A-F]{0,64}[0-9])[0-9A-F]{7,128}(?![\w@/\\-])"
+    ),
+    "code": CopiedForm(
+        r"(?<![\w@./\\-])(?=[A-Z-]{0,40}\d)(?=[\d-]{0,40}[A-Z])[A-Z\d]{1,20}(?:-[A-Z\d]{1,20}){1,8}(?![\w@/\\-])",
+        read_first=True,
+    ),
+    "power of ten": CopiedForm(r"(?<![\w.,])\d{1,9}(?:[.,]\d{1,9})?[eE][+-]?\d{1,3}(?![\w.])"),
+    "six digits and more": CopiedForm(rf"(?<![\w.,:$€£])(?<![$€£][ ])\d{{6,200}}{_SUM}"),
+}
+"""Numbers that small models change."""
+
+# What any of them has; most texts have none, and looking closely takes many times as long.
+_LIKELY = re.compile(
+    r"[a-z][A-Z]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
+    r"|\$\w|&\w|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
+)
+
+
+def find_families(text: str, table: Mapping[str, CopiedForm]) -> Iterator[tuple[Span, CopiedForm]]:
+    """What of a text belongs to a family of a table, in order; of matches at one place that of the first family."""
+    families = [*table.values()]
+    for match in _compiled(tuple(family.pattern for family in families)).finditer(text):
+        yield Span(*match.span()), families[int(str(match.lastgroup)[1:])]
+
+
+def may_have_some(text: str) -> bool:
+    """Whether it is worth while to look closely."""
+    return _LIKELY.search(text) is not None
+
+
+@lru_cache(16)
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<f{number}>{one}\n)" for number, one in enumerate(patterns)), re.VERBOSE)

@@ -1,0 +1,102 @@
+"""What a translation must have because its source has it, and how sentences end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.text.faithful import ended_like, find_faults, to_hide
+from service.text.masking import Hidden, Masked
+from service.text.protect import always_kept
+from service.text.spans import Span
+
+
+def masked(text: str) -> Masked:
+    return Masked.of(text).hide(always_kept(text, names=True))
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "faults"),
+    [
+        ("Das Haus", "The house", []),
+        ("Das Haus", "The h\ufffduse", ["characters"]),
+        ("Haus \ufffd", "house \ufffd", []),
+        ("Haus § Hund", "house dog", ["signs"]),
+        ("Haus Hund", "house # dog", ["signs"]),
+        ("50 Prozent kosten 5 Euro", "50 % cost €5", []),  # a sign in one language is a word in another
+        ("Ich liebe dich 🩷", "I love you 💷", ["signs"]),
+        ("Im Jahr 1984 waren es 12.345", "In 1984 it was 12,345", []),
+        ("Im Jahr 1984 waren es 12345", "In 1985 it was 12 345", ["numbers"]),
+        ("Es sind 12 von 100", "It is a dozen of a hundred", []),
+        ("Hallo {name}!", "Hello {name} {name}!", ["parts"]),
+        ("Siehe https://a.b/c", "See there", ["parts"]),
+        ("Haus (alt)", "house (old", ["brackets"]),
+        ("Er sagt „so“", 'He says "so', ["brackets"]),
+        ("Er sagt „so“", 'He says "so"', []),
+        (":) so", ":( so", []),  # not balanced in the source
+        ("Das Haus", "...", ["words"]),
+        ("Das {name}", "{name}", ["words"]),
+        ("12:30", "12.30", []),
+    ],
+)
+def test_what_is_at_fault(source: str, written: str, faults: list[str]) -> None:
+    assert list(find_faults(masked(source), written)) == faults
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "hidden"),
+    [
+        ("Haus § Hund ‰", "house ‰ dog", ["§"]),
+        ("1984 und 2024", "1984 and 2023", ["2024"]),
+        ("Haus (alt)", "house (old", ["(", ")"]),
+        ("Das Haús ist alt", "The \ufffd is old", ["Haús"]),
+        ("Das Haus", "...", []),
+    ],
+)
+def test_what_is_lost_is_hidden_next(source: str, written: str, hidden: list[str]) -> None:
+    places = to_hide(masked(source), written, find_faults(masked(source), written))
+    assert [part.source for _, part in places] == hidden
+
+
+PARTS = st.sampled_from(
+    ["Haus", "{x}", "🩷", "§", "1984", "(", ")", '"', "„", " ", "*", "é", ".", "https://a.b", "#tag"]
+)
+
+
+@given(st.lists(PARTS).map(" ".join), st.lists(PARTS).map(" ".join))
+def test_no_text_is_at_fault_beside_itself_and_what_is_hidden_was_not(source: str, written: str) -> None:
+    text = masked(source)
+    assert find_faults(text, source) == ()
+    hidden = text.hide(to_hide(text, written, find_faults(text, written)))
+    assert hidden.source == hidden.target == source
+    assert len(hidden.hidden) >= len(text.hidden)
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "wanted"),
+    [
+        ("Ich liebe dich", "I love you.", "I love you"),
+        ("Danke!", "Thank you.", "Thank you!"),
+        ("Wer?", "Who", "Who?"),
+        ("Achtung:", "Attention.", "Attention:"),
+        ("今日は。", "Hello.", "Hello."),
+        ("Qui ?", "Who?", "Who?"),
+        ("Who?", "Qui ?", "Qui ?"),
+        ("in den USA", "in the U.S.", "in the U.S."),
+        ("Brot und so weiter", "bread etc.", "bread etc."),
+        ("Das war's...", "That's it.", "That's it..."),
+        ("„So.“", "“So.”", "“So.”"),
+        ("Haus", ".", "."),
+        ("", "", ""),
+    ],
+)
+def test_a_sentence_ends_like_its_source(source: str, written: str, wanted: str) -> None:
+    assert ended_like(written, source) == wanted
+    assert ended_like(wanted, source) == wanted
+
+
+def test_a_part_that_need_not_be_kept_may_be_missing() -> None:
+    noun = Hidden("Haus", "Haus", "Haus", asked=False, accepted=("hous", "home"))
+    text = Masked.of("Das Haus").hide([(Span(4, 8), noun)])
+    assert find_faults(text, "The home") == ()

@@ -1,0 +1,74 @@
+"""What comes back as it is though nobody asked: each family of each table, and what looks like one and is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.text.families import COPIED, NUMBERS, PLACEHOLDERS, find_families
+from service.text.protect import always_kept
+
+FOUND = {
+    "ICU message": "Sie haben ‹{count, plural, =0 {keine} one {# Nachricht von {name}} other {#}}›.",
+    "quoted braces": "Datei ‹''{0}''› fehlt",
+    "double braces": "‹{{name}}› und ‹{{ preis | currency }}› und ‹{{x|y}}›",
+    "braces": "‹{name}› ‹%{x}› ‹${y}› ‹#{z}› ‹{0}›",
+    "printf with a percent sign": "‹%d%%› von %s, ‹50%%›",
+    "printf": "‹%d› von ‹%1$s›, ‹%(foo)s› ‹%5.2f› ‹%@› 100 % der",
+    "percent signs": "‹%NAME%› ist ‹%1› 50 %",
+    "variable": "‹$HOME› ‹$t(key.name)› ‹$name› 5 $ US$",
+    "template": "‹<%= name %>› ‹<% if x > 1 %>› ‹<?php echo 1 ?>› ‹<!-- so -->›",
+    "tag": 'a ‹<x id="1"/>› b ‹<1>› c ‹</1>› ‹<0/>› 5 < 10 > 3',
+    "merge tag": "Hallo ‹*|FNAME|*›, *so*",
+    "double brackets": "‹[[name]]› [so]",
+    "underscores": "‹__count__› Dateien, _so_ ____",
+    "number signs": "‹#name#› ‹###T01###› und ‹##X##›, Nr. #5",
+    "tildes": "‹~name~› ist ~5",
+    "emoji": "Danke! ‹:tada:› ‹:+1:› um 10:30:45".replace("‹:+1:›", ":+1:"),
+    "colon": "‹:name› war um 10:30 hier: so",
+    "escape": r"Zeile eins‹\n›Zeile zwei‹\n›drei ‹\t› ‹\"›so‹\"› ‹\u00e4› \textbf",
+    "entity": "fett ‹&lt;›b‹&gt;› ‹&nbsp;› ‹&#228;› ‹&#xE4;› AT&T; R & D;",
+    "backticks": "Nimm ‹`npm run build`› und ‹``a`b``› oder `".replace("‹``a`b``›", "‹``ab``›"),
+    "mention": "Hallo ‹@anna_b›, ‹@schmidt›! a@b.de",
+    "hashtag": "‹#Wochenende› ‹#a-b›, ‹#5› C#",
+    "address in angle brackets": "Max ‹<info@example.org>› 5 < 6",
+    "identifier": "‹max_filesize› ‹countryCode› ‹app.config› ‹Body()› z.B. so",
+    "name with digits": "‹utf8mb4› ‹F7› ‹1.2.3› 3D",
+    "path": "‹/etc/fonts› ‹--force› und/oder",
+    "date": "Frist: ‹2024-05-03 14:30›, ‹2048-09-18T21:11:00Z›, ‹2024-05-03T10:00:00+02:00›, ‹1999-12-31›. 1234-56-78",
+    "time with seconds": "‹21:11:00› und 14:30",
+    "UUID": "‹123e4567-e89b-12d3-a456-426614174000›",
+    "IBAN": "‹DE89 3704 0044 0532 0130 00› ‹DE89370400440532013000›",
+    "MAC or IP address": "‹00:1A:2B:3C:4D:5E› ‹192.168.0.1:8080› ‹10.0.0.0/24› ‹2001:db8:85a3:0:0:8a2e:370:7› 1:2",
+    "phone number": "‹+1 (206) 555-0142›, ‹0456 5594870›, ‹(030) 1234567›, ‹01 42 68 53 00›, ‹+49 30 901820›, 10-20",
+    "groups of four digits": "‹1234 5678 9012 3456› ‹1234-5678-9012-3456› 1990 2000",
+    "version": "‹1.2.3-rc1› ‹v2.0+build5› 2.0",
+    "hash": "‹9fceb02› ‹d41d8cd98f00b204e9800998ecf8427e› ‹DA39A3EE5E6B› facade 1980er",
+    "code": "‹A1B2-C3D4-E5F6› ‹COVID-19› B2-Kurs US-Dollar 2024-25",
+    "power of ten": "‹1e10› ‹2.5e-7› 10",
+    "six digits and more": "‹783676843342›, ‹123456›. 12345 100000 € 1.000.000 $500000 200000 Euro",
+}  # fmt: skip
+TABLES = {name: table for table in (PLACEHOLDERS, COPIED, NUMBERS) for name in table}
+
+
+def test_every_family_has_an_example() -> None:
+    assert FOUND.keys() == {*PLACEHOLDERS, *COPIED, *NUMBERS}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_family_finds_its_own_and_nothing_else(name: str) -> None:
+    marked = FOUND[name]
+    text = marked.replace("‹", "").replace("›", "")
+    spans = [span for span, _ in find_families(text, {name: TABLES[name][name]})]
+    for span in reversed(spans):
+        text = f"{text[: span.start]}‹{text[span.start : span.end]}›{text[span.end :]}"
+    assert text == marked
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_it_is_kept_unasked_and_whole(name: str) -> None:
+    """Beside all other families, and in a text that has nothing else."""
+    for part in FOUND[name].split("‹")[1:]:
+        alone = part.split("›")[0]
+        if alone.startswith("\\") or alone == "%1":
+            continue
+        assert [hidden.source for _, hidden in always_kept(f"Das ist {alone} so", names=True)] == [alone]
