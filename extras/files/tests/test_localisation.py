@@ -139,3 +139,38 @@ def test_what_begins_and_ends_a_mark_is_one_for_the_translation(tmp_path: Path) 
     source = '<source>a <x id="START_TAG_B"/>welt<x id="CLOSE_TAG_B"/> b <bpt id="1"/>wort<ept id="1"/> c</source>'
     (found,) = segments(tmp_path, "xliff", unit(source).encode())
     assert found.text == 'a <span id="s1">welt</span> b <span id="s5">wort</span> c'
+
+
+ARB = """{
+  "@@locale": "de",
+  "title": "guten morgen",
+  "@title": {"type": "text", "description": "eine notiz", "placeholders": {"n": {"example": "ein wort"}}},
+  "list": ["eins, zwei", {"a": "drei: vier"}]
+}
+"""
+
+
+@pytest.mark.parametrize("ending", ["arb", "json"])
+def test_flutters_resources(tmp_path: Path, ending: str) -> None:
+    new = in_capitals(tmp_path, ending, ARB.encode()).decode()
+    upper = (("guten morgen", "GUTEN MORGEN"), ("eins, zwei", "EINS, ZWEI"), ("drei: vier", "DREI: VIER"))
+    expected = ARB.replace('"de"', '"en"')
+    for old, text in upper:
+        expected = expected.replace(old, text)
+    assert new == expected
+
+
+def test_messages_of_browser_extensions(tmp_path: Path) -> None:
+    entry = '{"message": "%s", "description": "eine notiz", "placeholders": {"a": {"content": "$1", "example": "x y"}}}'
+    content = '{"greeting": %s, "bye": {"message": "ade du"}}' % (entry % "guten morgen")
+    new = in_capitals(tmp_path, "json", content.encode()).decode()
+    assert new == content.replace("guten morgen", "GUTEN MORGEN").replace("ade du", "ADE DU")
+    other = '{"a": {"message": "ein wort", "description": "zwei worte"}, "b": "drei worte"}'
+    assert len(segments(tmp_path, "json", other.encode())) == 3
+
+
+def test_empty_names_and_nested_lists(tmp_path: Path) -> None:
+    content = '{"": "ein wort", "a": [["zwei worte"], {"": ["drei worte", 1]}], "b": "vier, worte"}'
+    assert in_capitals(tmp_path, "json", content.encode()).decode() == content.upper().replace('"A"', '"a"').replace(
+        '"B"', '"b"'
+    )
