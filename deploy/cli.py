@@ -23,7 +23,7 @@ from service.ports import extras, load
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 _OWN: dict[str, tuple[str, str]] = {
     "prepare": ("training.loop.commands:prepare", "Turn corpora into batches' raw material"),
-    "train": ("training.loop.commands:train", "Train what `tandem prepare` has prepared"),
+    "train": ("deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("training.export.commands:export", "Make a bundle of a run"),
     "verify": ("deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),

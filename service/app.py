@@ -138,12 +138,15 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
             _log.info("started", version=installed_version(), models=list(engine.bundles), **options, not_ready=faults)
             yield parts
         finally:
-            engine.close()
+            engine.dispatcher.close()
             await parts.models.close()
             finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
             await brought.aclose()
             parts.texts.close()
-            counts = {name: getattr(engine.counters, name) for name in ("finished", "cancelled", "expired", "failed")}
+            counts = {
+                name: getattr(engine.dispatcher.counters, name)
+                for name in ("finished", "cancelled", "expired", "failed")
+            }
             _log.info("stopped", everything_finished=finished, sentences=counts)
 
 

@@ -83,10 +83,10 @@ def serve_engine(settings: Settings, engine: Engine, sockets: list[socket.socket
         server.stop_now()
         _end_process()
 
-    engine.on_loss = end_lost
+    engine.dispatcher.on_loss = end_lost
     server.run(sockets)
-    if engine.lost is not None:
-        raise engine.lost
+    if engine.dispatcher.lost is not None:
+        raise engine.dispatcher.lost
     if server.signalled_twice:
         raise Interrupted("ended by a second signal, before running work was finished")
 
@@ -120,7 +120,7 @@ class DrainingServer(uvicorn.Server):
         super().__init__(config)
         self._tls = tls
         self._engine = engine
-        engine.on_loss = self.stop_now
+        engine.dispatcher.on_loss = self.stop_now
         self._timeout = timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
@@ -204,18 +204,18 @@ class DrainingServer(uvicorn.Server):
 
     def stop_now(self) -> None:
         """Answer who waits, which has failed by now, and end. May be called from any thread."""
-        _log.critical("device_lost", reason=str(self._engine.lost))
+        _log.critical("device_lost", reason=str(self._engine.dispatcher.lost))
         self.should_exit = True
 
     def _start_drain(self) -> None:
         self._drain = asyncio.get_running_loop().create_task(self._finish_work())
 
     async def _finish_work(self) -> None:
-        waiting, running = self._engine.sentences
+        waiting, running = self._engine.dispatcher.sentences
         work = {"waiting_sentences": waiting, "running_sentences": running}
         _log.info("draining", signal=self._signal, **work, at_most_seconds=math.ceil(self._timeout))
-        self._engine.drain()
-        finished = await asyncio.to_thread(self._engine.wait_until_idle, self._timeout)
+        self._engine.dispatcher.drain()
+        finished = await asyncio.to_thread(self._engine.dispatcher.wait_until_idle, self._timeout)
         _log.info("drained", everything_finished=finished)
         if not finished:
             await asyncio.to_thread(self._engine.stop, 0.0)

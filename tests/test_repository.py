@@ -271,7 +271,7 @@ def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> N
             assert owners & allowed, f"{path} imports {name}, which pyproject.toml does not name"
 
 
-GPU_TESTS = ("tests/models/device/test_device_gpu.py", "tests/training/loop/test_training_gpu.py")
+GPU_TESTS = ("extras/gpu/tests/test_device_gpu.py", "tests/training/loop/test_training_gpu.py")
 
 
 def closure(names: set[str]) -> set[str]:

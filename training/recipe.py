@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from models.architectures.protocol import ModelConfig, feature_widths
+from models.architectures.protocol import ModelConfig, feature_widths, max_positions
 from models.architectures.registry import load_config
 from models.config import bounded, load_dataclass, merged, to_mapping
 from models.errors import ConfigError
@@ -298,7 +298,7 @@ def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
     config = recipe.model_config()
     _check_features(recipe, config, where)
     # Not every architecture has positions. Decoding reads BOS on top of what it produces.
-    positions = getattr(config, "max_positions", None)
+    positions = max_positions(config)
     needed = {
         "data max_source_tokens": recipe.data.max_source_tokens,
         "data max_target_tokens": recipe.data.max_target_tokens,

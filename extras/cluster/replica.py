@@ -135,12 +135,12 @@ class Replica:
         """
         self._begin()
         faults = await self._parts.readiness.faults()
-        if faults and not self.engine.draining and not (self.engine.alive and self._moving()):
+        if faults and not self.engine.dispatcher.draining and not (self.engine.alive and self._moving()):
             raise RuntimeError("; ".join(faults))
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """What :class:`extras.cluster.scaling.QueueShare` decides by."""
-        return {METRIC: self.engine.queued_tokens / self.engine.options.limits.max_queue_tokens}
+        return {METRIC: self.engine.dispatcher.queued_tokens / self.engine.options.limits.max_queue_tokens}
 
     def __del__(self) -> None:
         """Serve calls this when requests have ended and the app's lifespan has shut the engine down."""
@@ -169,7 +169,7 @@ class Replica:
     def _moving(self) -> bool:
         """Whether any model has finished a sentence lately."""
         patience = self._settings.probe_interval + self._settings.probe_timeout
-        last = [self.engine.last_finished(name) for name in self.engine.bundles]
+        last = [self.engine.dispatcher.last_finished(name) for name in self.engine.bundles]
         return any(one is not None and self.engine.clock() - one < patience for one in last)
 
     async def _take_over(self, wanted: UserConfig) -> None:

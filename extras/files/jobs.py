@@ -133,7 +133,7 @@ class FileJobs:
             Draining: the service is shutting down.
             StorageError: it cannot be kept.
         """
-        if self._engine.draining:
+        if self._engine.dispatcher.draining:
             raise Draining
         await self._require_room(caller, 0, 0)
         try:

@@ -17,6 +17,7 @@ from extras.sweep.outcomes import Outcome, known_outcome, measured_outcome
 from extras.sweep.table import Row, ranked
 from models.command import AsJson, CorporaFolder, RecipeFile, report
 from models.folders import write_text
+from service.runtimes.torch import device_search
 from training.data.ancestry import chosen_start
 from training.experiment import ExperimentOptions
 from training.loop.commands import Device, Launch, prepare_recipe, train_recipe
@@ -78,7 +79,8 @@ def _outcome(run: PlannedRun, data: Path, place: str, threads: int, device: str)
         return known
     report(place)
     try:
-        how = Launch(resume=Run(run.folder).newest is not None, threads=threads, device=device)
+        resume, search = Run(run.folder).newest is not None, device_search("cuda")
+        how = Launch(resume=resume, threads=threads, device=device, search=search)
         trainer = train_recipe(run.recipe, run.experiment, run.folder, how)
     except DivergenceError as error:
         report(str(error))

@@ -11,6 +11,7 @@ from models.architectures.registry import build_model
 from models.config import load_dataclass, to_mapping
 from models.errors import CheckpointError, ConfigError
 from models.folders import write_text
+from service.runtimes.torch import device_search
 from training.checkpoint import load_into, load_model_tensors, read_progress
 from training.data.summary import PreparedSummary
 from training.loop.resuming import check_recipe
@@ -71,7 +72,7 @@ def measured_outcome(folder: Path, recipe: Recipe, data: Path, device: str) -> O
     if recipe.training.validation_sentences:
         model = build_model(recipe.architecture, recipe.prepared_config(PreparedSummary.load(data)))
         load_into(model, load_model_tensors(best), str(best))
-        texts = TextValidator(recipe, data).decode(model.to(device).eval())
+        texts = TextValidator(recipe, data, device_search("cuda")).decode(model.to(device).eval())
     outcome = Outcome(progress.update, -value if recipe.training.metric == "loss" else value, texts)
     outcome.save(folder)
     return outcome

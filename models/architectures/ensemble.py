@@ -19,7 +19,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.architectures.protocol import ModelConfig, Padded, Seq2SeqModel, Update, Weights, feature_widths
+from models.architectures.protocol import (
+    ModelConfig,
+    Padded,
+    Seq2SeqModel,
+    Update,
+    Weights,
+    feature_widths,
+    max_positions,
+)
 from models.architectures.records import Memory, Record, State
 from models.architectures.single import SINGLE, load_from, stored_keys
 from models.config import bounded
@@ -84,7 +92,7 @@ class EnsembleConfig:
     @property
     def max_positions(self) -> int | None:
         """The longest sequence that all members have positions for; None = no bound."""
-        bounds = [getattr(config, "max_positions", None) for config in self.configs()]
+        bounds = [max_positions(config) for config in self.configs()]
         return min((bound for bound in bounds if bound is not None), default=None)
 
 

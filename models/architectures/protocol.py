@@ -55,6 +55,12 @@ def feature_widths(config: ModelConfig) -> tuple[int, ...]:
     return tuple(getattr(config, "features", ())) or (0,) * len(config.source_vocabularies)
 
 
+def max_positions(config: ModelConfig) -> int | None:
+    """The longest sequence that the model has positions for; None where its architecture has no such bound."""
+    positions: int | None = getattr(config, "max_positions", None)
+    return positions
+
+
 class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
     """An encoder-decoder. Teacher forcing (:meth:`score`) and decoding (:meth:`step`) share :meth:`_advance`.
 

@@ -23,7 +23,7 @@ from models.search.graphs import (
 from models.search.hypotheses import Counters, Finished, Hypothesis, Sentence, SentenceError
 from models.search.offline import Failed, OfflineDecoder, translate_batch
 from models.search.options import Sampling, SearchOptions
-from models.search.start import Batch, start_batch
+from models.search.start import Batch, SearchingGraphs, start_batch
 
 __all__ = [
     "Array",
@@ -39,6 +39,7 @@ __all__ = [
     "OfflineDecoder",
     "Sampling",
     "SearchOptions",
+    "SearchingGraphs",
     "Sentence",
     "SentenceError",
     "TensorSpec",

@@ -3,7 +3,7 @@
     join -> [encode + first step, apart] -> merge;   step -> finish -> compact
 
 A sentence's result does not depend on its batch-mates. Sentences that search and sentences that sample may share a
-``DecodeBatch``; they run through different graphs, each in a lane of its own. So do sentences of very different length,
+``DecodeBatch``; they run through different graphs, in groups of their own. So do sentences of very different length,
 where the kernels' order of summation depends on it.
 """
 
@@ -30,7 +30,7 @@ from models.vocabulary.base import BOS, EOS
 LEAST_OCCUPANCY = 0.75  # below this share of occupied places, the batch is copied without the empty ones
 
 
-class _Lane(NamedTuple):
+class _StepKey(NamedTuple):
     """What the sentences that step together share."""
 
     graph: str
@@ -57,7 +57,7 @@ class DecodeBatch:
         self._graphs, self._beam_size, self._bos, self._eos = graphs, beam_size, bos, eos
         self._shortlist = shortlist
         self._models: dict[str, Model] = {}
-        self._running: dict[_Lane, Running] = {}
+        self._running: dict[_StepKey, Running] = {}
         self._left: list[Finished] = []  # finished, not yet returned by step
         self._counters = Counters()
 
@@ -91,17 +91,17 @@ class DecodeBatch:
         self._check(sentences)
         if self._shortlist is not None:
             sentences = [self._listed(sentence, self._shortlist) for sentence in sentences]
-        lanes: dict[_Lane, list[Sentence]] = {}
+        groups: dict[_StepKey, list[Sentence]] = {}
         for sentence in sentences:
             model = self._model(sentence.graph)
-            lanes.setdefault(_Lane(model.step, model.kernel_class(sentence.lengths)), []).append(sentence)
-        joining = {lane: self._first_step(self._models[lane.graph], group) for lane, group in lanes.items()}
-        for lane, (begun, finished) in joining.items():
+            groups.setdefault(_StepKey(model.step, model.kernel_class(sentence.lengths)), []).append(sentence)
+        joining = {key: self._first_step(self._models[key.graph], group) for key, group in groups.items()}
+        for key, (begun, finished) in joining.items():
             self._left += finished
             if begun.occupied:
-                model, here = self._models[lane.graph], self._running.get(lane)
+                model, here = self._models[key.graph], self._running.get(key)
                 joiners = select(model, begun, begun.occupied) if finished else begun
-                self._running[lane] = merge(model, here, joiners) if here else joiners
+                self._running[key] = merge(model, here, joiners) if here else joiners
 
     def step(self) -> list[Finished]:
         """Advance every sentence by one token and return those that are done.
@@ -109,13 +109,13 @@ class DecodeBatch:
         Raises:
             SentenceError: probabilities that are not finite; names the sentences at fault and their step.
         """
-        for lane, running in list(self._running.items()):
-            model = self._models[lane.graph]
+        for key, running in list(self._running.items()):
+            model = self._models[key.graph]
             after, counted = advance(model, running)
             after, finished = finish(model, running, after)
             self._counters += counted
             self._left += finished
-            self._settle(lane, after)
+            self._compact(key, after)
         left, self._left = self._left, []
         return left
 
@@ -123,10 +123,10 @@ class DecodeBatch:
         """Drop sentences without a result; ids that are not in the batch are ignored."""
         gone = set(ids)
         self._left = [one for one in self._left if one.id not in gone]
-        for lane, running in list(self._running.items()):
+        for key, running in list(self._running.items()):
             places = [p for p, one in enumerate(running.places) if one and one.sentence.id in gone]
             if places:
-                self._settle(lane, running.vacate(places))
+                self._compact(key, running.vacate(places))
 
     def _listed(self, sentence: Sentence, shortlist: Shortlist) -> Sentence:
         if sentence.graph != "step" or "step_shortlist" not in self._graphs.specs:
@@ -146,14 +146,14 @@ class DecodeBatch:
         self._counters += counted
         return result
 
-    def _settle(self, lane: _Lane, running: Running) -> None:
+    def _compact(self, key: _StepKey, running: Running) -> None:
         occupied = running.occupied
         if not occupied:
-            del self._running[lane]
+            del self._running[key]
         elif len(occupied) < LEAST_OCCUPANCY * len(running.places):
-            self._running[lane] = select(self._models[lane.graph], running, occupied)
+            self._running[key] = select(self._models[key.graph], running, occupied)
         else:
-            self._running[lane] = running
+            self._running[key] = running
 
     def _check(self, sentences: Sequence[Sentence]) -> None:
         taken = {*self.ids, *(one.id for one in self._left)}

@@ -27,7 +27,7 @@ TOKEN_BUDGET = 8192
 WINDOW = 2048
 Sources: TypeAlias = tuple[Array, ...]
 """A sentence in every source of a model: ids ending with EOS (S), or features (S x D)."""
-Asked: TypeAlias = tuple[Sources, SearchOptions]
+SourcesWithOptions: TypeAlias = tuple[Sources, SearchOptions]
 """A sentence and how it is decoded."""
 
 
@@ -83,26 +83,26 @@ class OfflineDecoder:
         """
         return self.decode_each((one, self.options) for one in sources)
 
-    def decode_each(self, asked: Iterable[Asked]) -> Iterator[NBest]:
+    def decode_each(self, sentences: Iterable[SourcesWithOptions]) -> Iterator[NBest]:
         """As ``decode`` does, with options for each sentence, which all have the decoder's beam size."""
-        numbered = enumerate(asked)
-        while held := dict(islice(numbered, self.window)):
+        numbered = enumerate(sentences)
+        while window := dict(islice(numbered, self.window)):
             ended: dict[int, NBest] = {}
-            for index, outcome in self._decode_window(held):
+            for index, outcome in self._decode_window(window):
                 ended[index] = outcome
                 self.progress(1)
-            yield from (ended[index] for index in held)
+            yield from (ended[index] for index in window)
 
-    def _decode_window(self, held: Mapping[int, Asked]) -> Iterator[tuple[int, NBest]]:
-        lengths = {index: max(map(len, sources)) for index, (sources, _) in held.items()}
-        waiting = deque(sorted(held, key=lambda index: -lengths[index]))
+    def _decode_window(self, window: Mapping[int, SourcesWithOptions]) -> Iterator[tuple[int, NBest]]:
+        lengths = {index: max(map(len, sources)) for index, (sources, _) in window.items()}
+        waiting = deque(sorted(window, key=lambda index: -lengths[index]))
         while waiting:
             batch, running = self._batch(), dict[int, int]()  # the length of each sentence in it
             try:
                 while waiting or running:
                     if joining := self._joining(waiting, running, lengths):
                         running |= {index: lengths[index] for index in joining}
-                        batch.join([Sentence(index, *held[index]) for index in joining])
+                        batch.join([Sentence(index, *window[index]) for index in joining])
                     for index, outcome in _step(batch):
                         del running[index]
                         yield index, outcome
@@ -112,7 +112,7 @@ class OfflineDecoder:
                 if not self.isolate:
                     raise
                 for index in running:
-                    yield index, self._decode_alone(*held[index])
+                    yield index, self._decode_alone(*window[index])
             finally:
                 self.counters += batch.counters
 

@@ -26,21 +26,21 @@ ENCODE_STRETCH, ENCODE_SLACK = 1.5, 8  # sources are encoded together up to 1.5 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listed:
+class BatchShortlist:
     """The tokens that some sentence of a batch may use, W of them.
 
     Attributes:
         entries_W: their ids, rising.
-        listed_BW: additive mask, 0 where the place's own list holds the entry.
+        mask_BW: additive mask, 0 where the place's own list holds the entry.
         place_V: for each token id its place among the entries, W for those that are not there and for V itself.
     """
 
     entries_W: NDArray[np.int64]
-    listed_BW: NDArray[np.float32]
+    mask_BW: NDArray[np.float32]
     place_V: NDArray[np.int64]
 
     @classmethod
-    def of(cls, places: Sequence[Admitted | None], vocabulary_size: int) -> Listed | None:
+    def of(cls, places: Sequence[Admitted | None], vocabulary_size: int) -> BatchShortlist | None:
         """That of the places' sentences; None where they have no lists. An empty place gets the whole list."""
         lists = [None if one is None else one.shortlist for one in places]
         if all(one is None for one in lists):
@@ -52,10 +52,10 @@ class Listed:
         entries_W = np.flatnonzero(used_V)
         place_V = np.full(vocabulary_size + 1, len(entries_W), np.int64)
         place_V[entries_W] = np.arange(len(entries_W))
-        listed_BW = np.full((len(places), len(entries_W)), -np.inf, np.float32)
-        for own_W, one in zip(listed_BW, lists, strict=True):
+        mask_BW = np.full((len(places), len(entries_W)), -np.inf, np.float32)
+        for own_W, one in zip(mask_BW, lists, strict=True):
             own_W[slice(None) if one is None else place_V[one]] = 0.0
-        return cls(entries_W, listed_BW, place_V)
+        return cls(entries_W, mask_BW, place_V)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ class Running:
         pools: append-only state, a place each.
         history: the slots each row of the last step sees, not yet reordered; None for models without pools.
         sizes: current size of each source axis and of the slot axis.
-        listed: where sentences have shortlists, those of all places as the graph reads them.
+        shortlist: where sentences have shortlists, those of all places as the graph reads them.
     """
 
     places: tuple[Admitted | None, ...]
@@ -82,7 +82,7 @@ class Running:
     pools: Tensors
     history: Array | None
     sizes: Mapping[str, int]
-    listed: Listed | None = None
+    shortlist: BatchShortlist | None = None
 
     @property
     def occupied(self) -> list[int]:
@@ -129,7 +129,7 @@ def start(model: Model, admitted: Sequence[Admitted]) -> Running:
         pools={spec.name: blank(spec, len(ordered), sizes) for spec in model.pools},
         history=blank(model.inputs["history"], len(ordered), sizes) if model.pools else None,
         sizes=sizes,
-        listed=Listed.of(ordered, model.vocabulary_size),
+        shortlist=BatchShortlist.of(ordered, model.vocabulary_size),
     )
 
 
@@ -205,7 +205,7 @@ def merge(model: Model, running: Running, joining: Running) -> Running:
     return replace(
         running,
         places=places,
-        listed=Listed.of(places, model.vocabulary_size),
+        shortlist=BatchShortlist.of(places, model.vocabulary_size),
         ended=tuple(joining.ended[joined[p]] if p in joined else one for p, one in enumerate(running.ended)),
         live=running.live.put(vacant, joining.live),
         **_joined_rows(model, running, joining, running.sizes),
@@ -226,7 +226,7 @@ def select(model: Model, running: Running, places: Sequence[int]) -> Running:
     places_left = tuple(running.places[place] for place in chosen)
     return Running(
         places=places_left,
-        listed=Listed.of(places_left, model.vocabulary_size),
+        shortlist=BatchShortlist.of(places_left, model.vocabulary_size),
         ended=tuple(running.ended[place] for place in chosen),
         live=live,
         memory={spec.name: take(running.memory[spec.name], chosen, spec, sizes) for spec in model.memory},
@@ -242,7 +242,7 @@ def _append(model: Model, running: Running, joining: Running) -> Running:
     places = (*running.places, *joining.places)
     return Running(
         places=places,
-        listed=Listed.of(places, model.vocabulary_size),
+        shortlist=BatchShortlist.of(places, model.vocabulary_size),
         ended=(*running.ended, *joining.ended),
         live=running.live.join(joining.live),
         memory={s.name: join([running.memory[s.name], joining.memory[s.name]], s, sizes) for s in model.memory},
@@ -308,9 +308,9 @@ def _inputs(model: Model, running: Running, history: Array | None) -> tuple[Tens
         "forced": forced,
         "count": np.array(min(2 * model.beam_size, rows * model.vocabulary_size), np.int64),
     }
-    if running.listed is not None:
-        places = running.listed.place_V
-        values |= {"entries": running.listed.entries_W, "listed": running.listed.listed_BW}
+    if running.shortlist is not None:
+        places = running.shortlist.place_V
+        values |= {"entries": running.shortlist.entries_W, "listed": running.shortlist.mask_BW}
         values |= {"banned": places[banned], "forced": np.where(forced < 0, forced, places[forced])}
     if history is not None:
         values["history"] = history

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Protocol, cast
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from models.search.batch import DecodeBatch
-from models.search.graphs import Graphs
+from models.search.graphs import Array, Graphs, GraphSpecs
 from models.search.hypotheses import Counters, Finished, Sentence
 from models.search.shortlist import Shortlist
 from models.vocabulary.base import BOS, EOS
@@ -32,15 +33,32 @@ class Batch(Protocol):
     def remove(self, ids: Iterable[Hashable]) -> None: ...
 
 
-class Searching(Protocol):
-    """Graphs whose runtime has a search of its own."""
+class SearchingGraphs(ABC):
+    """Graphs (:class:`models.search.graphs.Graphs`) whose runtime has a search of its own, and says so by this base.
 
-    def start_batch(self, beam_size: int, *, shortlist: Shortlist | None, bos: int, eos: int, alone: bool) -> Batch: ...
+    Attributes:
+        slots: sentences that the search holds at a time, in buffers that are there anyway.
+    """
+
+    slots: int
+
+    @property
+    @abstractmethod
+    def specs(self) -> GraphSpecs:
+        """As of any graphs."""
+
+    @abstractmethod
+    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """As of any graphs."""
+
+    @abstractmethod
+    def start_batch(self, beam_size: int, *, shortlist: Shortlist | None, bos: int, eos: int, alone: bool) -> Batch:
+        """An empty batch of the runtime's own search; arguments as of :func:`start_batch`."""
 
 
 def slots_of(graphs: Graphs) -> int:
     """Sentences that a runtime's own search holds at a time, in buffers that are there anyway; 0 where it has none."""
-    return int(getattr(graphs, "slots", 0))
+    return graphs.slots if isinstance(graphs, SearchingGraphs) else 0
 
 
 def start_batch(
@@ -57,7 +75,6 @@ def start_batch(
     Args:
         alone: for one sentence only: a runtime's own search does not spend the buffers of a whole batch on it.
     """
-    if hasattr(graphs, "start_batch"):
-        searching = cast("Searching", graphs)
-        return searching.start_batch(beam_size, shortlist=shortlist, bos=bos, eos=eos, alone=alone)
+    if isinstance(graphs, SearchingGraphs):
+        return graphs.start_batch(beam_size, shortlist=shortlist, bos=bos, eos=eos, alone=alone)
     return DecodeBatch(graphs, beam_size=beam_size, shortlist=shortlist, bos=bos, eos=eos)

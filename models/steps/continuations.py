@@ -1,9 +1,8 @@
 """From logits to the best continuations: the one beam step that everything which searches runs.
 
 The graphs of :mod:`models.steps.torch_graphs` and TorchScript call :func:`best_continuations` as it stands, exported
-ONNX graphs hold its trace (training/export/searching.py), the search over static buffers calls its two halves
-(models/device).
-What a row may not produce, or must, is told by models/search/constraints.py, or on a device by models/device/rules.py.
+ONNX graphs hold its trace (training/export/searching.py), a search over static buffers calls its two halves
+(extras/gpu). What a row may not produce, or must, is told by models/search/constraints.py, or by rules of that search.
 
 Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, V target vocabulary, C candidates, J bans.
 """

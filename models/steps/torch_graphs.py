@@ -21,6 +21,7 @@ from models.architectures.protocol import Padded, Seq2SeqModel, feature_widths
 from models.architectures.records import Memory, State
 from models.search.graphs import Array, GraphSpec, TensorSpec
 from models.steps.continuations import best_continuations
+from models.steps.devices import lost
 from models.steps.shortlisted import best_listed, mean_logit
 
 GRAPH_NAMES = ("encode", "step", "step_logits", "align", "step_shortlist")
@@ -266,19 +267,32 @@ class TorchGraphs:
 
     Args:
         model: switched to evaluation by the caller; its parameters are used as they are at each call, where they lie.
+
+    Attributes:
+        device: where they lie.
     """
 
     def __init__(self, model: AnyModel) -> None:
         self._modules = graph_modules(model)
         self._types = {name: module.kept_types() for name, module in self._modules.items()}
-        self._device = next(model.parameters()).device
+        self.device = next(model.parameters()).device
         self.specs: Mapping[str, GraphSpec] = {name: module.spec for name, module in self._modules.items()}
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Run one graph; see :class:`models.search.graphs.Graphs`."""
+        """Run one graph; see :class:`models.search.graphs.Graphs`.
+
+        Raises:
+            DeviceLost: the device does not work any more.
+        """
+        try:
+            return self._run(graph, inputs)
+        except RuntimeError as error:
+            raise lost(self.device, error) or error from error
+
+    def _run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         module, types = self._modules[graph], self._types[graph]
         tensors = [
-            torch.as_tensor(np.asarray(inputs[spec.name]), dtype=types.get(spec.name), device=self._device)
+            torch.as_tensor(np.asarray(inputs[spec.name]), dtype=types.get(spec.name), device=self.device)
             for spec in module.spec.inputs
         ]
         with torch.inference_mode():

@@ -108,7 +108,7 @@ class ModelManager:
 
     async def _load(self, name: str, switch: bool) -> str:
         async with self._changing:
-            if self._engine.draining:
+            if self._engine.dispatcher.draining:
                 raise Draining
             folder = await self._find(name)
             served = await self._bring(folder)

@@ -52,9 +52,9 @@ class Readiness:
 
     def _plain_fault(self) -> str | None:
         """A fault that is seen without decoding anything."""
-        if self._engine.lost is not None:
-            return str(self._engine.lost)
-        if self._engine.draining:
+        if self._engine.dispatcher.lost is not None:
+            return str(self._engine.dispatcher.lost)
+        if self._engine.dispatcher.draining:
             return "the service is shutting down"
         if not self._engine.alive:
             return "a decode worker has ended"
@@ -65,7 +65,7 @@ class Readiness:
         bundle = engine.bundles.get(name)
         if bundle is None:  # unloaded while others were probed
             return None
-        last = engine.last_finished(name)
+        last = engine.dispatcher.last_finished(name)
         if last is not None and engine.clock() - last < self._interval:
             return None
         try:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from service.engine.counters import EngineCounters, Histogram
 from service.engine.engine import Backend, Engine, EngineOptions, alias_of
 from service.engine.errors import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
-from service.engine.jobs import Decoded, Job, Lane, Load, Priority, Ticket
+from service.engine.jobs import BatchKey, Decoded, Job, Load, Priority, Ticket
 from service.engine.scheduler import Scheduler, SchedulerLimits
 
 __all__ = [
     "Backend",
+    "BatchKey",
     "DeadlinePassed",
     "Decoded",
     "DecodingFailed",
@@ -19,7 +20,6 @@ __all__ = [
     "EngineOptions",
     "Histogram",
     "Job",
-    "Lane",
     "Load",
     "Overloaded",
     "Priority",

@@ -17,7 +17,7 @@ from models.search import Counters
 from service.engine.cache import ResultCache
 from service.engine.counters import EngineCounters
 from service.engine.errors import DeadlinePassed, Draining, Overloaded, UnknownModel
-from service.engine.jobs import Decoded, Job, Lane, Load, Ticket
+from service.engine.jobs import BatchKey, Decoded, Job, Load, Ticket
 from service.engine.scheduler import Scheduler
 
 DecodedFuture = asyncio.Future[Decoded]
@@ -37,7 +37,7 @@ class Dispatcher:
     def __init__(self, scheduler: Scheduler, cache: ResultCache, clock: Callable[[], float]) -> None:
         self._scheduler = scheduler
         self._cache = cache
-        self.clock = clock
+        self._clock = clock
         self._lock = threading.RLock()
         self._work = threading.Condition(self._lock)  # sentences wait, or the workers must end
         self._done = threading.Condition(self._lock)  # sentences have left, or sessions have ended
@@ -150,11 +150,11 @@ class Dispatcher:
 
         What is left after ``timeout`` seconds fails as ``UnknownModel``. Returns whether nothing was.
         """
-        until = self.clock() + timeout
+        until = self._clock() + timeout
         with self._lock:
             present = set(self._sessions)
             ended = self._done.wait_for(lambda: present.isdisjoint(self._sessions), timeout)
-            left = max(0.0, until - self.clock())
+            left = max(0.0, until - self._clock())
             finished = self._done.wait_for(lambda: not self._scheduler.tickets_of(bundle), left)
             if not finished:
                 error = UnknownModel(f"{bundle} was unloaded before this text was done")
@@ -163,7 +163,7 @@ class Dispatcher:
 
     def _drop(self, tickets: Sequence[Ticket], error: Exception) -> None:
         self.counters.failed += self._scheduler.cancel([ticket.id for ticket in tickets])
-        self._settle((ticket, error) for ticket in tickets)
+        self._resolve((ticket, error) for ticket in tickets)
         self._done.notify_all()
 
     def end_workers(self) -> None:
@@ -193,7 +193,7 @@ class Dispatcher:
         with self._lock:
             dropped = self._scheduler.drop_waiting()
             self.counters.failed += len(dropped)
-            self._settle((ticket, error) for ticket in dropped)
+            self._resolve((ticket, error) for ticket in dropped)
             self._done.notify_all()
 
     def forget(self, bundle: str) -> None:
@@ -269,10 +269,10 @@ class Dispatcher:
             late = self._scheduler.expire()
             if late:
                 self.counters.expired += len(late)
-                self._settle((ticket, DeadlinePassed()) for ticket in late)
+                self._resolve((ticket, DeadlinePassed()) for ticket in late)
                 self._done.notify_all()
 
-    def plan(self, loads: Mapping[Lane, Load]) -> list[tuple[Lane, list[Ticket]]]:
+    def plan(self, loads: Mapping[BatchKey, Load]) -> list[tuple[BatchKey, list[Ticket]]]:
         """What joins this worker's batches now."""
         with self._lock:
             return self._scheduler.plan(loads, share=1 + self._idle_workers)
@@ -315,35 +315,35 @@ class Dispatcher:
         with self._lock:
             wanted = self._scheduler.finish([ticket.id for ticket, _ in results])
             for ticket, decoded in results:
-                self._last_finished[ticket.job.bundle] = self.clock()
+                self._last_finished[ticket.job.bundle] = self._clock()
                 if ticket.id in wanted:
                     self.counters.finished += 1
                     self.counters.target_tokens += len(decoded.hypotheses[0].tokens) if decoded.hypotheses else 0
                 if keep and self._cache.covers(ticket.job):
                     self._cache.put(ticket.job, decoded.hypotheses)
-            self._settle(results)
+            self._resolve(results)
             self._done.notify_all()
 
     def fail(self, tickets: Sequence[Ticket], error: Exception) -> None:
         """Tell those who wait for sentences of a crashed batch; those that have left already are not counted again."""
         with self._lock:
             self.counters.failed += len(self._scheduler.finish([ticket.id for ticket in tickets]))
-            self._settle((ticket, error) for ticket in tickets)
+            self._resolve((ticket, error) for ticket in tickets)
             self._done.notify_all()
 
-    def _settle(self, outcomes: Iterable[tuple[Ticket, Outcome]]) -> None:
+    def _resolve(self, outcomes: Iterable[tuple[Ticket, Outcome]]) -> None:
         per_loop: dict[asyncio.AbstractEventLoop, list[tuple[DecodedFuture, Outcome]]] = {}
         for ticket, outcome in outcomes:
             future = self._futures.pop(ticket.id, None)
             if future is not None:
                 per_loop.setdefault(future.get_loop(), []).append((future, outcome))
-        for loop, settled in per_loop.items():
+        for loop, own in per_loop.items():
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(_set_outcomes, settled)
+                loop.call_soon_threadsafe(_set_outcomes, own)
 
 
-def _set_outcomes(settled: Sequence[tuple[DecodedFuture, Outcome]]) -> None:
-    for future, outcome in settled:
+def _set_outcomes(outcomes: Sequence[tuple[DecodedFuture, Outcome]]) -> None:
+    for future, outcome in outcomes:
         if future.done():
             continue
         if isinstance(outcome, Exception):

@@ -23,7 +23,7 @@ from models.search.shortlist import Shortlist
 from service.engine.cache import ResultCache
 from service.engine.dispatcher import DecodedFuture, Dispatcher
 from service.engine.errors import UnknownModel
-from service.engine.jobs import Decoded, Job, Lane
+from service.engine.jobs import BatchKey, Decoded, Job
 from service.engine.scheduler import Scheduler, SchedulerLimits
 from service.engine.stalls import StallWatch
 from service.engine.worker import BatchFactory, Worker
@@ -61,12 +61,15 @@ class EngineOptions:
     stall: float | None = None
 
 
-class Engine(Dispatcher):
-    """A dispatcher with the models that it serves and the threads that decode.
+class Engine:
+    """The models that are served, and the threads that decode what the dispatcher hands them.
 
     What it serves is replaced as a whole at every change, so that other threads may look at it, and a change is seen.
 
     Attributes:
+        options: how it runs.
+        clock: monotonic seconds; deadlines are on it.
+        dispatcher: where sentences wait and are counted, and which says whether work is taken.
         bundles: the loaded ones by name, with their version where they have one, in the order in which they were added.
         leaving: those that are being removed: work that has begun goes on, no other work finds them.
         aliases: which loaded bundle a name without a version stands for: ``{"de-en": "de-en@2"}``.
@@ -79,8 +82,9 @@ class Engine(Dispatcher):
             options: how to run; the defaults suit a small machine.
             clock: monotonic seconds; deadlines are on it.
         """
-        self.options = options or EngineOptions()
-        super().__init__(Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences), clock)
+        self.options, self.clock = options or EngineOptions(), clock
+        scheduler, cache = Scheduler(self.options.limits, clock), ResultCache(self.options.cache_sentences)
+        self.dispatcher = Dispatcher(scheduler, cache, clock)
         self.bundles: Mapping[str, Bundle] = MappingProxyType({})
         self.leaving: Mapping[str, Bundle] = MappingProxyType({})
         self.aliases: Mapping[str, str] = MappingProxyType({})
@@ -106,7 +110,7 @@ class Engine(Dispatcher):
             shortlist: whether its sentences use the tokens that its shortlist selects, where it has one.
         """
         name = bundle.manifest.name
-        self.forget(name)
+        self.dispatcher.forget(name)
         self._factories[name] = _factory(graphs, bundle.shortlist if shortlist else None)
         self._aligning.discard(name)
         if "align" in graphs.specs:
@@ -151,12 +155,12 @@ class Engine(Dispatcher):
         """
         if name not in self.leaving:
             self.hide(name)
-        finished = self.let_go(name, timeout)
+        finished = self.dispatcher.let_go(name, timeout)
         self._factories.pop(name, None)
         self._aligning.discard(name)
         self.backends = MappingProxyType({other: backend for other, backend in self.backends.items() if other != name})
         self.leaving = MappingProxyType({other: bundle for other, bundle in self.leaving.items() if other != name})
-        self.forget(name)
+        self.dispatcher.forget(name)
         return finished
 
     def _require(self, name: str) -> None:
@@ -169,13 +173,13 @@ class Engine(Dispatcher):
 
     def start(self) -> None:
         """Start the decode workers, and what watches them. Call once."""
-        workers = [Worker(self, self._factories, self.clock) for _ in range(self.options.workers)]
+        workers = [Worker(self.dispatcher, self._factories, self.clock) for _ in range(self.options.workers)]
         for number, worker in enumerate(workers):
             thread = threading.Thread(target=worker.run, name=f"tandem-decode-{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
         if self.options.stall is not None:
-            watch = StallWatch(self, workers, self.options.stall)
+            watch = StallWatch(self.dispatcher, workers, self.options.stall)
             threading.Thread(target=watch.run, name="tandem-watch", daemon=True).start()
 
     def submit(self, jobs: Sequence[Job], *, begun: bool = False) -> list[DecodedFuture]:
@@ -188,7 +192,7 @@ class Engine(Dispatcher):
         for job in jobs:
             if job.bundle not in self.leaving:
                 self._require(job.bundle)
-        return super().submit(jobs, begun=begun)
+        return self.dispatcher.submit(jobs, begun=begun)
 
     async def decode(self, jobs: Sequence[Job], watch: Watch | None = None, *, begun: bool = False) -> list[Decoded]:
         """Decode a request's sentences, equal ones once. When cancelled, or one fails, the others are given up too.
@@ -228,11 +232,11 @@ class Engine(Dispatcher):
         Returns:
             Whether everything was finished.
         """
-        if self.stopped:  # by somebody who would not wait
+        if self.dispatcher.stopped:  # by somebody who would not wait
             timeout = 0.0
-        self.close()
-        finished = not self._threads or self.wait_until_idle(timeout)
-        self.end_workers()
+        self.dispatcher.close()
+        finished = not self._threads or self.dispatcher.wait_until_idle(timeout)
+        self.dispatcher.end_workers()
         for thread in self._threads:
             thread.join(timeout=5.0 if timeout else 0.5)  # a step that hangs does not hold up who would not wait
         return finished
@@ -256,7 +260,7 @@ def alias_of(name: str) -> str:
 
 
 def _factory(graphs: Graphs, shortlist: Shortlist | None) -> BatchFactory:
-    def start(lane: Lane) -> Batch:
-        return start_batch(graphs, beam_size=lane.beam_size, shortlist=shortlist, alone=lane.alone is not None)
+    def start(key: BatchKey) -> Batch:
+        return start_batch(graphs, beam_size=key.beam_size, shortlist=shortlist, alone=key.alone is not None)
 
     return start

@@ -23,7 +23,7 @@ class Priority(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class BatchKey:
     """What the sentences of one running batch share.
 
     Attributes:
@@ -60,9 +60,9 @@ class Job:
     tag: str = ""
 
     @property
-    def lane(self) -> Lane:
-        """The batches it may join."""
-        return Lane(self.bundle, self.options.beam_size, self.priority)
+    def key(self) -> BatchKey:
+        """Says which batches it may join."""
+        return BatchKey(self.bundle, self.options.beam_size, self.priority)
 
     @property
     def length(self) -> int:
@@ -97,7 +97,7 @@ class Ticket:
     Attributes:
         id: unique within the scheduler, rising with arrival.
         job: the job.
-        lane: the batches it may join.
+        key: says which batches it may join.
         arrival: when it was admitted, on the scheduler's clock.
         urgency: its place in the order: arrival, later for bulk. Lower goes first.
         tokens: predicted tokens it occupies in the bounded queue until it leaves.
@@ -105,7 +105,7 @@ class Ticket:
 
     id: int
     job: Job
-    lane: Lane
+    key: BatchKey
     arrival: float
     urgency: float
     tokens: int

@@ -1,9 +1,9 @@
 """Who runs next: pure Python, no threads, no clock of its own.
 
-Sentences wait per lane (bundle, beam size, priority) in buckets of similar length. A batch is filled to a token budget
-(rows x longest source), starting with the oldest sentence of all buckets and going on in its bucket, so that lengths
-match and nobody starves: what does not fit is never overtaken by a younger sentence of another bucket. Bulk counts as
-``bulk_handicap`` seconds younger than it is, so interactive work goes first, but not for ever.
+Sentences wait by what a batch shares (bundle, beam size, priority), in buckets of similar length. A batch is filled to
+a token budget (rows x longest source), starting with the oldest sentence of all buckets and going on in its bucket, so
+that lengths match and nobody starves: what does not fit is never overtaken by a younger sentence of another bucket.
+Bulk counts as ``bulk_handicap`` seconds younger than it is, so interactive work goes first, but not for ever.
 
 No sentence is ever held back in the hope of company. A batch that runs takes joiners at every step boundary, and those
 that come during a step gather by themselves; an idle worker would only waste its time. (Measured: letting joiners wait
@@ -25,14 +25,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.engine.errors import Overloaded
-from service.engine.jobs import Job, Lane, Load, Priority, Ticket
+from service.engine.jobs import BatchKey, Job, Load, Priority, Ticket
 
 _BUCKET_EDGES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _SPARE_DEADLINES = 64  # those of sentences that left, kept before the heap is made anew without them
 _WINDOW = 10.0  # seconds that the rate looks back over
 _GRAIN = 0.25  # seconds that share one entry, so that memory does not grow with the rate
 _GUESS = 1_000.0  # tokens per second, before anything was measured
-Plans = list[tuple[Lane, list[Ticket]]]
+Plans = list[tuple[BatchKey, list[Ticket]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Scheduler:
         self._limits = limits
         self._clock = clock
         self._ids = itertools.count(1)
-        self._waiting: dict[Lane, dict[int, OrderedDict[int, Ticket]]] = {}
+        self._waiting: dict[BatchKey, dict[int, OrderedDict[int, Ticket]]] = {}
         self._running: dict[int, Ticket] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._timed = 0  # active sentences with a deadline
@@ -153,7 +153,7 @@ class Scheduler:
         """Seconds, 1 to 60, until the present queue should be worked off."""
         return float(min(60, max(1, math.ceil(self.queued_tokens / self._rate.tokens_per_second()))))
 
-    def plan(self, loads: Mapping[Lane, Load], share: int = 1) -> Plans:
+    def plan(self, loads: Mapping[BatchKey, Load], share: int = 1) -> Plans:
         """Choose what joins a worker's batches now; the chosen count as running from here on.
 
         Args:
@@ -162,7 +162,7 @@ class Scheduler:
                 would run equally many sentences: nothing, where it has its part already.
 
         Returns:
-            Per lane, most urgent first, the tickets to join; lanes not in ``loads`` start a new batch.
+            By batch, the most urgent first, the tickets to join; one that is not in ``loads`` is started.
         """
         plans = self._choose(loads, share)
         for _, tickets in plans:
@@ -228,12 +228,12 @@ class Scheduler:
         return tickets
 
     def _ticket(self, job: Job, now: float, tokens: int) -> Ticket:
-        lane = job.lane
-        urgency = now + (self._limits.bulk_handicap if lane.priority is Priority.BULK else 0.0)
-        return Ticket(next(self._ids), job, lane, now, urgency, tokens)
+        key = job.key
+        urgency = now + (self._limits.bulk_handicap if key.priority is Priority.BULK else 0.0)
+        return Ticket(next(self._ids), job, key, now, urgency, tokens)
 
     def _enter(self, ticket: Ticket) -> None:
-        buckets = self._waiting.setdefault(ticket.lane, {})
+        buckets = self._waiting.setdefault(ticket.key, {})
         buckets.setdefault(_bucket(ticket), OrderedDict())[ticket.id] = ticket
         self._active[ticket.id] = ticket
         self.queued_tokens += ticket.tokens
@@ -253,55 +253,55 @@ class Scheduler:
                 heapq.heapify(self._deadlines)
 
     def _unqueue(self, ticket: Ticket) -> None:
-        buckets = self._waiting.get(ticket.lane, {})
+        buckets = self._waiting.get(ticket.key, {})
         number = _bucket(ticket)
         if ticket.id in buckets.get(number, ()):
             del buckets[number][ticket.id]
             if not buckets[number]:
                 del buckets[number]
             if not buckets:
-                del self._waiting[ticket.lane]
+                del self._waiting[ticket.key]
 
-    def _queue(self, lane: Lane) -> Iterator[Ticket]:
-        """A lane's sentences in the order in which they join: the bucket with the oldest one first, and so on."""
-        buckets = sorted(self._waiting[lane].values(), key=lambda bucket: next(iter(bucket)))
+    def _queue(self, key: BatchKey) -> Iterator[Ticket]:
+        """The sentences of one key in the order in which they join: the bucket with the oldest one first, and so on."""
+        buckets = sorted(self._waiting[key].values(), key=lambda bucket: next(iter(bucket)))
         return itertools.chain.from_iterable(bucket.values() for bucket in buckets)
 
-    def _choose(self, loads: Mapping[Lane, Load], share: int) -> Plans:
+    def _choose(self, loads: Mapping[BatchKey, Load], share: int) -> Plans:
         """What ``plan`` returns. Changes nothing, so that a crash here loses nobody."""
         running = sum(load.sentences for load in loads.values())
         most = math.ceil((self.waiting + running) / max(share, 1)) - running
         room = self._limits.max_join_tokens if loads else math.inf
-        per_bundle = Counter(lane.bundle for lane in loads)
+        per_bundle = Counter(key.bundle for key in loads)
         blocked: set[str] = set()
         plans: Plans = []
-        for lane in sorted(self._waiting, key=lambda lane: next(self._queue(lane)).urgency):
+        for key in sorted(self._waiting, key=lambda key: next(self._queue(key)).urgency):
             if most <= 0 or room <= 0:
                 break
-            if lane.bundle in blocked:
+            if key.bundle in blocked:
                 continue
-            if lane not in loads:
-                if per_bundle[lane.bundle] >= self._limits.max_batches_per_bundle:
-                    # An older lane has no place: younger sentences stop joining, until a batch has emptied for it.
-                    blocked.add(lane.bundle)
+            if key not in loads:
+                if per_bundle[key.bundle] >= self._limits.max_batches_per_bundle:
+                    # An older sentence has no batch: younger ones stop joining, until one has emptied for it.
+                    blocked.add(key.bundle)
                     continue
-                per_bundle[lane.bundle] += 1
-            fitting = self._fitting(lane, loads.get(lane, Load()))
+                per_bundle[key.bundle] += 1
+            fitting = self._fitting(key, loads.get(key, Load()))
             chosen = _within(room, itertools.islice(fitting, most), alone=not plans)
             if chosen:
-                plans.append((lane, chosen))
+                plans.append((key, chosen))
                 most -= len(chosen)
                 room -= sum(ticket.job.source_tokens for ticket in chosen)
         return plans
 
-    def _fitting(self, lane: Lane, load: Load) -> Iterator[Ticket]:
+    def _fitting(self, key: BatchKey, load: Load) -> Iterator[Ticket]:
         """Those that a batch has room for, up to the first one that does not fit."""
         if load.closed:
             return
         limits, longest = self._limits, load.longest
-        for sentences, ticket in enumerate(self._queue(lane), load.sentences + 1):
+        for sentences, ticket in enumerate(self._queue(key), load.sentences + 1):
             longest = max(longest, ticket.job.length)
-            over_budget = sentences > 1 and sentences * lane.beam_size * longest > limits.max_batch_tokens
+            over_budget = sentences > 1 and sentences * key.beam_size * longest > limits.max_batch_tokens
             if over_budget or sentences > limits.max_batch_sentences:
                 return
             yield ticket

@@ -20,11 +20,11 @@ from models.errors import DeviceLost, OptionError
 from models.search import Batch, Finished, SentenceError
 from service.engine.dispatcher import Dispatcher
 from service.engine.errors import DecodingFailed, Draining, UnknownModel
-from service.engine.jobs import Decoded, Lane, Load, Ticket
+from service.engine.jobs import BatchKey, Decoded, Load, Ticket
 
 _log = structlog.get_logger("tandem.engine")
 
-BatchFactory = Callable[[Lane], Batch]
+BatchFactory = Callable[[BatchKey], Batch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class RunningSentence:
 
 @dataclass(slots=True)
 class RunningBatch:
-    """Sentences of one lane that are decoded together."""
+    """Sentences that are decoded together, and what they share."""
 
-    lane: Lane
+    key: BatchKey
     decoder: Batch
     factory: BatchFactory
     members: dict[int, RunningSentence] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Worker:
         self._dispatcher = dispatcher
         self._factories = factories
         self._clock = clock
-        self._batches: dict[Lane, RunningBatch] = {}
+        self._batches: dict[BatchKey, RunningBatch] = {}
         self._joining: list[Ticket] = []
         self._retrying: list[Ticket] = []
         self.calls = 0
@@ -99,7 +99,7 @@ class Worker:
 
     def _step_all(self) -> None:
         # Not in the loop of ``run``, whose variables would keep the last batch, and its bundle, while it waits.
-        for batch in sorted(self._batches.values(), key=lambda batch: batch.lane.priority):
+        for batch in sorted(self._batches.values(), key=lambda batch: batch.key.priority):
             self._step(batch)
 
     def _sweep(self) -> None:
@@ -110,29 +110,29 @@ class Worker:
             self._close_if_empty(batch)
 
     def _admit(self) -> None:
-        loads = {lane: batch.load(self._factories.get(lane.bundle)) for lane, batch in self._batches.items()}
+        loads = {key: batch.load(self._factories.get(key.bundle)) for key, batch in self._batches.items()}
         plans = self._dispatcher.plan(loads)
         self._joining = [ticket for _, tickets in plans for ticket in tickets]
-        for lane, tickets in plans:
+        for key, tickets in plans:
             try:
-                self._join(self._batch(lane), tickets)
+                self._join(self._batch(key), tickets)
             except UnknownModel as error:
                 self._dispatcher.fail(tickets, error)
             except DeviceLost:
                 raise
             except Exception:
-                self._fail(lane, tickets)
-                if lane in self._batches:
-                    self._give_up(self._batches[lane])
+                self._fail(key, tickets)
+                if key in self._batches:
+                    self._give_up(self._batches[key])
         self._joining = []
 
-    def _batch(self, lane: Lane) -> RunningBatch:
-        if lane not in self._batches:
-            factory = self._factories.get(lane.bundle)
+    def _batch(self, key: BatchKey) -> RunningBatch:
+        if key not in self._batches:
+            factory = self._factories.get(key.bundle)
             if factory is None:
-                raise UnknownModel(f"{lane.bundle} was unloaded before this text was done")
-            self._batches[lane] = RunningBatch(lane, factory(lane), factory)
-        return self._batches[lane]
+                raise UnknownModel(f"{key.bundle} was unloaded before this text was done")
+            self._batches[key] = RunningBatch(key, factory(key), factory)
+        return self._batches[key]
 
     def _join(self, batch: RunningBatch, tickets: list[Ticket]) -> None:
         """Encode and join. Where that fails, each is tried alone: a sentence at fault costs itself only."""
@@ -150,7 +150,7 @@ class Worker:
             elif isinstance(error, OptionError):
                 self._dispatcher.fail(tickets, error)
             else:
-                self._fail(batch.lane, tickets)
+                self._fail(batch.key, tickets)
         else:
             seconds = self._clock() - started
             batch.members |= {ticket.id: RunningSentence(ticket, started, seconds) for ticket in tickets}
@@ -189,7 +189,7 @@ class Worker:
 
     def _close_if_empty(self, batch: RunningBatch) -> None:
         if not batch.members:
-            del self._batches[batch.lane]
+            del self._batches[batch.key]
 
     def _remove(self, batch: RunningBatch, leaving: list[int]) -> None:
         for number in leaving:
@@ -200,7 +200,7 @@ class Worker:
     def _expel(self, batch: RunningBatch, faulty: list[int]) -> None:
         """Fail the sentences at fault, and let the others go on."""
         try:
-            self._fail(batch.lane, [batch.members[number].ticket for number in faulty] or batch.tickets)
+            self._fail(batch.key, [batch.members[number].ticket for number in faulty] or batch.tickets)
             self._remove(batch, faulty or list(batch.members))
         except DeviceLost:
             raise
@@ -212,26 +212,26 @@ class Worker:
         tickets = batch.tickets
         batch.members.clear()
         if len(tickets) < 2:
-            self._fail(batch.lane, tickets)
+            self._fail(batch.key, tickets)
             return
-        _log.warning("batch_crashed", bundle=batch.lane.bundle, sentences=len(tickets), exc_info=True)
+        _log.warning("batch_crashed", bundle=batch.key.bundle, sentences=len(tickets), exc_info=True)
         self._retrying = tickets
         for ticket in tickets:
             self._decode_alone(ticket, batch)
         self._retrying = []
 
     def _decode_alone(self, ticket: Ticket, crashed: RunningBatch) -> None:
-        lane = replace(crashed.lane, alone=ticket.id)
+        key = replace(crashed.key, alone=ticket.id)
         try:
-            batch = RunningBatch(lane, crashed.factory(lane), crashed.factory)
+            batch = RunningBatch(key, crashed.factory(key), crashed.factory)
         except DeviceLost:
             raise
         except Exception:
-            self._fail(lane, [ticket])
+            self._fail(key, [ticket])
             return
         self._join(batch, [ticket])
         if batch.members:
-            self._batches[lane] = batch
+            self._batches[key] = batch
 
     def _give_up_all(self) -> DecodingFailed:
         """The last resort, called while an exception is handled. Returns what those who waited were told."""
@@ -253,17 +253,17 @@ class Worker:
             queue = member.joined - ticket.arrival
             results.append((ticket, Decoded(item.hypotheses, False, queue, member.encode, decode)))
         if results:
-            self._dispatcher.deliver(results, keep=self._factories.get(batch.lane.bundle) is batch.factory)
+            self._dispatcher.deliver(results, keep=self._factories.get(batch.key.bundle) is batch.factory)
         for ticket, _ in results:
             del batch.members[ticket.id]
 
-    def _fail(self, lane: Lane, tickets: list[Ticket]) -> None:
+    def _fail(self, key: BatchKey, tickets: list[Ticket]) -> None:
         """Called while an exception is handled: log it under a new id, and tell those who wait."""
         incident = uuid.uuid4().hex[:12]
         requests = sorted({ticket.job.tag for ticket in tickets})
-        _log.error("decoding_failed", incident=incident, bundle=lane.bundle, requests=requests, exc_info=True)
+        _log.error("decoding_failed", incident=incident, bundle=key.bundle, requests=requests, exc_info=True)
         self._dispatcher.fail(tickets, DecodingFailed(incident))
 
     def _abandon(self, batch: RunningBatch) -> None:
-        _log.warning("batch_abandoned", bundle=batch.lane.bundle, sentences=len(batch.members))
+        _log.warning("batch_abandoned", bundle=batch.key.bundle, sentences=len(batch.members))
         self._dispatcher.fail(batch.tickets, Draining())

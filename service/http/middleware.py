@@ -283,5 +283,5 @@ class LoadShedding:
         """Raises Overloaded, which becomes a 503 with ``Retry-After``."""
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self._paths:
             scope["state"]["route"] = scope["path"]  # for the metrics: no route will be looked up
-            scope["app"].state.parts.engine.refuse_if_full()
+            scope["app"].state.parts.engine.dispatcher.refuse_if_full()
         await self._app(scope, receive, send)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, cast
 
 import torch
 
+from models.architectures.protocol import max_positions
 from models.bundle import Bundle
-from models.device import DeviceCounters, DeviceGraphs, Sizes, check_device
 from models.errors import ConfigError
 from models.search import Graphs
+from models.steps.device_search import DeviceCounters, DeviceSearch, OpenSearch, SearchRoom
+from models.steps.devices import check_device
 from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import AnyModel
+from models.steps.torch_graphs import AnyModel, TorchGraphs
+from service.ports import extras, load
 from service.runtimes.placement import Placement
 
 TYPES = {"float32": torch.float32, "float16": torch.float16, "bf16": torch.bfloat16}
-_CPU_SLOTS = (1, 2, 4, 8, 16)  # what is beyond gains nothing on a few cores
-_opened: weakref.WeakSet[DeviceGraphs] = weakref.WeakSet()
+_opened: weakref.WeakSet[TorchGraphs | DeviceSearch] = weakref.WeakSet()
 
 
 def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: Placement) -> Graphs:
-    """A bundle's model, built from its weights where it is to run, with a search of its own.
+    """A bundle's model, built from its weights where it is to run, with a search there where an extra brings one.
 
     Raises:
         ConfigError: the architecture or its configuration is unknown to this version, there is no such device, or it
@@ -42,20 +43,31 @@ def open_torch_graphs(bundle: Bundle, threads: int, precision: str, placement: P
         for products in (matmul, cudnn.rnn, cudnn.conv):
             products.fp32_precision = "ieee"
     model: AnyModel = load_bundle_model(bundle).to(device=device, dtype=TYPES[precision] if gpu else torch.float32)
-    sizes = _sizes(bundle, model, placement.sentences)
-    if not gpu:
-        sizes = replace(sizes, sentences=_CPU_SLOTS)
-    graphs = DeviceGraphs(model, sizes=sizes, memory=placement.memory)
+    search = device_search(device.type)
+    if search is None and gpu:
+        torch.cuda.set_per_process_memory_fraction(placement.memory, device)
+    graphs = TorchGraphs(model) if search is None else search(model, _room(bundle, model, placement))
     _opened.add(graphs)
     return graphs
 
 
-def _sizes(bundle: Bundle, model: AnyModel, sentences: int) -> Sizes:
-    """Room for every sentence that a request may hold; what is longer goes through the general search."""
-    limits, positions = bundle.manifest.limits, getattr(model.config, "max_positions", None)
-    source, target = limits.max_source_tokens + 1, limits.max_target_tokens + 1
-    sizes = Sizes.within(sentences, source, target if positions is None else min(target, positions))
-    return replace(sizes, suppressed=sizes.suppressed + len(bundle.manifest.decoding.suppressed))
+def device_search(kind: str) -> OpenSearch | None:
+    """What opens a search on a device of that kind, ``cpu`` or ``cuda``; None where no extra brings one."""
+    places = (extra.searches[kind] for extra in extras() if kind in extra.searches)
+    return next(map(load, places), None)
+
+
+def _room(bundle: Bundle, model: AnyModel, placement: Placement) -> SearchRoom:
+    """Room for every sentence that a request may hold."""
+    limits, positions = bundle.manifest.limits, max_positions(model.config)
+    target = limits.max_target_tokens + 1
+    return SearchRoom(
+        sentences=placement.sentences,
+        source=limits.max_source_tokens + 1,
+        target=target if positions is None else min(target, positions),
+        suppressed=len(bundle.manifest.decoding.suppressed),
+        memory=placement.memory,
+    )
 
 
 def device_name(name: str) -> str:
@@ -69,9 +81,10 @@ def total_memory(name: str) -> int:
 
 
 def device_work() -> Iterator[tuple[str, DeviceCounters]]:
-    """The device of each model that is open, and what it has done there."""
+    """The device of each model that is open with a search there, and what that has done."""
     for graphs in list(_opened):
-        yield str(graphs.device), graphs.counters
+        if isinstance(graphs, DeviceSearch):
+            yield str(graphs.device), graphs.counters
 
 
 def device_memory() -> dict[tuple[str, str], int]:

@@ -206,7 +206,7 @@ class _EngineCollector(Collector):
         self._engine, self._refused, self._readiness = engine, refused, readiness
 
     def collect(self) -> Iterator[Metric]:
-        counters = self._engine.counters
+        counters = self._engine.dispatcher.counters
         if self._readiness is not None:
             text = "1 where /readyz found everything ready when it was last asked, and nothing has ended since."
             yield GaugeMetricFamily("tandem_ready", text, float(self._readiness.ready))
@@ -218,10 +218,12 @@ class _EngineCollector(Collector):
         yield _labelled("tandem_rejected", "Requests refused at once.", "reason", refused)
         yield from _histograms(counters)
         yield _padding(counters)
-        waiting, running = self._engine.sentences
+        waiting, running = self._engine.dispatcher.sentences
         yield GaugeMetricFamily("tandem_queue_sentences", "Sentences that wait.", value=waiting)
         yield GaugeMetricFamily("tandem_running_sentences", "Sentences in batches.", value=running)
-        yield GaugeMetricFamily("tandem_queue_tokens", "Predicted tokens of both.", value=self._engine.queued_tokens)
+        yield GaugeMetricFamily(
+            "tandem_queue_tokens", "Predicted tokens of both.", value=self._engine.dispatcher.queued_tokens
+        )
         limit = self._engine.options.limits.max_queue_tokens
         yield GaugeMetricFamily(
             "tandem_queue_limit_tokens", "Predicted tokens from which on requests are refused.", limit
@@ -247,7 +249,7 @@ class _EngineCollector(Collector):
             "tandem_model", "1 for each model; 0 where its alias stands for another.", labels=labels
         )
         for name, backend in engine.backends.items():
-            state = "draining" if engine.draining or name in engine.leaving else "ready"
+            state = "draining" if engine.dispatcher.draining or name in engine.leaving else "ready"
             values = (name, alias_of(name), backend.runtime, backend.precision, state)
             models.add_metric(values, float(name in current))
         return models

@@ -114,7 +114,7 @@ class TextService:
 
         What no model was made for is answered with sentences of its own, unless the request wants a model.
         """
-        with self._engine.session():
+        with self._engine.dispatcher.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
                 texts = await self._threads.run(request.caller, self._read_summaries, request, admission)
@@ -146,7 +146,7 @@ class TextService:
         progress: Progress | None,
     ) -> DecodeResult:
         """Decode every sentence, those once more of which something is missing, and put all into their places."""
-        with self._engine.session():
+        with self._engine.dispatcher.session():
             admission = self._admit(request)
             async with asyncio.timeout(admission.deadline - admission.began):
                 parsed, guesses = await self._threads.run(request.caller, read, request, admission)

@@ -26,7 +26,7 @@ from tests.training.toy import without_graphs
 from training.data.features import read_columns
 from training.export.commands import export
 from training.export.proof import ProofSettings, verify
-from training.loop.commands import prepare, train
+from training.loop.commands import TrainOptions, prepare, train
 from training.recipe import Recipe, load_recipe, recipe_from_mapping
 
 RECIPE = """
@@ -118,7 +118,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "three.toml").write_text(RECIPE, encoding="utf-8")
     run = folder / "run"
     prepare(folder / "three.toml", run, folder / "corpora")
-    train(folder / "three.toml", run, threads=1)
+    train(TrainOptions(folder / "three.toml", run, threads=1))
     with without_graphs():
         export(run, folder / "bundle")
     return folder
@@ -231,7 +231,7 @@ def test_recipe_data_and_model_must_agree(folder: Path) -> None:
     wider = recipe_from_mapping(changed(recipe, features=[0, 8, 0]), "recipe")
     (folder / "wider.toml").write_text(RECIPE.replace("[0, 7, 0]", "[0, 8, 0]"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"widths \[0, 8, 0\] \(0 for text\), but the prepared data has \[0, 7, 0\]"):
-        train(folder / "wider.toml", folder / "run", resume=True, threads=1)
+        train(TrainOptions(folder / "wider.toml", folder / "run", resume=True, threads=1))
     with pytest.raises(CorpusError, match=r"train\.npy|valid\.npy"):
         prepare(folder / "wider.toml", folder / "other", folder / "corpora")
     assert wider.vocabulary_sizes()[0] == (40, 0, 40)

@@ -18,7 +18,7 @@ from torch import Tensor
 from models.errors import CheckpointError
 from models.steps.loading import model_tensors
 from tests.models.architectures.examples import FIRST_CASES, AnyModel, Case, batch, every_case, sentences, targets
-from tests.models.device.posing import DEVICE, devices, posing
+from tests.posing import DEVICE, devices, posing
 from training import checkpoint
 from training.checkpoint import (
     TrainingProgress,

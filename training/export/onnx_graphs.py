@@ -11,6 +11,7 @@ import onnx
 import torch
 from torch import Tensor
 
+from models.architectures.protocol import max_positions
 from models.search.graphs import GraphSpec, TensorSpec
 from models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
 from training.export.searching import search_graph
@@ -33,7 +34,7 @@ def export_graphs(model: AnyModel) -> tuple[dict[str, onnx.ModelProto], dict[str
     """
     modules = graph_modules(model)
     specs = {name: module.spec for name, module in modules.items()}
-    longest = getattr(model.config, "max_positions", None)
+    longest = max_positions(model.config)
     derived = {"step": search_graph, SHORTLIST_GRAPH: shortlist_graph}
     graphs = {
         name: _tidied(_export(module, longest), specs[name]) for name, module in modules.items() if name not in derived

@@ -17,6 +17,7 @@ from models.architectures.protocol import feature_widths
 from models.bundle import Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
+from models.steps.device_search import OpenSearch
 from training.checkpoint import read_progress
 from training.data.ancestry import SCRATCH, check_scratch, check_start, chosen_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
@@ -107,37 +108,51 @@ def _print_summary(summary: PreparedSummary) -> None:
     console.print(f"vocabularies: {sizes}; prepared in {summary.seconds} s", highlight=False)
 
 
-def train(
-    recipe_file: RecipeFile,
-    run: RunFolder = None,
-    resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False,
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """What to train, from where on and where."""
+
+    recipe_file: RecipeFile
+    run: RunFolder = None
+    resume: Annotated[bool, typer.Option(help="Continue from the newest checkpoint of the run.")] = False
     start: Annotated[
         Path | None, typer.Option("--from", help="Start from this bundle's weights. [the recipe's start]")
-    ] = None,
+    ] = None
     scratch: Annotated[
         bool, typer.Option("--scratch", help="Start from random weights, though the data has a bundle's vocabularies.")
-    ] = False,
-    updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None,
-    threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0,
-    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+    ] = False
+    updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None
+    threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0
+    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu
     track: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Report to this installed tracker too (tandem.trackers).")
-    ] = None,
-    options: ExperimentOptions = ExperimentOptions(),
+    ] = None
+
+
+def train(
+    options: TrainOptions, changes: ExperimentOptions = ExperimentOptions(), search: OpenSearch | None = None
 ) -> None:
-    """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
+    """Train what `tandem prepare` has prepared, as `tandem train` does.
 
-    `torchrun --nproc-per-node 2 -m deploy train RECIPE` shares every update's batches between two processes; with
-    `--device cuda` each has a GPU of its own. The first alone prints, validates and saves.
-
-    Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
+    Args:
+        options: what and where.
+        changes: of the recipe.
+        search: with which validation decodes on a GPU; None = the general one.
     """
-    experiment, recipe, folder = _experiment(recipe_file, run, options.experiment(), resume)
-    if updates is not None:
-        recipe = replace(recipe, training=replace(recipe.training, updates=updates))  # a cooldown then ends there
-    if Run(folder).newest is not None and not resume:
+    experiment, recipe, folder = _experiment(options.recipe_file, options.run, changes.experiment(), options.resume)
+    if options.updates is not None:  # a cooldown then ends there
+        recipe = replace(recipe, training=replace(recipe.training, updates=options.updates))
+    if Run(folder).newest is not None and not options.resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
-    how = Launch(resume, start, scratch, threads, device.value, tuple(track or ()))
+    how = Launch(
+        options.resume,
+        options.start,
+        options.scratch,
+        options.threads,
+        options.device.value,
+        tuple(options.track or ()),
+        search,
+    )
     trainer = train_recipe(recipe, experiment, folder, how)
     _say(trainer.processes, f"{_ending(trainer)}: {folder}")
 
@@ -153,6 +168,7 @@ class Launch:
         threads: of one computation; 0 = as the library chooses.
         device: "cpu" or "cuda".
         track: names of trackers.
+        search: with which validation decodes on a GPU; None = the general one.
     """
 
     resume: bool = False
@@ -161,6 +177,7 @@ class Launch:
     threads: int = 0
     device: str = "cpu"
     track: tuple[str, ...] = ()
+    search: OpenSearch | None = None
 
 
 def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Launch) -> Trainer:
@@ -191,7 +208,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
             trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
             PreparedSummary.load(experiment.data_of(folder)).check_files(experiment.data_of(folder))
-        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter)
+        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how.search)
         _say_precision(trainer)
         _say(processes, header(trainer))
         resumed = how.resume and trainer.resume()
@@ -235,7 +252,14 @@ def _experiment(file: Path, run: Path | None, asked: Experiment, resume: bool) -
     return experiment, load_recipe(file, experiment.settings), folder
 
 
-def _trainer(recipe: Recipe, data: Path, folder: Path, processes: Processes, reporter: Reporter) -> Trainer:
+def _trainer(
+    recipe: Recipe,
+    data: Path,
+    folder: Path,
+    processes: Processes,
+    reporter: Reporter,
+    search: OpenSearch | None,
+) -> Trainer:
     validates = recipe.training.validation_sentences and processes.first
     return Trainer(
         recipe,
@@ -243,7 +267,7 @@ def _trainer(recipe: Recipe, data: Path, folder: Path, processes: Processes, rep
         folder,
         processes=processes,
         reporter=reporter,
-        validator=TextValidator(recipe, data) if validates else None,
+        validator=TextValidator(recipe, data, search) if validates else None,
         augmentation=load_augmentation(recipe, data),
     )
 

@@ -9,9 +9,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from models.architectures.protocol import Seq2SeqModel
-from models.device import DeviceGraphs, Sizes
+from models.architectures.protocol import Seq2SeqModel, max_positions
 from models.search import Graphs, OfflineDecoder
+from models.steps.device_search import OpenSearch, SearchRoom
 from models.steps.torch_graphs import TorchGraphs
 from models.translation.rendering import Renderer
 from models.translation.translator import translate_lines
@@ -62,10 +62,11 @@ class TextValidator:
     Args:
         recipe: decides how many sentences, the search and the metric.
         data: the prepared folder.
+        search: opens a search where a model on a GPU lies; None = there is none, and the general one decodes.
     """
 
-    def __init__(self, recipe: Recipe, data: Path) -> None:
-        self._recipe = recipe
+    def __init__(self, recipe: Recipe, data: Path, search: OpenSearch | None = None) -> None:
+        self._recipe, self._search = recipe, search
         self._vocabularies = load_sources(data)
         sources, target = self._vocabularies
         self._renderer = Renderer(sources, target, recipe.data.target_form, load_dictionary(data))
@@ -153,10 +154,11 @@ class TextValidator:
 
     def _graphs(self, model: Seq2SeqModel[Any, Any]) -> Graphs:
         """On a GPU with a search there: else memory and state would go to and fro at every step."""
-        if not _on_gpu(model):
+        if self._search is None or not _on_gpu(model):
             return TorchGraphs(model)
-        target = min(self._recipe.decoding.max_length + 1, getattr(model.config, "max_positions", None) or sys.maxsize)
-        return DeviceGraphs(model, sizes=Sizes.within(_SLOTS, self._recipe.data.max_source_tokens, target))
+        target = min(self._recipe.decoding.max_length + 1, max_positions(model.config) or sys.maxsize)
+        source = self._recipe.data.max_source_tokens
+        return self._search(model, SearchRoom(sentences=_SLOTS, source=source, target=target))
 
     def _tagged(self, language: str) -> tuple[tuple[Vocabulary | None, ...], Vocabulary]:
         sources, target = self._vocabularies

@@ -40,7 +40,7 @@ async def test_routes_for_text_ask_for_a_key(service: Served, path: str, fields:
     assert missing.headers["www-authenticate"].startswith("Bearer")
     wrong = await service.client.post(path, json=fields, headers=bearer("tandem_00000000_" + "x" * 43))
     assert_error(wrong, 403, "key_invalid")
-    assert service.engine.counters.joined == 2  # the probes
+    assert service.engine.dispatcher.counters.joined == 2  # the probes
     right = await service.client.post(path, json=fields, headers=bearer(make_key(service)))
     assert right.status_code in (200, 404), right.text  # no bundle here corrects translations
 

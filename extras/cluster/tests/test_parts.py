@@ -185,7 +185,7 @@ def test_health_fails_when_a_worker_has_ended_and_not_for_a_full_queue(
             assert (await translate(client)).status_code == 200
             monkeypatch.setattr(replica.service.state.parts.readiness.__class__, "faults", lambda self: faults())
             await replica.check_health()  # something moves
-            monkeypatch.setattr(replica.engine.__class__, "last_finished", lambda self, name: None)
+            monkeypatch.setattr(replica.engine.dispatcher.__class__, "last_finished", lambda self, name: None)
             with pytest.raises(RuntimeError, match="the queue is full"):
                 await replica.check_health()
 

@@ -269,11 +269,11 @@ def test_a_full_queue_is_waited_for(both_ways: dict[str, Bundle], monkeypatch: p
         try:
             form = {"q": "wo ist der bahnhof heute", "source": "de", "target": "en"}
             before = [threads.submit(httpx.post, f"{running.url}/translate", data=form) for _ in range(4)]
-            wait_until(lambda: engine.queued_tokens > 50)
+            wait_until(lambda: engine.dispatcher.queued_tokens > 50)
             client = connect(running.url, "any")
             text = [f"das haus ist {how}" for how in ("gross", "alt", "heute", "morgen")]
             later = threads.submit(client.translate_text, text, source_lang="DE", target_lang="EN-GB")
-            wait_until(lambda: engine.counters.rejected.total() > 0)
+            wait_until(lambda: engine.dispatcher.counters.rejected.total() > 0)
         finally:
             graphs.gate.set()
         found = later.result(PATIENCE)
@@ -293,10 +293,10 @@ def test_a_client_that_leaves_takes_its_sentences_along(both_ways: dict[str, Bun
             with pytest.raises(httpx.ReadTimeout):
                 httpx.post(f"{running.url}/v2/translate", data=form, timeout=httpx.Timeout(PATIENCE, read=0.3))
             # Before the gate opens: the service notices later than the client gives up.
-            wait_until(lambda: engine.counters.cancelled == 3)
+            wait_until(lambda: engine.dispatcher.counters.cancelled == 3)
         finally:
             graphs.gate.set()
-        wait_until(lambda: engine.sentences == (0, 0))
+        wait_until(lambda: engine.dispatcher.sentences == (0, 0))
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

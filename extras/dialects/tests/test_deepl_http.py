@@ -238,14 +238,14 @@ async def test_a_full_queue_and_a_server_that_stops(both_ways: dict[str, Bundle]
         service.graphs.gate.clear()
         try:
             waiting = [asyncio.ensure_future(service.translate("wo ist der bahnhof heute")) for _ in range(8)]
-            await until(lambda: service.engine.queued_tokens > 50)
+            await until(lambda: service.engine.dispatcher.queued_tokens > 50)
             refused = await service.client.post("/v2/translate", json=TEXT | {"text": ["das haus ist gross"] * 20})
             assert_deepl_error(refused, 529)
             assert int(refused.headers["retry-after"]) >= 1
         finally:
             service.graphs.gate.set()
         await asyncio.gather(*waiting)
-        service.engine.close()
+        service.engine.dispatcher.close()
         stopping = await service.client.post("/v2/translate", json=TEXT)
         assert_deepl_error(stopping, 503)
         assert int(stopping.headers["retry-after"]) >= 1

@@ -288,7 +288,7 @@ async def test_a_shutdown_does_not_keep_clients_waiting(service: Served) -> None
     words = "wort " * 900  # two slices
     asked = asyncio.create_task(service.client.post("/translate_file", **sent(words.encode())))
     await until(service.graphs.entered.is_set)
-    service.engine.close()
+    service.engine.dispatcher.close()
     service.graphs.gate.set()
     assert_error(await asked, 503, "draining")
     assert await open_jobs(service) == []

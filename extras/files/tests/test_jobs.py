@@ -128,7 +128,7 @@ async def test_a_shutdown_leaves_the_job_for_the_next_start(bundles: dict[str, B
         running.graphs.gate.clear()
         job = await running.accept(LINES)
         await until(running.graphs.entered.is_set)
-        running.engine.close()
+        running.engine.dispatcher.close()
         with pytest.raises(Draining):
             await running.accept(LINES)
         running.graphs.gate.set()
@@ -213,8 +213,8 @@ async def test_cancelling_leaves_the_running_batch(bundles: dict[str, Bundle], t
         await until(running.graphs.entered.is_set)
         await running.jobs.remove(job)
         running.graphs.gate.set()
-        await until(lambda: running.engine.sentences == (0, 0))
-        assert running.engine.counters.cancelled > 0
+        await until(lambda: running.engine.dispatcher.sentences == (0, 0))
+        assert running.engine.dispatcher.counters.cancelled > 0
         found = await running.finished(job)
         assert (found.status, found.bytes, found.download) == ("cancelled", 0, job.download)
         assert running.files(job) == set()

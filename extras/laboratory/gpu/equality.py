@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 
+from extras.gpu.routing import DeviceGraphs
+from extras.gpu.sizes import Sizes
 from extras.laboratory.gpu.lines import Found, Missing
 from extras.laboratory.gpu.search import search, sizes_for
 from extras.laboratory.gpu.work import decoding_system, longest_of, open_bundle, random_sources, search_options
-from models.device import DeviceGraphs, Sizes
 from models.errors import ConfigError
 from models.search import Array, Graphs, Hypothesis, SearchOptions, translate_batch
 from models.steps.loading import load_bundle_model

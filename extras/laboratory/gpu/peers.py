@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
+from extras.gpu.capture import CapturedStep
 from extras.laboratory.gpu.lines import Found, Missing
 from extras.laboratory.gpu.search import search, sizes_for, synchronise
 from extras.laboratory.gpu.work import random_sources, search_options
 from extras.laboratory.transformers import marian, random_transformer
 from extras.laboratory.workload import TransformerSize
-from models.device import CapturedStep
 from models.search import Array
 from models.steps.torch_graphs import AnyModel
 from models.vocabulary import PAD, UNK

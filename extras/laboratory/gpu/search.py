@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
-from models.device import Sizes, StaticBatch, StaticStep
+from extras.gpu.batch import StaticBatch
+from extras.gpu.sizes import Sizes
+from extras.gpu.step import StaticStep
 from models.search import Array, Hypothesis, SearchOptions, Sentence
 from models.steps.torch_graphs import AnyModel
 

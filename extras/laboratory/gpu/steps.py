@@ -11,12 +11,14 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import ENCODED, CapturedStep
+from extras.gpu.sizes import Shape, Sizes
+from extras.gpu.step import StaticStep
 from extras.laboratory.gpu.equality import compared
 from extras.laboratory.gpu.lines import Found
 from extras.laboratory.gpu.search import search, sizes_for, synchronise
 from extras.laboratory.gpu.work import REPETITION, RULES, decoding_system, longest_of, random_sources, search_options
-from models.device import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
-from models.device.capture import ENCODED
 from models.search import Array, Hypothesis, SearchOptions, Sentence
 from models.steps.torch_graphs import AnyModel
 

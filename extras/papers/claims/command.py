@@ -32,7 +32,7 @@ from training.checkpoint import checkpoints, read_progress
 from training.data.corpus import read_parallel
 from training.data.dataset import side_names, text_path
 from training.export.commands import export
-from training.loop.commands import prepare, train
+from training.loop.commands import TrainOptions, prepare, train
 from training.loop.trainer import Run
 from training.quality.metrics import task_scores
 from training.recipe import Recipe, load_recipe
@@ -176,7 +176,7 @@ def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str,
     if not (folder / "data").exists():
         (folder / "data").unlink(missing_ok=True)  # folders were moved
         (folder / "data").symlink_to(data.resolve(), target_is_directory=True)
-    train(recipe_file, run=folder, resume=True, threads=threads)
+    train(TrainOptions(recipe_file, run=folder, resume=True, threads=threads))
     progress, _ = read_progress(checkpoints(Run(folder).checkpoints)[-1])
     if progress.update < recipe.training.updates:
         return None

@@ -179,7 +179,7 @@ def test_every_variant_trains_and_is_scored(
     monkeypatch.setattr(claims, "Decoding", partial(Decoding, runtime="torch"))
     options = asked(name, corpora, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(claims, "train", partial(train, updates=1))
+        patch.setattr(claims, "train", lambda options: train(replace(options, updates=1)))
         stopped = measure(options)
     assert not stopped["complete"]
     assert all(row["ours"] is None for row in stopped["families"][name]["rows"])

@@ -35,7 +35,7 @@ async def models(parts: PartsDep) -> list[ModelInfo | AbsentModel]:
 def _describe(engine: Engine, bundle: Bundle) -> ModelInfo:
     manifest = bundle.manifest
     backend = engine.backends[manifest.name]
-    draining = engine.draining or manifest.name in engine.leaving
+    draining = engine.dispatcher.draining or manifest.name in engine.leaving
     return ModelInfo(
         name=manifest.name,
         alias=alias_of(manifest.name),

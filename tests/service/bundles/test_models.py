@@ -332,14 +332,14 @@ async def test_the_memory_of_an_unloaded_bundle_is_freed(
         await service.translate(alternatives=1, details=True)
         await service.post("/models/de-en@2")
         graphs = weakref.ref(opened.graphs.pop("de-en@1"))
-        assert service.engine.last_finished("de-en@1") is not None
+        assert service.engine.dispatcher.last_finished("de-en@1") is not None
         await service.delete("/models/de-en@1")
         await service.translate()
         gc.collect()
         assert graphs() is None
         kept = [one for one in gc.get_objects() if type(one) is Bundle]
         assert {one.manifest.name for one in kept if one.path.is_relative_to(tmp_path)} == {"de-en@2"}
-        assert service.engine.last_finished("de-en@1") is None
+        assert service.engine.dispatcher.last_finished("de-en@1") is None
         assert list(service.engine.backends) == ["de-en@2"]
 
 
@@ -462,8 +462,8 @@ async def test_nothing_is_lost_while_versions_are_switched(
             assert (await service.delete(f"/models/{leaving}")).status_code == 200
         stop.set()
         await asyncio.gather(*clients)
-        assert await asyncio.to_thread(service.engine.wait_until_idle, PATIENCE)
-        failed = service.engine.counters.failed
+        assert await asyncio.to_thread(service.engine.dispatcher.wait_until_idle, PATIENCE)
+        failed = service.engine.dispatcher.counters.failed
     assert [(response.status_code, response.text) for _, response in answers if response.status_code != 200] == []
     assert all(response.json()["translatedText"] == text for text, response in answers)
     assert len({response.json()["model"] for _, response in answers}) >= 2

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from models.search import Array, DecodeBatch, Finished, Graphs, GraphSpecs, Hypothesis, SearchOptions, Sentence
-from service.engine import Decoded, Job, Lane, Scheduler, SchedulerLimits
+from service.engine import BatchKey, Decoded, Job, Scheduler, SchedulerLimits
 from service.engine.cache import ResultCache
 from service.engine.dispatcher import DecodedFuture, Dispatcher
 from service.engine.worker import BatchFactory, Worker
@@ -88,7 +88,7 @@ async def bench(
 
 
 def plain(graphs: Graphs) -> BatchFactory:
-    return lambda lane: DecodeBatch(graphs, beam_size=lane.beam_size)
+    return lambda key: DecodeBatch(graphs, beam_size=key.beam_size)
 
 
 def hypotheses(outcome: Decoded | BaseException) -> tuple[Hypothesis, ...]:
@@ -138,8 +138,8 @@ class SteppedGraphs:
 class FaultyBatch(DecodeBatch):
     """A batch that crashes, or forgets a sentence, at chosen calls."""
 
-    def __init__(self, graphs: Graphs, lane: Lane, faults: Callable[[str], bool]) -> None:
-        super().__init__(graphs, beam_size=lane.beam_size)
+    def __init__(self, graphs: Graphs, key: BatchKey, faults: Callable[[str], bool]) -> None:
+        super().__init__(graphs, beam_size=key.beam_size)
         self._faults = faults
 
     def join(self, sentences: Sequence[Sentence]) -> None:

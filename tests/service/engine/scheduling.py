@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from models.search import SearchOptions
-from service.engine import Job, Lane, Load, Scheduler, SchedulerLimits, Ticket
+from service.engine import BatchKey, Job, Load, Scheduler, SchedulerLimits, Ticket
 
 WORKERS = 2
 
@@ -28,13 +28,13 @@ def scheduler(clock: Clock | None = None, **limits: Any) -> Scheduler:
     return Scheduler(SchedulerLimits(**limits), clock or Clock())
 
 
-def taken(plan: list[tuple[Lane, list[Ticket]]]) -> list[int]:
+def taken(plan: list[tuple[BatchKey, list[Ticket]]]) -> list[int]:
     return [ticket.id for _, tickets in plan for ticket in tickets]
 
 
 @dataclass
 class Waiting:
-    """A ticket that waits, who was there before it in its lane, and how many that came later have overtaken it."""
+    """A ticket that waits, who was there before it under its key, and how many that came later have overtaken it."""
 
     ticket: Ticket
     older: int
@@ -46,7 +46,7 @@ class Books:
     """Where everybody is, kept by hand."""
 
     waiting: dict[int, Waiting] = field(default_factory=dict)
-    batches: list[dict[Lane, dict[int, Ticket]]] = field(default_factory=lambda: [{} for _ in range(WORKERS)])
+    batches: list[dict[BatchKey, dict[int, Ticket]]] = field(default_factory=lambda: [{} for _ in range(WORKERS)])
     dropped: set[int] = field(default_factory=set)  # running, but cancelled or overdue
     gone: Counter[int] = field(default_factory=Counter)
 
@@ -55,20 +55,20 @@ class Books:
         batches = [batch for worker in self.batches for batch in worker.values()]
         return {number: ticket for batch in batches for number, ticket in batch.items()}
 
-    def join(self, worker: int, lane: Lane, ticket: Ticket) -> None:
+    def join(self, worker: int, key: BatchKey, ticket: Ticket) -> None:
         del self.waiting[ticket.id]
-        self.batches[worker].setdefault(lane, {})[ticket.id] = ticket
+        self.batches[worker].setdefault(key, {})[ticket.id] = ticket
         for other in self.waiting.values():
-            if other.ticket.lane == lane and other.ticket.id < ticket.id:
+            if other.ticket.key == key and other.ticket.id < ticket.id:
                 other.overtaken += 1
 
-    def leave(self, worker: int, lane: Lane, number: int) -> None:
-        del self.batches[worker][lane][number]
-        if not self.batches[worker][lane]:
-            del self.batches[worker][lane]
+    def leave(self, worker: int, key: BatchKey, number: int) -> None:
+        del self.batches[worker][key][number]
+        if not self.batches[worker][key]:
+            del self.batches[worker][key]
         self.dropped.discard(number)
         self.gone[number] += 1
 
-    def loads(self, worker: int) -> dict[Lane, Load]:
+    def loads(self, worker: int) -> dict[BatchKey, Load]:
         own = self.batches[worker]
-        return {lane: Load(len(b), max(t.job.length for t in b.values())) for lane, b in own.items()}
+        return {key: Load(len(b), max(t.job.length for t in b.values())) for key, b in own.items()}

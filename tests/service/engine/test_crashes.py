@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,7 @@ from structlog.testing import capture_logs
 
 from models.errors import DeviceLost
 from models.search import DecodeBatch, Finished, SearchOptions, Sentence
-from service.engine import Decoded, DecodingFailed, Draining, Lane, Load, Scheduler, Ticket
+from service.engine import BatchKey, Decoded, DecodingFailed, Draining, Load, Scheduler, Ticket
 from tests.models.search.tables import TableGraphs, hashed
 from tests.service.engine.dispatchers import (
     LONG,
@@ -59,10 +58,10 @@ async def test_whatever_crashes_every_sentence_ends_and_what_is_answered_is_righ
             calls[where] += 1
             return (where, calls[where]) in faults
 
-    def start(lane: Lane) -> DecodeBatch:
+    def start(key: BatchKey) -> DecodeBatch:
         if at_fault("start"):
             raise RuntimeError("crashed at the start")
-        return FaultyBatch(graphs, lane, at_fault)
+        return FaultyBatch(graphs, key, at_fault)
 
     jobs = [job(*tokens, options=SearchOptions(beam_size=beam, max_length=6)) for tokens, beam, _ in work]
     async with bench(start, workers=workers, max_batch_sentences=4) as running:
@@ -93,12 +92,12 @@ async def test_a_crash_that_does_not_come_back_costs_nobody(where: str) -> None:
     """Its batch is decoded again; the other batch of the worker, and those who wait, have not noticed."""
     graphs, calls = TableGraphs(hashed(SIZE), SIZE), Counter[str]()
 
-    def start(lane: Lane) -> DecodeBatch:
+    def start(key: BatchKey) -> DecodeBatch:
         def at_fault(place: str) -> bool:
-            calls[place] += lane.beam_size == 3
-            return place == where and lane.beam_size == 3 and calls[place] == 1
+            calls[place] += key.beam_size == 3
+            return place == where and key.beam_size == 3 and calls[place] == 1
 
-        return FaultyBatch(graphs, lane, at_fault)
+        return FaultyBatch(graphs, key, at_fault)
 
     wide = SearchOptions(beam_size=3, min_length=8, max_length=9)
     jobs = [job(4, 5, options=wide), job(6, options=wide), job(4, 5), job(6, 7), job(8), job(5)]
@@ -130,7 +129,7 @@ async def test_a_sentence_that_crashes_whatever_it_is_with_costs_itself() -> Non
 
     slow = SearchOptions(beam_size=2, min_length=4, max_length=6)
     jobs = [job(n, 5, options=slow) for n in (4, 6, 8)] + [job(7, 7, options=slow)]
-    async with bench(lambda lane: Poisoned(graphs, beam_size=lane.beam_size), max_batch_sentences=4) as running:
+    async with bench(lambda key: Poisoned(graphs, beam_size=key.beam_size), max_batch_sentences=4) as running:
         with capture_logs() as logs:
             outcomes = await running.settle(running.submit(*jobs))
             await running.idle()
@@ -145,8 +144,8 @@ async def test_a_sentence_that_crashes_whatever_it_is_with_costs_itself() -> Non
 async def test_a_crash_while_taking_sentences_out_costs_nobody_else() -> None:
     graphs = SteppedGraphs(TableGraphs(endless, SIZE))
 
-    def start(lane: Lane) -> DecodeBatch:
-        return FaultyBatch(graphs, lane, lambda place: place == "before remove" and lane.beam_size == 3)
+    def start(key: BatchKey) -> DecodeBatch:
+        return FaultyBatch(graphs, key, lambda place: place == "before remove" and key.beam_size == 3)
 
     wide = SearchOptions(beam_size=3, max_length=35)
     async with bench(start) as running:
@@ -175,10 +174,10 @@ async def test_a_crash_while_joining_spares_those_who_run(where: str) -> None:
         calls[place] += crash.is_set()
         return place == where and crash.is_set() and calls[place] == 1
 
-    def start(lane: Lane) -> DecodeBatch:
+    def start(key: BatchKey) -> DecodeBatch:
         if at_fault("start"):
             raise RuntimeError("crashed at the start")
-        return FaultyBatch(graphs, lane, at_fault)
+        return FaultyBatch(graphs, key, at_fault)
 
     async with bench(start) as running:
         (going,) = running.submit(job(4, options=LONG))
@@ -202,7 +201,7 @@ class CrashingScheduler(Scheduler):
 
     plans = 0
 
-    def _choose(self, loads: Mapping[Lane, Load], share: int) -> list[tuple[Lane, list[Ticket]]]:
+    def _choose(self, loads: Mapping[BatchKey, Load], share: int) -> list[tuple[BatchKey, list[Ticket]]]:
         self.plans += 1
         chosen = super()._choose(loads, share)
         if self.plans == 2:
@@ -241,10 +240,10 @@ async def test_a_lost_device_ends_all_that_runs_and_waits_and_refuses_the_rest(w
         def step(self) -> list[Finished]:
             raise gone
 
-    def start(lane: Lane) -> DecodeBatch:
+    def start(key: BatchKey) -> DecodeBatch:
         if where == "start":
             raise gone
-        return Lost(graphs, beam_size=lane.beam_size)
+        return Lost(graphs, beam_size=key.beam_size)
 
     async with bench(start, workers=2, max_batch_sentences=1) as running:
         running.dispatcher.on_loss = told.set
@@ -256,50 +255,3 @@ async def test_a_lost_device_ends_all_that_runs_and_waits_and_refuses_the_rest(w
         assert running.dispatcher.lost is gone and running.dispatcher.draining
         with pytest.raises(Draining):
             running.submit(job(4))
-
-
-async def test_a_device_that_is_lost_while_sentences_are_tried_alone_is_lost() -> None:
-    """In the general search, which the device's own batches leave them to."""
-    pytest.importorskip("torch")
-    from models.device import DeviceGraphs, StaticBatch
-    from models.steps.torch_graphs import TorchGraphs
-    from service.engine.engine import _factory
-    from tests.models.device.support import POOLED, SIZES, prepared
-
-    told, gone = threading.Event(), DeviceLost("cuda:0 does not work any more: an illegal address")
-    with (
-        patch.object(StaticBatch, "step", side_effect=RuntimeError("a step")),
-        patch.object(TorchGraphs, "run", side_effect=RuntimeError("an illegal address")),
-        patch(
-            "models.device.routing.lost", side_effect=lambda device, error: gone if "illegal" in str(error) else None
-        ),
-        capture_logs(),
-    ):
-        async with bench(_factory(DeviceGraphs(prepared(POOLED), sizes=SIZES), None)) as running:
-            running.dispatcher.on_loss = told.set
-            outcomes = await running.outcomes(job(4, 5), job(4, 6))
-            assert await asyncio.to_thread(told.wait, PATIENCE)
-            assert running.dispatcher.lost is gone
-    assert [type(one) for one in outcomes] == [DecodingFailed] * 2
-
-
-async def test_sentences_tried_alone_share_the_buffers_that_are_there() -> None:
-    """Those of a device have room for a whole batch: each of hundreds with its own would leave no memory."""
-    pytest.importorskip("torch")
-    from models.device import CapturedStep, DeviceGraphs, StaticBatch
-    from service.engine.engine import _factory
-    from tests.models.device.support import POOLED, SIZES, prepared
-
-    graphs = DeviceGraphs(prepared(POOLED), sizes=SIZES)
-    jobs = [job(4, 5 + number) for number in range(3)]
-    with (
-        patch("models.device.routing.CapturedStep", wraps=CapturedStep) as made,
-        patch.object(StaticBatch, "step", side_effect=RuntimeError("a step")),
-    ):
-        async with bench(_factory(graphs, None)) as running:
-            found = [hypotheses(one) for one in await running.outcomes(*jobs)]
-    assert made.call_count == 1
-    assert graphs.counters.routed == {"alone": len(jobs)}
-    for one, own in zip(jobs, found, strict=True):
-        expected = alone(graphs, one)
-        assert [x.tokens for x in own] == [x.tokens for x in expected]

@@ -66,7 +66,7 @@ def held(engine: Engine, graphs: CopyGraphs, *jobs: Job) -> AbstractAsyncContext
 
 
 async def settle(engine: Engine) -> None:
-    assert await asyncio.to_thread(engine.wait_until_idle, PATIENCE)
+    assert await asyncio.to_thread(engine.dispatcher.wait_until_idle, PATIENCE)
 
 
 async def test_equal_sentences_of_a_request_are_decoded_once(engine: Engine, graphs: CopyGraphs) -> None:
@@ -85,10 +85,10 @@ async def test_decodes_each_job_to_its_own_result(engine: Engine) -> None:
     jobs = [job(*range(10, 10 + length)) for length in (1, 7, 3, 30, 2)]
     decoded = await engine.decode(jobs)
     assert [output(one) for one in decoded] == [one.sources[0][:-1] for one in jobs]
-    assert engine.sentences == (0, 0)
-    assert engine.queued_tokens == 0
-    assert engine.counters.finished == 5
-    assert engine.counters.target_tokens == sum(len(output(one)) for one in decoded)
+    assert engine.dispatcher.sentences == (0, 0)
+    assert engine.dispatcher.queued_tokens == 0
+    assert engine.dispatcher.counters.finished == 5
+    assert engine.dispatcher.counters.target_tokens == sum(len(output(one)) for one in decoded)
     assert all(one.queue >= 0 and one.encode >= 0 and one.decode >= 0 for one in decoded)
 
 
@@ -97,8 +97,8 @@ async def test_sentences_join_a_running_batch_and_share_its_steps(engine: Engine
         short = engine.submit([job(11 + number, 12, 13) for number in range(6)])
     results = await asyncio.gather(long, *short)
     assert [output(one)[0] for one in results] == [10, 11, 12, 13, 14, 15, 16]
-    assert engine.counters.sentence_steps > engine.counters.steps
-    assert engine.counters.joined == 7
+    assert engine.dispatcher.counters.sentence_steps > engine.dispatcher.counters.steps
+    assert engine.dispatcher.counters.joined == 7
 
 
 async def test_a_crash_while_joining_costs_the_sentence_at_fault_only(engine: Engine, graphs: CopyGraphs) -> None:
@@ -107,7 +107,7 @@ async def test_a_crash_while_joining_costs_the_sentence_at_fault_only(engine: En
     outcomes = await asyncio.gather(good, bad, fine, return_exceptions=True)
     assert isinstance(outcomes[1], DecodingFailed)
     assert [output(one) for one in (outcomes[0], outcomes[2])] == [(10, 11), (12, 13)]  # type: ignore[arg-type]
-    assert engine.counters.failed == 1
+    assert engine.dispatcher.counters.failed == 1
 
 
 async def test_options_that_the_model_cannot_do_are_option_errors(engine: Engine) -> None:
@@ -128,11 +128,11 @@ async def test_cancelling_takes_running_and_waiting_sentences_back(engine: Engin
         running.cancel()
         waiting.cancel()
         await asyncio.sleep(0)
-        assert engine.counters.cancelled == 2
-        assert engine.sentences[0] == 0
+        assert engine.dispatcher.counters.cancelled == 2
+        assert engine.dispatcher.sentences[0] == 0
     await settle(engine)
-    assert engine.counters.finished == 0
-    assert engine.queued_tokens == 0
+    assert engine.dispatcher.counters.finished == 0
+    assert engine.dispatcher.queued_tokens == 0
 
 
 async def test_one_failure_gives_up_the_request(engine: Engine, graphs: CopyGraphs) -> None:
@@ -142,7 +142,7 @@ async def test_one_failure_gives_up_the_request(engine: Engine, graphs: CopyGrap
     with pytest.raises(DecodingFailed):
         await engine.decode([job(99), job(10, options=slow)])
     await settle(engine)
-    assert engine.counters.cancelled == 1
+    assert engine.dispatcher.counters.cancelled == 1
 
 
 async def test_an_unknown_model_is_refused(engine: Engine) -> None:
@@ -163,7 +163,7 @@ async def test_the_cache_answers_repeats_and_can_be_off(bundles: dict[str, Bundl
         await engine.decode([job(12)])  # the least recently used entry leaves
         (evicted,) = await engine.decode([job(10, 11)])
         assert not evicted.cached
-        assert engine.counters.cache_hits == 1
+        assert engine.dispatcher.counters.cache_hits == 1
         engine.add(bundles["de-en"], graphs)  # a reloaded bundle answers for itself
         (reloaded,) = await engine.decode([job(12)])
         assert not reloaded.cached
@@ -171,7 +171,7 @@ async def test_the_cache_answers_repeats_and_can_be_off(bundles: dict[str, Bundl
 
 async def test_stopping_lets_running_work_finish_and_takes_no_more(engine: Engine, graphs: CopyGraphs) -> None:
     async with held(engine, graphs, job(10, 11)) as (running,):
-        engine.close()
+        engine.dispatcher.close()
         with pytest.raises(Draining):
             engine.submit([job(12)])
     assert output(await running) == (10, 11)

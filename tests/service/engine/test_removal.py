@@ -75,7 +75,7 @@ async def test_what_is_removed_is_unknown_and_leaves_no_books(pair: dict[str, Bu
         assert (list(engine.bundles), list(engine.backends), engine.leaving, engine.aliases) == (
             ["de-en@2"], ["de-en@2"], {}, {},
         )  # fmt: skip
-        assert engine.last_finished("de-en@1") is None
+        assert engine.dispatcher.last_finished("de-en@1") is None
         with pytest.raises(UnknownModel, match="de-en@1"):
             engine.submit([job("de-en@1")])
         with pytest.raises(UnknownModel, match="de-en@1"):
@@ -99,13 +99,13 @@ async def test_what_does_not_end_in_time_fails_clearly(pair: dict[str, Bundle]) 
         assert "unloaded before this text was done" in str(ends[0])
         held.gate.set()
         assert (await engine.decode([job("de-en@2")]))[0].hypotheses  # the worker has gone on
-        assert await asyncio.to_thread(engine.wait_until_idle, PATIENCE)
-        assert engine.counters.failed == 4
+        assert await asyncio.to_thread(engine.dispatcher.wait_until_idle, PATIENCE)
+        assert engine.dispatcher.counters.failed == 4
 
 
 async def test_removal_waits_for_sessions_that_began_before(pair: dict[str, Bundle]) -> None:
     async with started(pair) as (engine, _):
-        with engine.session():
+        with engine.dispatcher.session():
             removal = asyncio.ensure_future(asyncio.to_thread(engine.remove, "de-en@1", PATIENCE))
             while "de-en@1" not in engine.leaving:
                 await asyncio.sleep(0)
@@ -143,15 +143,15 @@ async def test_sessions_that_begin_later_are_not_waited_for() -> None:
 
 async def test_draining_lets_sessions_end_but_none_begin(pair: dict[str, Bundle]) -> None:
     async with started(pair) as (engine, _):
-        with engine.session():
-            engine.drain()
-            assert engine.draining
+        with engine.dispatcher.session():
+            engine.dispatcher.drain()
+            assert engine.dispatcher.draining
             assert (await engine.decode([job("de-en@1")]))[0].hypotheses
-            with pytest.raises(Draining), engine.session():
+            with pytest.raises(Draining), engine.dispatcher.session():
                 pass
-            assert not engine.wait_until_idle(0.01)
-        assert engine.wait_until_idle(PATIENCE)
-        assert engine.counters.rejected["draining"] == 1
+            assert not engine.dispatcher.wait_until_idle(0.01)
+        assert engine.dispatcher.wait_until_idle(PATIENCE)
+        assert engine.dispatcher.counters.rejected["draining"] == 1
 
 
 @given(moves=st.lists(st.tuples(st.sampled_from(["add", "remove", "ask"]), st.sampled_from([1, 2])), max_size=12))

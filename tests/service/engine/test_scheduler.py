@@ -44,22 +44,22 @@ def test_the_longest_of_several_sources_counts() -> None:
 
 def test_what_does_not_fit_is_not_overtaken_by_younger_sentences() -> None:
     queue = scheduler(max_batch_tokens=2 * 2 * 10)
-    lane = job().lane
+    key = job().key
     queue.admit([job(30)])
     queue.admit([job(5)])
-    assert queue.plan({lane: Load(1, 10)}) == []
+    assert queue.plan({key: Load(1, 10)}) == []
     assert len(taken(queue.plan({}))) == 1
 
 
-def test_a_third_lane_of_a_bundle_waits_and_holds_back_the_younger() -> None:
+def test_a_third_batch_of_a_bundle_waits_and_holds_back_the_younger() -> None:
     queue = scheduler()
-    loads = {job(beam=1).lane: Load(1, 5), job(beam=2).lane: Load(1, 5)}
+    loads = {job(beam=1).key: Load(1, 5), job(beam=2).key: Load(1, 5)}
     queue.admit([job(beam=3)])
     queue.admit([job(beam=1)])
     queue.admit([job(bundle="b")])
-    assert [lane.bundle for lane, _ in queue.plan(loads)] == ["b"]  # bundle a empties a batch first
-    del loads[job(beam=1).lane]
-    assert [lane.beam_size for lane, _ in queue.plan(loads)] == [3]
+    assert [key.bundle for key, _ in queue.plan(loads)] == ["b"]  # bundle a empties a batch first
+    del loads[job(beam=1).key]
+    assert [key.beam_size for key, _ in queue.plan(loads)] == [3]
 
 
 def test_workers_share_what_waits() -> None:
@@ -84,27 +84,27 @@ def test_an_idle_worker_gets_what_a_busy_one_has_its_part_of() -> None:
     """Two free workers end up with equally many; one that has more than that leaves new sentences to the other."""
     queue = scheduler()
     (first,) = queue.admit([job()])
-    assert queue.plan({job().lane: Load(10, 5)}, share=2) == []
+    assert queue.plan({job().key: Load(10, 5)}, share=2) == []
     assert taken(queue.plan({}, share=2)) == [first.id]
     queue.admit([job() for _ in range(10)])
-    assert len(taken(queue.plan({job().lane: Load(4, 5)}, share=2))) == 3
+    assert len(taken(queue.plan({job().key: Load(4, 5)}, share=2))) == 3
 
 
 def test_a_running_batch_does_not_wait_long_for_the_encoder() -> None:
     queue = scheduler(max_join_tokens=50)
     long, *short = queue.admit([job(60), *(job(20) for _ in range(5))])
-    loads = {job(beam=3).lane: Load(1, 5)}
+    loads = {job(beam=3).key: Load(1, 5)}
     assert taken(queue.plan(loads)) == [long.id]  # one always may, however long
     assert taken(queue.plan(loads)) == [ticket.id for ticket in short[:2]]
     queue.admit([job(20, bundle="b"), job(5, bundle="b")])
-    assert taken(queue.plan(loads)) == [ticket.id for ticket in short[2:4]]  # the bound is one for all lanes
+    assert taken(queue.plan(loads)) == [ticket.id for ticket in short[2:4]]  # the bound is one for all batches
     assert len(taken(queue.plan({}))) == 3  # nothing runs that could be held up
 
 
 def test_a_closed_batch_takes_nobody() -> None:
     queue = scheduler()
     queue.admit([job()])
-    assert queue.plan({job().lane: Load(1, 5, closed=True)}) == []
+    assert queue.plan({job().key: Load(1, 5, closed=True)}) == []
     assert queue.waiting == 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from models.search import DecodeBatch, SearchOptions, Sentence
-from service.engine import Job, Lane, Load, Overloaded, Priority, Scheduler, SchedulerLimits
+from service.engine import BatchKey, Job, Load, Overloaded, Priority, Scheduler, SchedulerLimits
 from tests.models.search.tables import TableGraphs, hashed, source
 from tests.service.engine.dispatchers import alone
 from tests.service.engine.dispatchers import job as sentence_job
@@ -54,7 +54,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         tickets = self.queue.admit(jobs)
         assert [ticket.job for ticket in tickets] == jobs
         for ticket in tickets:
-            older = sum(other.ticket.lane == ticket.lane for other in self.books.waiting.values())
+            older = sum(other.ticket.key == ticket.key for other in self.books.waiting.values())
             self.books.waiting[ticket.id] = Waiting(ticket, older)
 
     @rule(seconds=st.floats(0, 3), worker=st.integers(0, WORKERS - 1), share=st.integers(1, WORKERS))
@@ -62,12 +62,12 @@ class SchedulerMachine(RuleBasedStateMachine):
         """What a worker does between two steps."""
         self.clock.now += seconds
         self._expire()
-        for lane, batch in list(self.books.batches[worker].items()):
+        for key, batch in list(self.books.batches[worker].items()):
             leaving = self.queue.doomed(batch)
             assert set(leaving) == self.books.dropped & set(batch)  # all that were dropped leave within one step
             assert self.queue.finish(leaving) == set()
             for number in leaving:
-                self.books.leave(worker, lane, number)
+                self.books.leave(worker, key, number)
         self._plan(worker, share)
 
     def _expire(self) -> None:
@@ -87,21 +87,21 @@ class SchedulerMachine(RuleBasedStateMachine):
         waiting, running = len(books.waiting), sum(load.sentences for load in loads.values())
         plans = self.queue.plan(loads, share)
         joined = [ticket for _, tickets in plans for ticket in tickets]
-        for lane, tickets in plans:
+        for key, tickets in plans:
             for ticket in tickets:
-                assert ticket.lane == lane
-                books.join(worker, lane, ticket)
-        assert len({lane for lane, _ in plans}) == len(plans)
+                assert ticket.key == key
+                books.join(worker, key, ticket)
+        assert len({key for key, _ in plans}) == len(plans)
         encoded = sum(ticket.job.source_tokens for ticket in joined)
         assert not loads or len(joined) <= 1 or encoded <= limits.max_join_tokens
         assert running + len(joined) <= max(running, -(-(waiting + running) // share))
         assert joined or loads or not waiting  # an idle worker never leaves empty-handed
-        for lane, batch in books.batches[worker].items():
+        for key, batch in books.batches[worker].items():
             longest = max(ticket.job.length for ticket in batch.values())
-            assert len(batch) == 1 or len(batch) * lane.beam_size * longest <= limits.max_batch_tokens
+            assert len(batch) == 1 or len(batch) * key.beam_size * longest <= limits.max_batch_tokens
             assert len(batch) <= limits.max_batch_sentences
         for bundle in "ab":
-            assert sum(lane.bundle == bundle for lane in books.batches[worker]) <= limits.max_batches_per_bundle
+            assert sum(key.bundle == bundle for key in books.batches[worker]) <= limits.max_batches_per_bundle
         for one in books.waiting.values():
             # Whoever joins a batch before it comes with somebody older than it.
             assert one.overtaken <= one.older * (limits.max_batch_sentences - 1)
@@ -109,16 +109,14 @@ class SchedulerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.books.running)
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
-        places = [(w, lane) for w, own in enumerate(self.books.batches) for lane in own]
-        worker, lane = data.draw(st.sampled_from(places))
-        self._leave(
-            worker, lane, data.draw(st.sets(st.sampled_from(list(self.books.batches[worker][lane])), min_size=1))
-        )
+        places = [(w, key) for w, own in enumerate(self.books.batches) for key in own]
+        worker, key = data.draw(st.sampled_from(places))
+        self._leave(worker, key, data.draw(st.sets(st.sampled_from(list(self.books.batches[worker][key])), min_size=1)))
 
-    def _leave(self, worker: int, lane: Lane, numbers: set[int]) -> None:
+    def _leave(self, worker: int, key: BatchKey, numbers: set[int]) -> None:
         assert self.queue.finish(numbers) == numbers - self.books.dropped
         for number in numbers:
-            self.books.leave(worker, lane, number)
+            self.books.leave(worker, key, number)
 
     @precondition(lambda self: self.books.running or self.books.waiting)
     @rule(data=st.data())
@@ -156,8 +154,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         for _ in range(len(self.books.waiting) + 1):
             self.step(0.0, 0, 1)
             for worker, own in enumerate(self.books.batches):
-                for lane in list(own):
-                    self._leave(worker, lane, set(own[lane]))
+                for key in list(own):
+                    self._leave(worker, key, set(own[key]))
         assert not self.books.waiting
         assert self.queue.queued_tokens == 0
         assert self.queue.records <= 64 + 50  # deadlines of those who left, and the last seconds' rate
@@ -183,20 +181,20 @@ def test_nobody_starves_while_others_keep_coming(
     clock = Clock()
     queue = scheduler(clock, max_batch_tokens=240, max_batch_sentences=4, max_join_tokens=60, max_queue_tokens=10**9)
     old = {ticket.id for ticket in queue.admit([_of(kind, n) for n in lengths])}
-    batches: dict[Lane, list[tuple[int, int, int]]] = {}  # ticket, length, rounds left
+    batches: dict[BatchKey, list[tuple[int, int, int]]] = {}  # ticket, length, rounds left
     bound = 5 + 9 * (len(lengths) + 1)
     for _ in range(bound):
         clock.now += 1.0
         queue.admit([_of(other, length) for length, other in others])
-        loads = {lane: Load(len(batch), max(n for _, n, _ in batch)) for lane, batch in batches.items()}
-        for lane, tickets in queue.plan(loads):
-            batches.setdefault(lane, []).extend((t.id, t.job.length, 3) for t in tickets)
+        loads = {key: Load(len(batch), max(n for _, n, _ in batch)) for key, batch in batches.items()}
+        for key, tickets in queue.plan(loads):
+            batches.setdefault(key, []).extend((t.id, t.job.length, 3) for t in tickets)
             old -= {t.id for t in tickets}
-        for lane, batch in list(batches.items()):
+        for key, batch in list(batches.items()):
             queue.finish([number for number, _, left in batch if left == 0])
-            batches[lane] = [(number, n, left - 1) for number, n, left in batch if left]
-            if not batches[lane]:
-                del batches[lane]
+            batches[key] = [(number, n, left - 1) for number, n, left in batch if left]
+            if not batches[key]:
+                del batches[key]
         if not old:
             return
     pytest.fail(f"{len(old)} of {len(lengths)} sentences still wait after {bound} rounds")
@@ -215,20 +213,20 @@ def test_with_one_place_the_order_is_that_of_arrival_and_handicap(
     clock = Clock()
     queue = scheduler(clock, max_batch_sentences=1, max_batches_per_bundle=1, bulk_handicap=5.0)
     urgency: dict[int, float] = {}
-    lanes: dict[int, Lane] = {}
+    keys: dict[int, BatchKey] = {}
     for seconds, length, (beam, _, priority) in arrivals:
         clock.now += seconds
         (ticket,) = queue.admit([job(length, beam, priority=priority)])
         urgency[ticket.id] = clock.now + (5.0 if priority is Priority.BULK else 0.0)
-        lanes[ticket.id] = ticket.lane
+        keys[ticket.id] = ticket.key
     served = []
     while queue.waiting:
         (number,) = taken(queue.plan({}))
         served.append(number)
         queue.finish([number])
     assert [urgency[number] for number in served] == sorted(urgency.values())
-    for lane in set(lanes.values()):
-        own = [number for number in served if lanes[number] == lane]
+    for key in set(keys.values()):
+        own = [number for number in served if keys[number] == key]
         assert own == sorted(own)
 
 
@@ -241,7 +239,7 @@ def test_bundles_with_work_share_a_worker(data: st.DataObject) -> None:
     queue.admit([job(bundle=first)])
     queue.admit([job(bundle="c") for _ in range(many)])
     queue.admit([job(bundle="ab".replace(first, ""))])
-    planned = {lane.bundle: len(tickets) for lane, tickets in queue.plan({})}
+    planned = {key.bundle: len(tickets) for key, tickets in queue.plan({})}
     assert planned == {"a": 1, "b": 1, "c": min(many, 64)}
 
 
@@ -264,7 +262,7 @@ def test_neither_arrival_nor_company_changes_a_result(
 ) -> None:
     """Sentences come at random steps, some are cancelled half-way, and the others get what they get alone."""
     queue = scheduler(max_batch_tokens=100, max_batch_sentences=4, max_join_tokens=20)
-    batches: dict[Lane, DecodeBatch] = {}
+    batches: dict[BatchKey, DecodeBatch] = {}
     tickets: dict[int, int] = {}  # ticket id -> sentence
     results: dict[int, Any] = {}
     at = 0
@@ -274,11 +272,11 @@ def test_neither_arrival_nor_company_changes_a_result(
         tickets |= {t.id: n for t, n in zip(queue.admit(jobs), arriving, strict=True)}
         queue.cancel([number for number, n in tickets.items() if n in gone and at > sentences[n][2] + 1])
         lengths = {number: len(sentences[n][0]) + 1 for number, n in tickets.items()}
-        loads = {lane: Load(len(b.ids), max(lengths[int(str(i))] for i in b.ids)) for lane, b in batches.items()}
-        for lane, joining in queue.plan(loads):
-            batch = batches.setdefault(lane, DecodeBatch(ALONE, beam_size=lane.beam_size))
+        loads = {key: Load(len(b.ids), max(lengths[int(str(i))] for i in b.ids)) for key, b in batches.items()}
+        for key, joining in queue.plan(loads):
+            batch = batches.setdefault(key, DecodeBatch(ALONE, beam_size=key.beam_size))
             batch.join([Sentence(t.id, source(*sentences[tickets[t.id]][0]), t.job.options) for t in joining])
-        for lane, batch in list(batches.items()):
+        for key, batch in list(batches.items()):
             leaving = queue.doomed([int(str(number)) for number in batch.ids])
             queue.finish(leaving)
             batch.remove(leaving)
@@ -286,7 +284,7 @@ def test_neither_arrival_nor_company_changes_a_result(
                 results[tickets[int(str(finished.id))]] = finished.hypotheses
                 queue.finish([int(str(finished.id))])
             if not len(batch):
-                del batches[lane]
+                del batches[key]
         at += 1
     assert set(results) >= set(range(len(sentences))) - gone
     assert results == {n: alone(ALONE, sentence_job(*sentences[n][0], options=sentences[n][1])) for n in results}

@@ -79,12 +79,12 @@ async def test_a_device_that_stalls_is_lost(bundles: dict[str, Bundle], stalling
     """What runs and waits fails, readiness says why, whoever watches is told, and stopping does not wait for it."""
     engine, graphs = stalling
     told = threading.Event()
-    engine.on_loss = told.set
+    engine.dispatcher.on_loss = told.set
     engine.start()
     jobs = [probe_job(bundles["de-en"]) for _ in range(2)]
     with capture_logs() as logs:
         async with graphs.held(lambda: asyncio.gather(*engine.submit(jobs), return_exceptions=True)) as decoding:
-            idle = asyncio.create_task(asyncio.to_thread(engine.wait_until_idle, 10 * PATIENCE))
+            idle = asyncio.create_task(asyncio.to_thread(engine.dispatcher.wait_until_idle, 10 * PATIENCE))
             async with asyncio.timeout(PATIENCE):
                 outcomes = await decoding
                 assert not await idle
@@ -93,8 +93,8 @@ async def test_a_device_that_stalls_is_lost(bundles: dict[str, Bundle], stalling
             (fault,) = await Readiness(engine, PATIENCE, 0).faults()
     (stall,) = [entry for entry in logs if entry["event"] == "device_stalled"]
     assert [one.incident for one in outcomes if isinstance(one, DecodingFailed)] == [stall["incident"]] * 2
-    assert fault == str(engine.lost) == "the device has not answered for 0.5 s"
-    assert engine.counters.failed == 2
+    assert fault == str(engine.dispatcher.lost) == "the device has not answered for 0.5 s"
+    assert engine.dispatcher.counters.failed == 2
     with pytest.raises(Draining):
         engine.submit(jobs)
 

@@ -99,7 +99,7 @@ async def test_a_request_that_was_not_yet_submitted_ends(service: Live) -> None:
     request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
     engine = service.app.state.parts.engine
     async with asyncio.timeout(PATIENCE):
-        while not len(engine._sessions):
+        while not len(engine.dispatcher._sessions):
             await asyncio.sleep(0.001)
     service.server.handle_exit(signal.SIGTERM, None)
     async with asyncio.timeout(PATIENCE):
@@ -147,7 +147,7 @@ async def test_a_lost_device_fails_what_runs_and_ends_the_server(
     async with asyncio.timeout(PATIENCE):
         await service.serving
     engine = service.app.state.parts.engine
-    assert engine.lost is gone and engine.draining and not service.server.signalled_twice
+    assert engine.dispatcher.lost is gone and engine.dispatcher.draining and not service.server.signalled_twice
     assert await service.app.state.parts.readiness.faults() == [str(gone)]
 
 

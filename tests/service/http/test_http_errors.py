@@ -198,7 +198,7 @@ async def test_a_deadline_is_504(service: Served) -> None:
     response = await service.translate("das haus", timeout=0.01)
     service.graphs.gate.set()
     assert_error(response, 504, "deadline")
-    assert await asyncio.to_thread(service.engine.wait_until_idle, PATIENCE)
+    assert await asyncio.to_thread(service.engine.dispatcher.wait_until_idle, PATIENCE)
 
 
 async def test_a_crash_is_500_with_an_incident_and_the_service_goes_on(service: Served) -> None:
@@ -248,7 +248,7 @@ async def test_a_full_queue_is_503_with_retry_after(bundles: dict[str, Bundle], 
         assert int(refused.headers["retry-after"]) >= 1
         assert other.status_code == 200
         assert (await first).status_code == 200
-        assert service.engine.counters.rejected == {"queue_full": 1}
+        assert service.engine.dispatcher.counters.rejected == {"queue_full": 1}
         metrics = (await service.client.get("/metrics")).text
         assert 'route="/translate",status="503"' in metrics
 

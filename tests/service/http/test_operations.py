@@ -38,7 +38,7 @@ async def test_sixteen_clients_share_their_steps(service: Served) -> None:
     before = await metrics(service.client)
     service.graphs.gate.clear()
     requests = [asyncio.ensure_future(service.translate(text)) for text in texts]
-    while sum(service.engine.sentences) < 16:
+    while sum(service.engine.dispatcher.sentences) < 16:
         await asyncio.sleep(0)
     service.graphs.gate.set()
     responses = await asyncio.gather(*requests)
@@ -81,9 +81,9 @@ async def test_a_leaving_client_takes_its_sentences_with_it(service: Served) -> 
         staying = asyncio.ensure_future(service.translate("das haus ist gross"))
         leave.set()
         assert await leaving == []
-        assert service.engine.counters.cancelled == 3
+        assert service.engine.dispatcher.counters.cancelled == 3
     assert (await staying).json() == {"translatedText": "das haus ist gross"}
-    assert await asyncio.to_thread(service.engine.wait_until_idle, PATIENCE)
+    assert await asyncio.to_thread(service.engine.dispatcher.wait_until_idle, PATIENCE)
     counted = await metrics(service.client)
     assert counted["tandem_http_requests_total{key=anonymous,method=POST,route=/translate,status=499}"] == 1
     assert counted["tandem_sentences_total{outcome=cancelled}"] == 3
@@ -106,14 +106,14 @@ async def test_a_client_that_leaves_before_its_body_is_complete(service: Served)
 async def test_ready_after_a_probe_of_every_bundle(service: Served) -> None:
     response = await service.client.get("/readyz")
     assert (response.status_code, response.json()) == (200, {"status": "ready"})
-    assert service.engine.counters.finished == 2  # the start has decoded a sentence of each
+    assert service.engine.dispatcher.counters.finished == 2  # the start has decoded a sentence of each
     assert (await service.client.get("/healthz")).json() == {"status": "ok"}
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/health"])
 async def test_monitors_may_ask_by_head(service: Served, path: str) -> None:
     assert (await service.client.head(path)).status_code == 200
-    service.engine.close()
+    service.engine.dispatcher.close()
     assert (await service.client.head(path)).status_code == (503 if path == "/readyz" else 200)
 
 
@@ -124,7 +124,7 @@ async def test_not_ready_while_decoding_hangs_and_ready_again(bundles: dict[str,
         body = assert_error(await service.client.get("/readyz"), 503, "not_ready")
         assert "de-en did not decode a probe sentence" in body["detail"]["reasons"][0]
         service.graphs.gate.set()
-        assert await asyncio.to_thread(service.engine.wait_until_idle, PATIENCE)
+        assert await asyncio.to_thread(service.engine.dispatcher.wait_until_idle, PATIENCE)
     async with served(bundles, Settings(probe_interval=0, shutdown_timeout=5)) as service:
         assert (await service.client.get("/readyz")).status_code == 200
 
@@ -139,7 +139,7 @@ async def test_not_ready_when_the_model_crashes(bundles: dict[str, Bundle]) -> N
 
 
 async def test_not_ready_and_no_new_work_while_draining(service: Served) -> None:
-    service.engine.close()
+    service.engine.dispatcher.close()
     response = await service.client.get("/readyz")
     assert_error(response, 503, "not_ready")
     assert int(response.headers["retry-after"]) >= 1

@@ -151,7 +151,7 @@ async def test_a_sentence_is_sent_while_others_are_being_decoded(host: Host, ask
         "sentence",
         {"text": 1, "sentence": 1, "source": {"start": start, "end": start + len(SHORT)}, "translation": SHORT},
     )
-    assert not task.done() and host.engine.sentences == (0, 1)
+    assert not task.done() and host.engine.dispatcher.sentences == (0, 1)
     host.graphs.far.set()
     assert (await exchange.event())[1] == {
         "text": 1, "sentence": 0, "source": {"start": 0, "end": len(LONG)}, "translation": LONG,
@@ -275,13 +275,13 @@ async def test_a_client_that_leaves_frees_its_rows(host: Host) -> None:
     task = exchange.start()
     await exchange.head()
     await exchange.event()
-    assert host.engine.sentences == (0, 1)
+    assert host.engine.dispatcher.sentences == (0, 1)
     exchange.gone.set()
     async with asyncio.timeout(PATIENCE):
         await task
     host.graphs.far.set()
-    assert await asyncio.to_thread(host.engine.wait_until_idle, PATIENCE)
-    assert host.engine.counters.cancelled == 1
+    assert await asyncio.to_thread(host.engine.dispatcher.wait_until_idle, PATIENCE)
+    assert host.engine.dispatcher.counters.cancelled == 1
     assert exchange.sent.empty()
 
 
@@ -290,8 +290,8 @@ async def test_a_client_that_leaves_before_the_first_sentence_frees_its_rows(hos
     async with host.graphs.held(exchange.start) as task, asyncio.timeout(PATIENCE):
         exchange.gone.set()
         await task
-    assert await asyncio.to_thread(host.engine.wait_until_idle, PATIENCE)
-    assert exchange.sent.empty() and host.engine.counters.cancelled == 1
+    assert await asyncio.to_thread(host.engine.dispatcher.wait_until_idle, PATIENCE)
+    assert exchange.sent.empty() and host.engine.dispatcher.counters.cancelled == 1
 
 
 async def test_silence_is_broken_by_comments(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import weakref
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from models.bundle import Bundle, Vocabularies, VocabularyFile, add_built
 from models.config import to_mapping
 from models.search import SearchOptions, translate_batch
 from service.app import create_app
+from service.ports import Extra
+from service.runtimes import Placement, open_graphs
 from service.settings import Settings
 from tests.service.support import running, tiny_bundle, tiny_vocabulary
 
@@ -112,3 +115,38 @@ async def test_two_languages_at_once(bundle: Bundle, runtime: Runtime, tmp_path:
     async with running(create_app(settings(copy, runtime))) as client:
         fields = {"q": TRANSLATION, "source": "de", "target": "fr", "others": {"en": SOURCE}, "scores": True}
         check(await client.post("/translate", json=fields), expected(bundle, SOURCE, TRANSLATION))
+
+
+def test_torch_decodes_with_the_general_search_unless_an_extra_brings_one(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from models.steps.device_search import DeviceCounters, DeviceSearch, SearchRoom
+    from models.steps.torch_graphs import AnyModel, TorchGraphs
+    from service.runtimes import torch as runtime
+
+    class Own(DeviceSearch):
+        def __init__(self, model: AnyModel, room: SearchRoom) -> None:
+            self.slots, self.counters, self.device = room.sentences, DeviceCounters(sentences=7), torch.device("cpu")
+            self.room = room
+
+        specs: Any = None
+
+        def run(self, *_: Any, **__: Any) -> NoReturn:
+            raise AssertionError("nothing is decoded")
+
+        start_batch = run
+
+    brought: tuple[Extra, ...] = ()
+    monkeypatch.setattr(runtime, "extras", lambda: brought)
+    monkeypatch.setattr(runtime, "_opened", weakref.WeakSet())  # without those of other tests
+    general = open_graphs(bundle, "torch")
+    assert type(general) is TorchGraphs and not list(runtime.device_work())
+    assert runtime.device_memory() == {}  # it is on the CPU
+    brought = (Extra(name="other"), Extra(name="own", searches={"cpu": "own.search:open"}))
+    monkeypatch.setattr(runtime, "load", {"own.search:open": Own}.__getitem__)
+    found = open_graphs(bundle, "torch", placement=Placement(sentences=5, memory=0.4))
+    limits = bundle.manifest.limits
+    assert isinstance(found, Own) and found.room == SearchRoom(
+        sentences=5, source=limits.max_source_tokens + 1, target=limits.max_target_tokens + 1, memory=0.4
+    )
+    assert list(runtime.device_work()) == [("cpu", found.counters)]

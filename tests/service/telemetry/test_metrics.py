@@ -49,7 +49,7 @@ async def test_models_and_refusals_are_named(bundles: dict[str, Bundle]) -> None
     async with served(bundles, Settings(max_characters=10, shutdown_timeout=5)) as service:
         assert (await service.translate("das haus ist gross")).status_code == 413
         assert (await service.translate("das haus ist gross")).status_code == 413
-        service.engine.close()
+        service.engine.dispatcher.close()
         assert (await service.translate("haus")).status_code == 503
         found = await metrics(service.client)
         assert found["tandem_rejected_total{reason=too_large}"] == 2

@@ -130,11 +130,11 @@ async def test_ready_follows_what_readyz_last_said(bundles: dict[str, Bundle]) -
         assert (await service.client.get("/readyz")).status_code == 503
         assert (await metrics(service.client))["tandem_ready"] == 0
         service.graphs.gate.set()
-        assert await asyncio.to_thread(service.engine.wait_until_idle, PATIENCE)
+        assert await asyncio.to_thread(service.engine.dispatcher.wait_until_idle, PATIENCE)
 
 
 async def test_a_drain_shows_without_anybody_asking_readyz(service: Served) -> None:
-    service.engine.drain()
+    service.engine.dispatcher.drain()
     assert (await metrics(service.client))["tandem_ready"] == 0
 
 

@@ -212,8 +212,8 @@ async def test_the_end_of_a_request_ends_its_second_hop(chain: Chain, leaves: bo
             assert_error(await task, 504, "deadline")
     finally:
         chain.second.gate.set()
-    await until(lambda: chain.engine.sentences == (0, 0))
-    assert chain.engine.counters.cancelled + chain.engine.counters.expired == 3
+    await until(lambda: chain.engine.dispatcher.sentences == (0, 0))
+    assert chain.engine.dispatcher.counters.cancelled + chain.engine.dispatcher.counters.expired == 3
 
 
 @pytest.fixture(scope="module")

@@ -148,7 +148,7 @@ async def test_only_what_is_wrong_with_probes_is_told(bundles: dict[str, Bundle]
         with capture_logs() as logs:
             for path in ("/healthz", "/readyz", "/metrics", "/languages"):
                 assert (await service.client.get(path)).status_code == 200
-            service.engine.drain()
+            service.engine.dispatcher.drain()
             assert (await service.client.get("/readyz")).status_code == 503
     levels = [(entry["route"], entry["log_level"]) for entry in logs if entry["event"] == "request"]
     assert levels == [

@@ -13,7 +13,7 @@ import torch
 from models.architectures.protocol import Padded, feature_widths
 from models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import FIRST_CASES, TARGET_TYPES, AnyModel, Case, first_cases
-from tests.models.device.posing import DEVICE, Waits, no_autocast, posing
+from tests.posing import DEVICE, Waits, no_autocast, posing
 from tests.training.toy import toy_recipe, toy_trainer
 from training.data.batches import TrainingBatch, collate
 from training.loop.objective import Objective

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from models.device import DeviceGraphs
+from models.errors import DeviceLost
 from models.search import OfflineDecoder, SearchOptions
+from models.steps.device_search import DeviceSearch, SearchRoom
+from models.steps.torch_graphs import AnyModel
 from tests.training.toy import DATA, LEARNING, toy_recipe, toy_trainer
 from training.data.dataset import text_path
 from training.loop import validation
@@ -104,20 +106,22 @@ def test_a_trained_model_translates(prepared: Path, tmp_path: Path) -> None:
     assert progress.best > 80
 
 
-def test_a_search_on_the_device_scores_the_same(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_searched_by_what_is_given_for_it(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for whatever the recipe lets validation decode; a CPU by the general search."""
+    asked: list[SearchRoom] = []
+
+    def search(model: AnyModel, room: SearchRoom) -> DeviceSearch:
+        asked.append(room)
+        raise DeviceLost("cuda:0 does not work any more")
+
     recipe = replace(toy_recipe(validation_sentences=20), decoding=SearchOptions(beam_size=4, max_length=12))
-    model, validator = toy_trainer(recipe, prepared, prepared).model.eval(), TextValidator(recipe, prepared)
-    expected, made = validator(model).scores, []
-
-    def searching(*arguments: Any, **named: Any) -> DeviceGraphs:
-        made.append(DeviceGraphs(*arguments, **named))
-        return made[0]
-
+    model, validator = toy_trainer(recipe, prepared, prepared).model.eval(), TextValidator(recipe, prepared, search)
+    assert validator(model).scores["chrf"] > 0 and not asked
     monkeypatch.setattr(validation, "_on_gpu", lambda model: True)
-    monkeypatch.setattr(validation, "DeviceGraphs", searching)
-    assert validator(model).scores == expected
-    assert expected["chrf"] > 0
-    assert made[0].counters.sentences == len(valid_lines(prepared, "source0")) and not made[0].counters.routed
+    with pytest.raises(DeviceLost):
+        validator(model)
+    assert asked == [SearchRoom(sentences=64, source=recipe.data.max_source_tokens, target=13)]
+    assert TextValidator(recipe, prepared)(model).scores["chrf"] > 0  # where nothing is given
 
 
 def test_bleu_is_counted_by_the_language_of_the_references(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:

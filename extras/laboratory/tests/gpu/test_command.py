@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 import torch
 
+from extras.gpu.capture import CapturedStep, Captures
+from extras.gpu.memory import DeviceMemory
 from extras.laboratory.gpu import command, equality, serving, steps
 from extras.laboratory.gpu.command import chosen, markdown, measure, plan
 from extras.laboratory.gpu.lines import Line, Missing, attempt
@@ -27,9 +29,6 @@ from extras.laboratory.gpu.work import REPETITION, SYSTEMS
 from extras.laboratory.options import GpuOptions
 from models.architectures.registry import ARCHITECTURES, build_model
 from models.bundle import Bundle
-from models.device import CapturedStep
-from models.device.capture import Captures
-from models.device.memory import DeviceMemory
 from models.errors import ConfigError
 from tests.hiding import hiding
 

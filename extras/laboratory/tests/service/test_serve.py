@@ -107,7 +107,7 @@ def test_metrics_are_read_as_the_service_writes_them() -> None:
 
     before = sample()
     assert before.since(before)["sentences_per_step"] is None
-    counters = engine.counters
+    counters = engine.dispatcher.counters
     counters.steps, counters.sentence_steps, counters.rows, counters.dead_rows = 10, 40, 200, 20
     counters.source_cells, counters.source_padding, counters.slot_cells, counters.slot_padding = 100, 25, 80, 60
     counters.target_tokens = 70

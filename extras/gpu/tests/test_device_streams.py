@@ -10,15 +10,15 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from models.device import CapturedStep, StaticBatch
-from models.device.capture import CudaRecorder
-from models.device.failures import lost
-from models.device.transfer import Streams
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import CapturedStep, CudaRecorder
+from extras.gpu.tests.cuda import STREAMS, FakeCuda, Races
+from extras.gpu.tests.support import POOLED, SIZES, assert_same, decoded, mixed, prepared
+from extras.gpu.transfer import Streams
 from models.search import DecodeBatch
+from models.steps.devices import lost
 from models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import Case, first_cases
-from tests.models.device.cuda import STREAMS, FakeCuda, Races
-from tests.models.device.support import POOLED, SIZES, assert_same, decoded, mixed, prepared
 from tests.models.search.tables import run_out
 
 GPU = torch.device("cuda:0")

@@ -19,13 +19,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from models.device.counters import DeviceCounters
-from models.device.failures import out_of_memory
-from models.device.memory import DeviceMemory
-from models.device.sizes import Shape
-from models.device.step import StaticStep
-from models.device.transfer import CAPTURING, upload, wait_for
+from extras.gpu.memory import DeviceMemory
+from extras.gpu.sizes import Shape
+from extras.gpu.step import StaticStep
+from extras.gpu.transfer import upload
 from models.search.graphs import Array
+from models.steps.device_search import DeviceCounters
+from models.steps.devices import CAPTURING, out_of_memory, wait_for
 
 ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
 _ATTEMPTS = 2  # to capture: what ended the first, another thread or want of room, may be over

@@ -15,19 +15,10 @@ from torch import Tensor
 
 from models.search.graphs import Array
 
-CAPTURING = threading.RLock()
-"""Held while a graph is captured: there may be one at a time in a process, and none while a device is waited for."""
 _STREAMS = 32  # of one priority that torch has; it hands them out in turn, also those that are in use
 _URGENT, _ORDINARY = -1, 0
 _held: WeakSet[torch.cuda.Stream] = WeakSet()
 _holding = threading.Lock()
-
-
-def wait_for(device: torch.device) -> None:
-    """Wait until a device has done all that any thread asked for; a CPU has."""
-    if device.type == "cuda":
-        with CAPTURING:  # it would end the capture of another thread, and be refused
-            torch.cuda.synchronize(device)
 
 
 def upload(array: Array, device: torch.device) -> Tensor:

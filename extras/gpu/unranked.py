@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
+from extras.gpu.harvest import Harvest
+from extras.gpu.step import StaticStep
+from extras.gpu.transfer import Readback, upload
 from models.architectures.records import Memory
-from models.device.harvest import Harvest
-from models.device.step import StaticStep
-from models.device.transfer import Readback, upload
 from models.search.align import Attention, by_hypothesis, ranked, target_table
 from models.search.hypotheses import Admitted, Ended, Finished, Hypothesis
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from models.device.sizes import Shape
-from models.device.slots import Look
-from models.device.step import StaticStep
-from models.device.transfer import Readback, Stopwatch
-from models.device.unranked import Unranked
+from extras.gpu.sizes import Shape
+from extras.gpu.slots import Look
+from extras.gpu.step import StaticStep
+from extras.gpu.transfer import Readback, Stopwatch
+from extras.gpu.unranked import Unranked
 from models.errors import ConfigError, OptionError
 from models.search.hypotheses import Admitted, Counters, Finished, Sentence, SentenceError
 

@@ -15,14 +15,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from models.device import CapturedStep, Shape, Sizes, StaticBatch, StaticStep
-from models.device.step import in_order
-from models.errors import ConfigError, OptionError
-from models.search import DecodeBatch, Sentence
-from models.steps.torch_graphs import TorchGraphs
-from tests.models.architectures.examples import AnyModel, Case, first_cases
-from tests.models.device.posing import DEVICE, Waits, devices, no_autocast, posing
-from tests.models.device.support import (
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import CapturedStep
+from extras.gpu.sizes import Shape, Sizes
+from extras.gpu.step import StaticStep, in_order
+from extras.gpu.tests.support import (
     POOLED,
     RECURRENT,
     SIZES,
@@ -33,7 +30,12 @@ from tests.models.device.support import (
     sources,
     static,
 )
+from models.errors import ConfigError, OptionError
+from models.search import DecodeBatch, Sentence
+from models.steps.torch_graphs import TorchGraphs
+from tests.models.architectures.examples import AnyModel, Case, first_cases
 from tests.models.search.tables import run_out
+from tests.posing import DEVICE, Waits, devices, no_autocast, posing
 
 __all__ = ["no_autocast"]
 
@@ -66,7 +68,7 @@ class Traced(TorchDispatchMode):
 
 
 class Tracer:
-    """Makes recordings as :class:`models.device.capture.CudaRecorder` does, on the CPU."""
+    """Makes recordings as :class:`extras.gpu.capture.CudaRecorder` does, on the CPU."""
 
     def __init__(self, refused: int = 0) -> None:
         self.step: CapturedStep | None = None

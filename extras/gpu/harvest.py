@@ -1,4 +1,4 @@
-"""From back-pointers to hypotheses, on the host; see :mod:`models.device.unranked` for what becomes of them.
+"""From back-pointers to hypotheses, on the host; see :mod:`extras.gpu.unranked` for what becomes of them.
 
 Shape suffixes: N sentences, K rows, L positions, E finished hypotheses of a sentence, H hypotheses of all sentences.
 """
@@ -16,7 +16,7 @@ from models.search.hypotheses import Ended
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Harvest:
-    """The buffers of sentences that stopped; see :class:`models.device.slots.Slots`."""
+    """The buffers of sentences that stopped; see :class:`extras.gpu.slots.Slots`."""
 
     tokens_LNK: NDArray[np.int64]
     parents_LNK: NDArray[np.int64]

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from extras.gpu.sizes import Shape, Sizes
+from extras.gpu.transfer import upload
 from models.architectures.protocol import Update
 from models.architectures.records import Memory, State
-from models.device.sizes import Shape, Sizes
-from models.device.transfer import upload
 from models.search.graphs import Array, TensorSpec, source_specs
 from models.search.model import encode_inputs
 from models.steps.torch_graphs import AnyModel, EncodeGraph, sample_sources

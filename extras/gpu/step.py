@@ -18,16 +18,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.architectures.protocol import Update
-from models.device.counters import DeviceCounters
-from models.device.records import RecordBuffers
-from models.device.rules import FREE, append_text, pay, repeating, require
-from models.device.sizes import Shape, Sizes
-from models.device.slots import Slots
-from models.device.transfer import Streams, upload
+from extras.gpu.records import RecordBuffers
+from extras.gpu.rules import FREE, append_text, pay, repeating, require
+from extras.gpu.sizes import Shape, Sizes
+from extras.gpu.slots import Slots
+from extras.gpu.transfer import Streams, upload
+from models.architectures.protocol import Update, max_positions
 from models.errors import ConfigError, OptionError
 from models.search.graphs import Array
 from models.steps.continuations import best_of_rows, best_per_row
+from models.steps.device_search import DeviceCounters
 from models.steps.torch_graphs import AnyModel
 from models.vocabulary.base import BOS, EOS
 
@@ -85,7 +85,7 @@ class StaticStep(nn.Module):
         self.bos, self.eos = bos, eos
         self.counters = counters or DeviceCounters()
         self.vocabulary_size: int = model.config.target_vocabulary
-        positions = getattr(model.config, "max_positions", None)
+        positions = max_positions(model.config)
         if positions is not None and self.sizes.target[-1] > positions:
             raise ConfigError(f"target must be at most the model's {positions} positions, but is {self.sizes.target}")
         if beam_size < 1:

@@ -21,7 +21,7 @@ Seen = dict[Key, int]
 """Up to where the work of each stream is known to be done."""
 
 
-class Stream:
+class FakeStream:
     """Two objects may be the same stream."""
 
     cuda: FakeCuda
@@ -33,12 +33,12 @@ class Stream:
         self.key = (priority, number % STREAMS)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and self.key == other.key
+        return isinstance(other, FakeStream) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
 
-    def wait_stream(self, other: Stream) -> None:
+    def wait_stream(self, other: FakeStream) -> None:
         self.wait_event(other.marked())
 
     def wait_event(self, event: Event) -> None:
@@ -57,9 +57,9 @@ class Event:
         self.seen: Seen = {}
         self._asked = False
 
-    def record(self, stream: Stream | None = None) -> None:
-        stream = stream or Stream.cuda.current()
-        self.seen = {**Stream.cuda.seen(stream), stream.key: Stream.cuda.done.get(stream.key, 0)}
+    def record(self, stream: FakeStream | None = None) -> None:
+        stream = stream or FakeStream.cuda.current()
+        self.seen = {**FakeStream.cuda.seen(stream), stream.key: FakeStream.cuda.done.get(stream.key, 0)}
 
     def query(self) -> bool:
         self._asked, asked = True, self._asked
@@ -132,11 +132,11 @@ class FakeCuda:
         self.handed_out: dict[int, int] = {}
         self.done: Seen = {}
         self._seen: dict[Key, Seen] = {}
-        self._entered = [Stream(number=-1)]  # the default stream
+        self._entered = [FakeStream(number=-1)]  # the default stream
         self._handles = 0
-        for kind in (Stream, Graph):
+        for kind in (FakeStream, Graph):
             patch.setattr(kind, "cuda", self, raising=False)
-        replaced: dict[str, Any] = {"Stream": Stream, "Event": Event, "CUDAGraph": Graph, "stream": self.stream}
+        replaced: dict[str, Any] = {"Stream": FakeStream, "Event": Event, "CUDAGraph": Graph, "stream": self.stream}
         replaced |= {"current_stream": lambda *_: self.current(), "current_device": lambda: 0}
         replaced |= {"graph_pool_handle": self.handle, "synchronize": self.synchronize}
         for name, one in replaced.items():
@@ -161,14 +161,14 @@ class FakeCuda:
             self.invalid = True
             raise RuntimeError("operation not permitted when stream is capturing")
 
-    def seen(self, stream: Stream) -> Seen:
+    def seen(self, stream: FakeStream) -> Seen:
         return self._seen.setdefault(stream.key, {})
 
-    def current(self) -> Stream:
+    def current(self) -> FakeStream:
         return self._entered[-1]
 
     @contextmanager
-    def stream(self, stream: Stream) -> Iterator[None]:
+    def stream(self, stream: FakeStream) -> Iterator[None]:
         self._entered.append(stream)
         try:
             yield
@@ -190,11 +190,11 @@ class Races(TorchDispatchMode):
         self._wrote: dict[int, tuple[Key, int]] = {}
         self._read: dict[int, Seen] = {}
         self._kept: dict[int, Any] = {}  # by address, which none may get again
-        self._usable: dict[int, set[Stream]] = {}
+        self._usable: dict[int, set[FakeStream]] = {}
         self._lasting = {_address(tensor) for tensor in lasting}
-        self.streams: set[Stream] = set()
+        self.streams: set[FakeStream] = set()
 
-        def record(tensor: Tensor, stream: Stream) -> None:
+        def record(tensor: Tensor, stream: FakeStream) -> None:
             self._usable.setdefault(_address(tensor), set()).add(stream)
 
         patch.setattr(Tensor, "record_stream", record)
@@ -217,7 +217,7 @@ class Races(TorchDispatchMode):
                 self._touch(func.name(), tensor, stream, now, written=True)
         return found
 
-    def _touch(self, name: str, tensor: Tensor, stream: Stream, now: int, *, written: bool) -> None:
+    def _touch(self, name: str, tensor: Tensor, stream: FakeStream, now: int, *, written: bool) -> None:
         place, seen = _address(tensor), self._cuda.seen(stream)
         if place not in self._kept:
             self._kept[place] = tensor.untyped_storage()

@@ -8,11 +8,15 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from models.device import CapturedStep, DeviceGraphs, Shape, StaticBatch, StaticStep
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import CapturedStep
+from extras.gpu.routing import DeviceGraphs
+from extras.gpu.sizes import Shape
+from extras.gpu.step import StaticStep
+from extras.gpu.tests.support import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources
 from models.search import DecodeBatch, Sampling, SearchOptions, Sentence
 from models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import AnyModel, Case, first_cases
-from tests.models.device.support import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources
 from tests.models.search.tables import run_out
 
 pytestmark = pytest.mark.gpu

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from models.device.harvest import Harvest
-from models.device.rules import FREE, repetition_bounds
-from models.device.sizes import Sizes
-from models.device.transfer import Readback, upload_parts
+from extras.gpu.harvest import Harvest
+from extras.gpu.rules import FREE, repetition_bounds
+from extras.gpu.sizes import Sizes
+from extras.gpu.transfer import Readback, upload_parts
 from models.search.graphs import Array
 from models.search.hypotheses import Admitted
 
@@ -54,12 +54,12 @@ class Slots(nn.Module):
         faulty_B: whether it stopped because its probabilities were not finite.
         age_B: tokens so far, which is the position of the next input; stands still once the sentence stopped.
         shortest_B, longest_B: its bounds in tokens without EOS.
-        ngram_B, rounds_B: its bounds of repetition, see :mod:`models.device.rules`.
+        ngram_B, rounds_B: its bounds of repetition, see :mod:`extras.gpu.rules`.
         prefix_BL: the token forced at each position, ``FREE`` where none is.
         suppressed_BJ: its suppressed tokens, the vocabulary's size behind the last.
         required_BM: its required tokens, ``FREE`` behind the last.
         owed_BKM: which of them a row still owes.
-        text_BKL, match_BKL: each row's tokens, and what repeats itself in them, see :mod:`models.device.rules`.
+        text_BKL, match_BKL: each row's tokens, and what repeats itself in them, see :mod:`extras.gpu.rules`.
         score_BK: accumulated log-probability of each row, -inf where it is dead.
         token_BK: the next input of each row.
         seen_BKP: which entries of the pool are the row's own past.

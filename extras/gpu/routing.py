@@ -5,39 +5,28 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import torch
 
-from models.device.batch import StaticBatch
-from models.device.capture import CapturedStep, give_up_graph
-from models.device.counters import DeviceCounters
-from models.device.failures import lost, out_of_memory
-from models.device.memory import DeviceMemory
-from models.device.sizes import Sizes
-from models.device.transfer import CAPTURING, wait_for
-from models.errors import ConfigError
+from extras.gpu.batch import StaticBatch
+from extras.gpu.capture import CapturedStep, give_up_graph
+from extras.gpu.memory import DeviceMemory
+from extras.gpu.sizes import Sizes
 from models.search.batch import DecodeBatch
 from models.search.graphs import Array, GraphSpecs
 from models.search.hypotheses import Counters, Finished, Sentence
 from models.search.shortlist import Shortlist
 from models.search.start import Batch
+from models.steps.device_search import DeviceCounters, DeviceSearch, SearchRoom
+from models.steps.devices import CAPTURING, lost, out_of_memory, wait_for
 from models.steps.torch_graphs import AnyModel, TorchGraphs
 from models.vocabulary.base import BOS, EOS
 
+_CPU_SLOTS = (1, 2, 4, 8, 16)  # what is beyond gains nothing on a few cores
 _HALF, _MOST = 0.5, 0.9  # of the budget may be reserved where buffers are made, and once a step had no room
 _made: weakref.WeakSet[DeviceGraphs] = weakref.WeakSet()
-
-
-class _GeneralGraphs(TorchGraphs):
-    """Graphs of the general search, which say where their device is lost."""
-
-    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Raises DeviceLost where the device does not work any more."""
-        try:
-            return super().run(graph, inputs)
-        except RuntimeError as error:
-            raise lost(self._device, error) or error from error
 
 
 class RoutedBatch:
@@ -146,7 +135,7 @@ class RoutedBatch:
         return lost(self._device.device, error) or error
 
 
-class DeviceGraphs:
+class DeviceGraphs(DeviceSearch):
     """A model whose searches run where it lies: graphs for whoever asks for one, and batches that search on the device.
 
     The buffers of a batch that nobody holds any more serve the next of its beam size. May be called from several
@@ -174,7 +163,7 @@ class DeviceGraphs:
     ) -> None:
         self._model, self._sizes, self._poll_every = model, sizes or Sizes(), poll_every
         self.slots = self._sizes.sentences[-1]
-        self._general = _GeneralGraphs(model)
+        self._general = TorchGraphs(model)
         self._idle: dict[int, list[CapturedStep]] = {}  # by beam size, the one given back last comes last
         self._making = threading.Lock()
         self.counters = DeviceCounters()
@@ -304,25 +293,10 @@ def _give_up(device: torch.device, own: Iterable[CapturedStep]) -> bool:
     return oldest is not None
 
 
-def check_device(name: str) -> torch.device:
-    """The device of a name: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``, the first GPU where there is one, else the CPU.
-
-    Raises:
-        ConfigError: no such device here.
-    """
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if name == "auto":
-        return torch.device("cuda:0" if there else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f"device must be cpu, cuda, cuda:N or auto, but is {name!r}") from error
-    if device.type == "cpu":
-        return torch.device("cpu")
-    if device.type != "cuda":
-        raise ConfigError(f"device must be cpu, cuda, cuda:N or auto, but is {name!r}")
-    number = device.index or 0
-    if number >= there:
-        why = "this PyTorch is built without CUDA" if torch.version.cuda is None else f"PyTorch finds {there} here"
-        raise ConfigError(f"device {name!r} is no GPU of this machine: {why}; look at nvidia-smi, or set device to cpu")
-    return torch.device("cuda", number)
+def open_search(model: AnyModel, room: SearchRoom) -> DeviceGraphs:
+    """The search of a model where it lies, with few slots on a CPU."""
+    sizes = Sizes.within(room.sentences, room.source, room.target)
+    if next(model.parameters()).device.type == "cpu":
+        sizes = replace(sizes, sentences=_CPU_SLOTS)
+    sizes = replace(sizes, suppressed=sizes.suppressed + room.suppressed)
+    return DeviceGraphs(model, sizes=sizes, memory=room.memory)

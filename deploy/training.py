@@ -1,0 +1,19 @@
+"""`tandem train`: it stands in deploy, since validation on a GPU decodes with the search of the service's runtime."""
+
+from __future__ import annotations
+
+from service.runtimes.torch import device_search
+from training.experiment import ExperimentOptions
+from training.loop.commands import TrainOptions
+from training.loop.commands import train as train_prepared
+
+
+def train(options: TrainOptions, changes: ExperimentOptions = ExperimentOptions()) -> None:
+    """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
+
+    `torchrun --nproc-per-node 2 -m deploy train RECIPE` shares every update's batches between two processes; with
+    `--device cuda` each has a GPU of its own. The first alone prints, validates and saves.
+
+    Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
+    """
+    train_prepared(options, changes, device_search("cuda"))
