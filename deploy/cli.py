@@ -35,7 +35,6 @@ _OWN: dict[str, tuple[str, str]] = {
         "deploy.evaluation.calibration:calibrate",
         "Learn how sure a bundle is of its sentences and words",
     ),
-    "compare": ("deploy.evaluation.comparison:compare", "Decode one test set with several bundles"),
     "curve": ("training.loop.curve:curve", "Print how a run learnt, as Markdown"),
     "serve": ("service.commands:serve", "Serve bundles over HTTP"),
     "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
@@ -44,7 +43,7 @@ _OWN: dict[str, tuple[str, str]] = {
 
 _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serve] brings
     "[train] (make install)": (
-        *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
+        *("jinja2", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
         *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
     ),
     "[loadtest]": ("aiohttp",),
