@@ -22,6 +22,7 @@ from models.bundle import (
     Limits,
     Manifest,
     Score,
+    StageReader,
     Training,
     Vocabularies,
     VocabularyFile,
@@ -114,7 +115,7 @@ def staged(folder: Path, *stages: str) -> Path:
 
 
 def test_stages_that_a_bundle_asks_for_read_its_file(folder: Path) -> None:
-    readers = {"one": bytes.decode, "two": len, "three": len}
+    readers: dict[str, StageReader] = {"one": bytes.decode, "two": len, "three": len}
     assert Bundle.load(folder, readers=readers).stage_data == {}, "it has no such file"
     path = staged(folder, "one", "two", "four")
     assert Bundle.load(path, readers=readers).stage_data == {"one": "a\tb\n", "two": 4}
