@@ -28,7 +28,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "verify": ("deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
-    "lexicon": ("training.export.commands:lexicon", "Give a bundle a lexicon"),
     "describe": ("training.describe:describe", "Show architecture, configuration and parameter counts"),
     "evaluate": ("deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
     "calibrate": (
