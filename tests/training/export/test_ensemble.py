@@ -88,9 +88,10 @@ def test_limits_are_the_smallest_and_terms_are_all(
     limits = {"max_source_tokens": 7, "max_target_tokens": 99}
     other = changed(members[1].bundle, tmp_path, training=training, limits=limits, licence="MIT")
     assembly = Assembly("both", precisions=())
-    with monkeypatch.context() as patched, pytest.raises(BundleError, match="there is no 'encode' graph"):
+    with monkeypatch.context() as patched:
         patched.setattr("training.export.bundle.graph_modules", lambda model: {})
-        ensemble_bundle([members[0].bundle.path, other], tmp_path / "out", assembly)
+        with pytest.raises(BundleError, match="there is no 'encode' graph"):
+            ensemble_bundle([members[0].bundle.path, other], tmp_path / "out", assembly)
     manifest = ensemble_bundle([members[0].bundle.path, other], tmp_path / "out", assembly).manifest
     assert (manifest.name, manifest.licence) == ("both", "MIT")  # the toy recipe names no licence
     assert (manifest.limits.max_source_tokens, manifest.limits.max_target_tokens) == (7, 11)
